@@ -1,4 +1,4 @@
-"""Runs of several processes on this machine, each with a deadline and no remains."""
+"""Runs several processes on this machine, with deadlines, and ends all of them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def processes(mark: str) -> list[int]:
             if mark.encode() in (entry / "environ").read_bytes():
                 found.append(int(entry.name))
         except OSError:
-            continue  # another user's, or gone
+            continue  # another user's process, or one that has exited
     return found
 
 
@@ -41,7 +41,7 @@ def listening(port: int) -> bool:
 
 
 class Run:
-    """A started command; what it prints is gathered."""
+    """A command that was started; collects its output."""
 
     def __init__(self, command: list[str], env: dict[str, str], cwd: Path) -> None:
         self.process = subprocess.Popen(
@@ -67,7 +67,7 @@ class Run:
     @staticmethod
     def _gather(pipe: Any, lines: list[str]) -> None:
         with pipe:
-            for line in pipe:  # a loop, so that each is seen when it comes
+            for line in pipe:  # a loop, to see each line when it arrives
                 lines.append(line.rstrip("\n"))  # noqa: PERF401
 
     def wait_for(self, pattern: str, seconds: float = 30) -> re.Match[str]:
@@ -85,7 +85,7 @@ class Run:
         return "\n".join([*self.out, "-- stderr --", *self.err])
 
     def end(self, seconds: float = 60) -> int:
-        """Waits for the end and returns the exit status."""
+        """Waits for the command to end and returns its exit status."""
         try:
             status = self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -99,7 +99,7 @@ class Run:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
-    """Starts commands; afterwards nothing of them may be left."""
+    """Starts commands; afterwards none of their processes may be left."""
     mark = f"FXFLOW_TEST_MARK={uuid.uuid4().hex}"
     runs: list[Run] = []
 

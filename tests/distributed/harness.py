@@ -1,4 +1,4 @@
-"""A coordinator and its processes, in threads of one process."""
+"""Runs a coordinator and its processes in threads of one process."""
 
 import contextlib
 import threading
@@ -14,7 +14,7 @@ from .conftest import listening
 def cluster(
     count: int, heartbeat: float = 100.0, **options: object
 ) -> Iterator[tuple[Coordinator, list[Coordination]]]:
-    """A coordinator and its processes, here all in this one."""
+    """Yields a coordinator and the connections of its processes."""
     server = Coordinator("127.0.0.1:0", count, heartbeat_timeout=heartbeat)
     found: dict[int, Coordination] = {}
 

@@ -18,18 +18,20 @@ from fxflow.errors import DistributedError
         ("[::1]:2", ("::1", 2)),
     ],
 )
-def test_an_address_is_read_and_written(text: str, address: tuple[str, int]) -> None:
+def test_addresses_are_parsed_and_formatted(
+    text: str, address: tuple[str, int]
+) -> None:
     assert Address.parse(text) == address
     assert str(Address(*address)) == text
 
 
 @pytest.mark.parametrize("text", ["", "h", "h:", ":1", "h:x", "h:0", "h:65536", "h:٣"])
-def test_a_text_that_is_not_an_address_is_refused(text: str) -> None:
+def test_invalid_addresses_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"a coordinator address must be host:port"):
         Address.parse(text, what="a coordinator address")
 
 
-def test_port_0_is_any_free_one_where_it_is_allowed() -> None:
+def test_port_0_is_accepted_only_if_allowed() -> None:
     assert Address.parse("h:0", any_port=True).port == 0
     with Address("127.0.0.1", 0).listen() as listener:
         taken = Address(*listener.getsockname())
@@ -37,7 +39,7 @@ def test_port_0_is_any_free_one_where_it_is_allowed() -> None:
             taken.listen("this worker")
 
 
-def test_the_external_address_is_not_the_loopback() -> None:
+def test_the_external_address_is_not_a_loopback_address() -> None:
     assert not external_address().startswith("127.")
 
 
@@ -52,7 +54,7 @@ def test_the_external_address_is_not_the_loopback() -> None:
         ("inproc://b", "inproc://b"),
     ],
 )
-def test_zeromq_reads_an_endpoint(text: str, address: str) -> None:
+def test_endpoints_have_zeromqs_form(text: str, address: str) -> None:
     assert endpoint(text, bind=False) == address
 
 
@@ -74,7 +76,7 @@ def test_zeromq_reads_an_endpoint(text: str, address: str) -> None:
         "a :1",
     ],
 )
-def test_a_text_that_is_not_a_server_is_refused(text: str) -> None:
+def test_invalid_server_addresses_are_refused(text: str) -> None:
     with pytest.raises(DistributedError, match="must be host:port"):
         endpoint(text, bind=False)
 
@@ -88,12 +90,12 @@ def test_other_machines_need_keys(text: str) -> None:
     assert endpoint(text, bind=False, keys=new_keys()) == f"tcp://{text}"
 
 
-def test_a_socket_within_this_machine_has_no_host() -> None:
+def test_ipc_and_inproc_addresses_have_no_host() -> None:
     assert server_address("ipc:///tmp/a") is None
     assert server_address("tcp://far:5") == Address("far", 5)
 
 
-def test_names_become_numbers_where_they_are_listened_at() -> None:
+def test_listening_resolves_names_to_ip_addresses() -> None:
     assert endpoint("localhost:0", bind=True) in (
         "tcp://127.0.0.1:0",
         "tcp://[::1]:0",

@@ -1,4 +1,4 @@
-"""Strangers at a port: they get nothing, and no process waits for them."""
+"""Unauthenticated peers get nothing, and no process waits for them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SECRET = "secret"
 
 
 def resident() -> int:
-    """Bytes of memory this process has."""
+    """Returns this process's resident memory in bytes."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize()
 
@@ -60,7 +60,7 @@ def stranger(port: int) -> socket.socket:
 
 
 def closed(connection: socket.socket) -> bytes:
-    """What came until the other end closed the connection."""
+    """Returns what arrived until the other end closed the connection."""
     found = b""
     try:
         while data := connection.recv(1 << 16):
@@ -71,14 +71,14 @@ def closed(connection: socket.socket) -> bytes:
 
 
 def frame(text: bytes) -> bytes:
-    """A message to a coordinator, of which only the header must be right."""
+    """Returns a message to a coordinator; its text may be invalid."""
     number = codec.KINDS.index("control") + 1
     head = struct.pack("!4sBBQQQI", b"fxfm", codec.VERSION, number, 0, 0, 0, len(text))
     return head + text
 
 
 def join(body: int) -> bytes:
-    """A request to join that announces bytes."""
+    """Returns a request to join that announces a payload."""
     fields = {"op": "Join", "process": 0, "processes": 2, "token": ""}
     return json.dumps([fields, [["payload", "uint8", [body]]]]).encode()
 
@@ -96,11 +96,11 @@ def join(body: int) -> bytes:
     ],
     ids=["http", "zeros", "announced", "empty", "nested", "guessed", "no secret"],
 )
-def test_strangers(port: int, said: bytes) -> None:
+def test_unauthenticated_peers_are_disconnected(port: int, said: bytes) -> None:
     before, threads = resident(), set(threading.enumerate())
     crowd = [stranger(port) for _ in range(20)]
     for connection in crowd:
-        with contextlib.suppress(OSError):  # they may be dismissed already
+        with contextlib.suppress(OSError):  # they may already be disconnected
             connection.sendall(said)
             connection.sendall(bytes(1 << 16))
     assert set(threading.enumerate()) <= threads  # none is made
@@ -119,11 +119,13 @@ def test_a_closed_port_admits_no_connection() -> None:
     assert list(admission.admitted(listener, SECRET)) == []
 
 
-def test_many_silent_connections(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_beyond_the_limit_the_oldest_peer_is_disconnected(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(admission, "_MOST", 16)
     threads = set(threading.enumerate())
     crowd = [stranger(port) for _ in range(60)]
-    # The oldest are driven out, one for each that comes.
+    # Each new peer disconnects the oldest one.
     for connection in crowd[:30]:
         assert closed(connection) == b""
     assert set(threading.enumerate()) <= threads  # none is made
@@ -133,10 +135,10 @@ def test_many_silent_connections(port: int, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def with_secret(port: int) -> None:
-    """A client that knows the secret is answered."""
+    """Checks that a client with the secret gets an answer."""
     line = dial(f"127.0.0.1:{port}", 10, SECRET)
     line.send({"op": "Join", "process": 7, "processes": 9, "step": 0, "kind": ""})
-    if line.readable(10):  # an answer, or the end
+    if line.readable(10):  # an answer, or the end of the connection
         try:
             message, _ = line.receive()
             assert "error" in message
@@ -147,8 +149,10 @@ def with_secret(port: int) -> None:
     line.close()
 
 
-def test_dripping(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A byte at a time does not keep a connection open."""
+def test_sending_a_byte_at_a_time_does_not_keep_a_connection_open(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The deadline is for the whole proof."""
     monkeypatch.setattr(admission, "_SECONDS", 0.3)
     connection = stranger(port)
     end = time.monotonic() + 30
@@ -170,7 +174,7 @@ def test_silent_connections_receive_nothing(
 
 
 class Failing(socket.socket):
-    """A listener that cannot accept for some time."""
+    """A listener whose first calls of `accept` fail."""
 
     errors = (errno.EMFILE, errno.ENFILE, errno.ECONNABORTED, errno.ENOBUFS)
 
@@ -181,7 +185,7 @@ class Failing(socket.socket):
         return super().accept()
 
 
-def test_accept_goes_on_after_errors() -> None:
+def test_accepting_continues_after_errors() -> None:
     listener = Failing()
     listener.bind(("127.0.0.1", 0))
     listener.listen()
@@ -204,7 +208,7 @@ def test_accept_goes_on_after_errors() -> None:
     come[0].close()
 
 
-def test_clients_with_the_secret_are_bounded_too() -> None:
+def test_invalid_messages_of_authenticated_clients_are_refused() -> None:
     server = Coordinator("127.0.0.1:0", 2, token=SECRET)
     try:
         for said in (frame(join(1)), frame(b"[" * 100_000), frame(b"[]")):
@@ -228,7 +232,7 @@ def test_clients_with_the_secret_are_bounded_too() -> None:
         lambda: StateServer("0.0.0.0", "", _nothing),  # type: ignore[arg-type]
     ],
 )
-def test_a_secret_is_needed_where_others_reach_it(
+def test_reachable_addresses_need_a_secret(
     listen: Callable[[], object],
 ) -> None:
     with pytest.raises(DistributedError, match="FXFLOW_TOKEN"):

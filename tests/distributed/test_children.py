@@ -24,7 +24,7 @@ def end_of(child: Child, seconds: float = 20) -> int:
     return code
 
 
-def test_marks() -> None:
+def test_prefixes_have_the_label_and_a_colour() -> None:
     assert Output(False).mark(3) == "[3] "
     assert Output(True).mark(0) == "\033[36m[0]\033[0m "
     stream = io.StringIO()
@@ -34,7 +34,9 @@ def test_marks() -> None:
     Output(False).write(stream, "", b"unread")
 
 
-def test_output_and_status(output: Output, capfd: pytest.CaptureFixture[str]) -> None:
+def test_output_and_exit_status_are_reported(
+    output: Output, capfd: pytest.CaptureFixture[str]
+) -> None:
     code = (
         "import os, sys\n"
         "print(os.environ['A'])\n"
@@ -51,19 +53,21 @@ def test_output_and_status(output: Output, capfd: pytest.CaptureFixture[str]) ->
     assert (found.out, found.err) == ("[2] x\n", "[2] no end\n")
 
 
-def test_no_such_command(output: Output, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_command_is_reported(
+    output: Output, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert end_of(Child(0, ["/no/such/command"], {}, output)) == 127
     assert "/no/such/command: No such file" in capfd.readouterr().err
 
 
-def test_signals_reach_what_it_started(output: Output) -> None:
+def test_signals_reach_descendants(output: Output) -> None:
     child = Child(0, ["sh", "-c", "sleep 60 & sleep 60"], {}, output)
     time.sleep(0.3)
     child.send(signal.SIGTERM)
     assert end_of(child) == -signal.SIGTERM
 
 
-def test_finish_ends_what_will_not(output: Output) -> None:
+def test_finish_kills_a_process_that_ignores_signals(output: Output) -> None:
     child = Child(0, ["sh", "-c", "trap '' TERM; echo on; sleep 60"], {}, output)
     time.sleep(0.3)
     child.send(signal.SIGTERM)
@@ -108,7 +112,7 @@ ZeroDivisionError: division by zero
         (OWN[:60], OWN[:60]),
     ],
 )
-def test_how_processes_are_ended_is_not_written(said: bytes, written: bytes) -> None:
+def test_reports_of_being_ended_are_dropped(said: bytes, written: bytes) -> None:
     ending = EndingFilter()
     lines = [kept for line in io.BytesIO(said) for kept in ending.kept(line)]
     assert b"".join([*lines, *ending.rest()]) == written
@@ -121,14 +125,18 @@ def test_how_processes_are_ended_is_not_written(said: bytes, written: bytes) -> 
         ([b"a", b"b\n"], [b"ab\n"], b""),
         ([b"a\r\n"], [b"a\n"], b""),
         ([b"\n\n"], [b"\n", b"\n"], b""),
-        ([b"10%\r20%\r"], [], b"20%"),  # the return after
-        ([b"\r10%", b"\r20%"], [], b"20%"),  # the return before
+        ([b"10%\r20%\r"], [], b"20%"),  # the carriage return after the text
+        ([b"\r10%", b"\r20%"], [], b"20%"),  # the carriage return before the text
         ([b"\r10%", b"0", b"\r"], [], b"10%0"),
         ([b"10%\r", b"20%", b"\r30%\n", b"on"], [b"30%\n"], b""),
-        ([b"\r10%", b"\r   \rsaid\n", b"\r20%"], [b"said\n"], b"20%"),  # as tqdm does
+        (
+            [b"\r10%", b"\r   \rsaid\n", b"\r20%"],
+            [b"said\n"],
+            b"20%",
+        ),  # tqdm's
     ],
 )
-def test_pieces_of_output_become_lines(
+def test_pieces_of_output_are_joined_to_lines(
     pieces: list[bytes], ended: list[bytes], live: bytes
 ) -> None:
     lines = Lines()
@@ -141,12 +149,12 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_live_line_on_a_terminal() -> None:
+def test_a_live_line_is_overwritten_on_a_terminal() -> None:
     output, stream = Output(False), Terminal()
     output.show(stream, "[0] ", b"10%")
     output.show(stream, "[1] ", b"5%")  # held
     output.write(stream, "[1] ", b"said\n")
-    output.show(stream, "[0] ", b"10%")  # nothing new
+    output.show(stream, "[0] ", b"10%")  # the line has not changed
     output.show(stream, "[0] ", "é".encode()[:1] + b"x" * 500)
     output.write(stream, "[0] ", b"100%\n")
     output.show(stream, "[1] ", b"9%")
@@ -164,7 +172,7 @@ def test_a_live_line_on_a_terminal() -> None:
     ]
 
 
-def test_a_live_line_in_a_file() -> None:
+def test_states_of_a_live_line_are_written_to_a_file() -> None:
     output, stream = Output(False), io.StringIO()
     output.show(stream, "[0] ", b"10%")
     output.write(stream, "[1] ", b"said\n")

@@ -1,4 +1,4 @@
-"""Coded sums: how far they are from the exact ones, and what feedback makes of that."""
+"""Encoded sums: their errors, without and with feedback."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def over(function, **options):
 
 @pytest.mark.parametrize("rounding", ["nearest", "stochastic"])
 @pytest.mark.parametrize(("make", "step"), [(bf16, 2**-8), (int8, 1 / 127)])
-def test_error_is_less_than_a_step(make, step, rounding):
+def test_rounding_errors_are_less_than_a_step(make, step, rounding):
     code = make(rounding=rounding)
     x = np.random.default_rng(1).normal(size=(5, code.block_size)).astype(np.float32)
     out = code.decode(code.encode(x, random.key(0)))
@@ -53,7 +53,7 @@ def test_error_is_less_than_a_step(make, step, rounding):
 
 
 @pytest.mark.parametrize("make", [bf16, int8])
-def test_rounding_at_random_has_no_bias(make):
+def test_stochastic_rounding_has_no_bias(make):
     code = make(rounding="stochastic")
     x = np.random.default_rng(2).normal(size=(1, code.block_size)).astype(np.float32)
     rounds = 4000
@@ -81,7 +81,7 @@ def test_zeros_and_non_finite_numbers_survive():
 
 
 @pytest.mark.parametrize("code", ["bf16", "int8", int8(16), int8(8, "stochastic")])
-def test_sums_are_near_and_the_same_everywhere(code):
+def test_sums_are_close_and_equal_on_all_devices(code):
     x = data()
     key = random.key(0)
     got = over(lambda v: psum(v, "i", code, key=key))(x)
@@ -90,14 +90,14 @@ def test_sums_are_near_and_the_same_everywhere(code):
         out = np.asarray(got[name])
         assert out.shape == value.shape and out.dtype == value.dtype
         assert (out == out[:1]).all()
-        # Each of the places rounds once, and the sum is rounded once more.
+        # Each device rounds once, and the sum is rounded once more.
         slack = (np.abs(value).max() * PLACES + np.abs(value.sum(0)).max()) / 100
         np.testing.assert_allclose(out[0], value.sum(0), atol=slack)
         np.testing.assert_allclose(mean[name][0], value.mean(0), atol=slack / PLACES)
 
 
-def test_on_devices():
-    """The same numbers in pmap and shard_map as under vmap, over one axis or two."""
+def test_pmap_and_shard_map_agree_with_vmap():
+    """`pmap` and `shard_map` sum over one axis or two as `vmap` does."""
     x = data()
     expected = over(lambda v: psum(v, "i"))(x)
     apply = lambda v: psum(v, "i")
@@ -129,13 +129,13 @@ def test_fewer_bits_are_exchanged():
     assert "all_reduce" not in coded
     exchanged = [line for line in coded.splitlines() if '"stablehlo.all_' in line]
     assert len(exchanged) == 4
-    # The numbers go as 8 bits; 32 have only the scales, one for 256 of them.
+    # Only the scales, one for 256 numbers, have 32 bits.
     assert sum("xi8>" in line for line in exchanged) == 2
     assert all("xf32>" not in line or "x1xf32>" in line for line in exchanged)
     assert "xbf16>" in text(lambda v: psum(v, "i", "bf16"))
 
 
-def test_what_is_not_coded_is_exact():
+def test_arrays_that_are_not_encoded_are_summed_exactly():
     x = {"n": np.arange(4), "c": np.arange(4) * 1j, "e": np.zeros((4, 0), np.float32)}
     got = over(lambda v: psum(v, "i"))(x)
     assert got["n"].tolist() == [6] * 4 and got["c"].tolist() == [6j] * 4
@@ -148,8 +148,8 @@ def test_what_is_not_coded_is_exact():
 
 
 @pytest.mark.parametrize("code", [int8(16), "bf16"])
-def test_errors_do_not_add_up(code):
-    """The sum of many coded results is the exact one but for one call's error."""
+def test_errors_do_not_accumulate_with_feedback(code):
+    """The total of many encoded results has the error of a single call."""
     steps = 50
     feedback = error_feedback("i", code)
     values = [data(seed, 20)["w"] + np.float32(0.3) for seed in range(steps)]
@@ -170,8 +170,8 @@ def test_errors_do_not_add_up(code):
     assert blind > 2 * error
 
 
-def test_training_with_feedback_arrives():
-    """Where small gradients beside a large one are rounded away for ever without it."""
+def test_training_with_feedback_converges():
+    """Without feedback, small gradients next to a large one would always round to 0."""
     target = np.array([1000.0] + [0.5] * 7, np.float32)
     pull = np.random.default_rng(0).normal(size=(PLACES, 8)).astype(np.float32)
     pull -= pull.mean(0)
@@ -198,8 +198,8 @@ def test_training_with_feedback_arrives():
     assert np.abs(blind - target).max() > np.abs(fed - target).max()
 
 
-def test_residuals_in_shard_map():
-    """They leave along the axis and come back, each to its device."""
+def test_residuals_leave_and_enter_shard_map_along_the_axis():
+    """Each device gets its own residuals back."""
     mesh = make_mesh((PLACES,), ("i",))
     feedback = error_feedback("i", int8(8), axis_size=PLACES)
     x = data()["w"]
@@ -223,7 +223,7 @@ def test_residuals_in_shard_map():
     np.testing.assert_allclose(total, 20 * x.sum(0), atol=bound)
 
 
-def test_a_bad_gradient_does_not_stay():
+def test_a_nonfinite_gradient_does_not_stay_in_the_residuals():
     feedback = error_feedback("i", int8(8))
 
     def run(x):
@@ -265,7 +265,7 @@ def test_unknown_codes_axes_and_wrong_residuals_are_refused(call, error, words):
         over(call)(np.ones((4, 2000), np.float32))
 
 
-def test_what_is_finite_arrives_finite():
+def test_finite_numbers_stay_finite():
     x = fnp.array([3.4e38, -3.4e38, 7e4, np.inf, np.nan])
     for code in (bf16(), f16()):
         found = np.asarray(code.decode(code.encode(x, None)))
@@ -286,13 +286,13 @@ def test_one_bit_keeps_the_sum_of_each_sign():
         np.testing.assert_allclose(*sums, rtol=1e-5)
 
 
-def test_as_code():
+def test_codes_are_found_by_name():
     code = int8(4)
     assert as_code(code) is code
     assert as_code("int8").block_size == 256
 
 
-def test_a_step_takes_codes_that_need_no_key():
+def test_a_step_accepts_only_codes_without_a_key():
     assert code_of_step("f: code", "f32") is None
     assert code_of_step("f: code", "one_bit").name == one_bit().name
     with pytest.raises(ArgumentError, match=r"f: code must be 'f32', .* got 'f8'"):

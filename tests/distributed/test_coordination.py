@@ -10,7 +10,7 @@ from fxflow.errors import DistributedError
 from .harness import cluster
 
 
-def test_store() -> None:
+def test_keys_are_set_read_listed_and_deleted() -> None:
     with cluster(2) as (_, (first, second)):
         first.key_value_set("a/b", "text")
         assert second.key_value_get("a/b") == "text"
@@ -32,7 +32,7 @@ def test_store() -> None:
             first.key_value_increment("t")
 
 
-def test_waiting_for_a_key() -> None:
+def test_reading_a_key_waits_until_it_is_set() -> None:
     with cluster(2) as (_, (first, second)):
         found: list[Any] = []
         thread = threading.Thread(target=lambda: found.append(first.key_value_get("k")))
@@ -61,10 +61,10 @@ def test_a_barrier_names_the_late_processes() -> None:
         assert all("'start': process" in str(e) for e in errors.values())
         assert any(e.processes == (2,) for e in errors.values())
         assert all(2 in e.processes and e.seconds == 0.3 for e in errors.values())
-        assert ":" in str(errors[0])  # the host and the number of the process
+        assert ":" in str(errors[0])  # the host and the process id
 
 
-def test_barrier_of_some() -> None:
+def test_a_barrier_of_some_processes_does_not_wait_for_others() -> None:
     with cluster(3) as (_, (first, second, third)):
         thread = threading.Thread(target=lambda: third.barrier("b", 5, [2, 0]))
         thread.start()
@@ -75,11 +75,11 @@ def test_barrier_of_some() -> None:
         assert second.live_processes() == [0, 1, 2]
 
 
-def test_an_answer_that_arrives_as_the_wait_ends_counts() -> None:
+def test_an_answer_that_arrives_at_the_timeout_counts() -> None:
     withdrawn = threading.Event()
 
     class Slots(dict[int, Any]):
-        """Lets the reading thread find a request only once that is being withdrawn."""
+        """Hides a request from the reading thread until it is withdrawn."""
 
         def pop(self, number: int, default: Any = None) -> Any:
             if threading.current_thread() is not threading.main_thread():
@@ -103,7 +103,7 @@ def test_an_answer_that_arrives_as_the_wait_ends_counts() -> None:
         thread.join()
 
 
-def test_exchange() -> None:
+def test_exchange_gathers_the_bytes_of_all_processes() -> None:
     with cluster(3) as (_, members):
         found: dict[int, list[list[bytes]]] = {}
 
@@ -145,7 +145,7 @@ def test_a_process_that_left_does_not_count_as_lost() -> None:
         assert events == []
 
 
-def test_the_coordinator_dies() -> None:
+def test_losing_the_coordinator_fails_requests() -> None:
     reasons: list[str] = []
     with cluster(2, on_lost=reasons.append) as (server, (first, _)):
         timer = threading.Timer(0.1, server.stop)
@@ -160,7 +160,7 @@ def test_the_coordinator_dies() -> None:
         assert len(reasons) == 2
 
 
-def test_a_closed_connection() -> None:
+def test_requests_on_a_closed_connection_fail() -> None:
     with cluster(1) as (_, (only,)):
         only.close()
         only.close()

@@ -28,7 +28,7 @@ def wait_for(true: Callable[[], bool]) -> None:
     assert true()
 
 
-def test_listing() -> None:
+def test_processes_are_listed_in_words() -> None:
     assert listing([]) == "no process"
     assert listing([2]) == "process 2"
     assert listing({3, 1}) == "processes 1, 3"
@@ -48,7 +48,7 @@ def test_a_coordinator_of_no_processes_is_refused() -> None:
         Coordinator("127.0.0.1:0", 0)
 
 
-def test_strangers_are_turned_away() -> None:
+def test_peers_without_the_token_are_refused() -> None:
     server = Coordinator("127.0.0.1:0", 2, token="secret")
     address = f"127.0.0.1:{server.port}"
     try:
@@ -67,7 +67,7 @@ def test_strangers_are_turned_away() -> None:
         server.stop()
 
 
-def test_a_number_that_is_taken() -> None:
+def test_a_process_id_that_is_taken_is_refused() -> None:
     with (
         cluster(1) as (server, _),
         pytest.raises(DistributedError, match=r"process_id 0 is taken by \S+:\d+"),
@@ -84,7 +84,7 @@ def test_processes_that_never_join_are_named() -> None:
         ) as caught:
             Coordination.join(f"127.0.0.1:{server.port}", 0, 3, timeout=0.3)
         assert caught.value.processes == (1, 2)
-        # It left, so its place is free again.
+        # It has left, so its number is free again.
         time.sleep(0.1)
         with pytest.raises(DistributedError, match="processes 1, 2 of 3"):
             Coordination.join(f"127.0.0.1:{server.port}", 0, 3, timeout=0.3)
@@ -92,10 +92,10 @@ def test_processes_that_never_join_are_named() -> None:
         server.stop()
 
 
-def test_a_silent_one_counts_as_lost() -> None:
+def test_a_silent_process_counts_as_lost() -> None:
     with cluster(2, heartbeat=0.4) as (_, (first, second)):
         assert first.live_processes() == [0, 1]
-        # As if the process were stopped: its connection stays open.
+        # Like a stopped process: its connection stays open.
         second.connection._timeout = 1e9
         second.connection.channel.send = lambda *_: None  # type: ignore[method-assign]
         with pytest.raises(DistributedError, match=r"no heartbeat arrived for 0\.4 s"):
@@ -103,17 +103,17 @@ def test_a_silent_one_counts_as_lost() -> None:
         assert first.live_processes() == [0]
 
 
-def test_one_step_at_which_all_stop() -> None:
+def test_all_processes_stop_at_the_farthest_step() -> None:
     heard: list[object] = []
     with cluster(3, on_event=lambda event, epoch: heard.append(event)) as found:
         processes = found[1]
         for process in processes[:2]:
-            process.post(Notice())  # the second changes nothing
+            process.post(Notice())  # the second request changes nothing
         wait_for(lambda: len(heard) == 3)
         assert heard == [Hold()] * 3
         processes[0].post(InStep(5))
         processes[1].post(InStep(8))
-        processes[1].post(InStep(10))  # it was asked to hold
+        processes[1].post(InStep(10))  # it has received `Hold`
         time.sleep(0.1)
         assert len(heard) == 3
         processes[2].post(InStep(0))
@@ -121,7 +121,7 @@ def test_one_step_at_which_all_stop() -> None:
         assert heard[3:] == [Until(8, "stop")] * 3
 
 
-def test_a_process_leaves_and_the_others_agree() -> None:
+def test_the_others_agree_on_a_step_after_a_process_left() -> None:
     heard: list[object] = []
     with cluster(2, on_event=lambda event, epoch: heard.append(event)) as found:
         first, second = found[1]
@@ -133,7 +133,7 @@ def test_a_process_leaves_and_the_others_agree() -> None:
         assert heard[2] == Until(1, "stop")
 
 
-def test_questions_and_verdicts() -> None:
+def test_late_processes_are_reported_to_all() -> None:
     heard: list[object] = []
     with cluster(2, on_event=lambda event, epoch: heard.append(event)) as found:
         first, _ = found[1]

@@ -1,4 +1,4 @@
-"""The loop that outlives its workers: workers killed, stopped, told to end, and new."""
+"""Elastic runs: workers that are killed, stopped, terminated or new."""
 
 import os
 import random
@@ -24,11 +24,11 @@ from .conftest import Run
 
 Launch = Callable[..., Run]
 
-# The state after n steps does not depend on the members that computed it: each adds up
-# its part of a batch that the step's number determines, and the sum goes over all of
-# them. SCRIPT says what each worker does to itself: "1:10:9": worker 1, step 10,
-# signal 9; with "0" for the signal it does nothing for ever. While there are fewer
-# members than FULL, steps are slow, so that newcomers join before the last one.
+# The state after n steps does not depend on the members that computed it: each sums
+# its part of a batch that depends on the step's number, and the parts are summed over
+# all members. SCRIPT lists what workers do to themselves: "1:10:9": worker 1, step 10,
+# signal 9; with signal "0", the worker hangs. While there are fewer
+# members than FULL, steps are slow, so that new workers join before the last step.
 PROGRAM = """
 import os, time
 import numpy as np
@@ -95,7 +95,7 @@ def results(run: Run) -> list[tuple[float, int, int, bool]]:
 
 
 def check(run: Run, steps: int, count: int | None = None) -> None:
-    """The state is the one of an undisturbed run, in every worker."""
+    """Checks that every worker has the state of an undisturbed run."""
     found = results(run)
     assert found, run.text
     if count is not None:
@@ -120,7 +120,7 @@ def test_a_process_alone_runs_all_steps() -> None:
     assert seen == [(World(0, 1, 1, (0,)), i) for i in range(4)]
 
 
-def test_checkpoints_alone(tmp_path: Path) -> None:
+def test_one_process_saves_and_restores_checkpoints(tmp_path: Path) -> None:
     calls = []
 
     def step(world: World, state: fnp.ndarray, index: int) -> fnp.ndarray:
@@ -137,7 +137,7 @@ def test_checkpoints_alone(tmp_path: Path) -> None:
     again = elastic(step, fnp.ones(3), 6, checkpointer=checkpointer())
     assert (again.state.tolist(), calls) == ([64.0] * 3, [4, 5])
     assert checkpointer().steps() == [4, 6]
-    # One that was cut off is passed over.
+    # A truncated checkpoint is skipped.
     (arrays,) = (tmp_path / "step_0000000006").glob("arrays-*")
     arrays.write_bytes(arrays.read_bytes()[:-3])
     calls.clear()
@@ -146,13 +146,13 @@ def test_checkpoints_alone(tmp_path: Path) -> None:
     assert calls == [4, 5]
 
 
-def test_checkpoint_of_another_state(tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_state_is_refused(tmp_path: Path) -> None:
     elastic(lambda w, s, i: s, fnp.ones(3), 1, checkpointer=Checkpointer(tmp_path))
     with pytest.raises(CheckpointError, match=r"expected f32\[2\], found f32\[3\]"):
         elastic(lambda w, s, i: s, fnp.ones(2), 2, checkpointer=Checkpointer(tmp_path))
 
 
-def test_notice_alone(tmp_path: Path) -> None:
+def test_one_process_stops_after_sigterm(tmp_path: Path) -> None:
     before = signal.getsignal(signal.SIGTERM)
 
     def step(world: World, state: int, index: int) -> int:
@@ -173,14 +173,14 @@ def test_negative_steps_are_refused() -> None:
         elastic(lambda w, s, i: s, 0, -1)
 
 
-def test_state_of_another_structure() -> None:
+def test_a_state_of_another_structure_is_refused() -> None:
     with pytest.raises(ArgumentError, match="step returned a state of structure"):
         elastic(lambda w, s, i: (s, s), 0, 1)
 
 
-def test_no_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_launcher_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FXFLOW_ELASTIC_ADDRESS", "127.0.0.1:1")
-    # The package's attribute of that name is the function.
+    # `fxflow.distributed.elastic` is the function, not the module.
     module = sys.modules["fxflow.distributed.elastic"]
     monkeypatch.setattr(module, "_CONNECT", 0.2)
     monkeypatch.setattr(clients, "clear_backends", lambda: None)
@@ -188,7 +188,7 @@ def test_no_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
         elastic(lambda w, s, i: s, 0, 1)
 
 
-# -- workers that come and go ----------------------------------------------------------
+# -- workers that join and leave -------------------------------------------------------
 
 ELASTIC = ("--elastic", "1:3", "--heartbeat-timeout", "1")
 
@@ -201,7 +201,7 @@ def test_an_undisturbed_run_finishes_all_steps(
     check(run, 20, count=3)
 
 
-def test_killed_and_replaced(launch: Launch, write: Callable[..., str]) -> None:
+def test_killed_workers_are_replaced(launch: Launch, write: Callable[..., str]) -> None:
     run = launch(
         *ELASTIC, write(PROGRAM), STEPS="200", SCRIPT="1:10:9 0:12:9", FULL="3"
     )
@@ -221,10 +221,12 @@ def test_the_seconds_of_a_recovery_are_reported(
     check(run, 40, count=2)
     times = [float(m[1]) for x in run.out if (m := re.search(r"BACK after (\S+)", x))]
     assert len(times) == 2, run.text
-    assert max(times) < 20, run.text  # how quick it is, the design notes say
+    assert max(times) < 20, run.text  # the design notes have the measured times
 
 
-def test_stopped(launch: Launch, write: Callable[..., str]) -> None:
+def test_a_run_continues_without_a_stopped_worker(
+    launch: Launch, write: Callable[..., str]
+) -> None:
     run = launch(
         *ELASTIC, "--restarts", "0", write(PROGRAM), STEPS="40", SCRIPT="0:10:19"
     )
@@ -235,7 +237,7 @@ def test_stopped(launch: Launch, write: Callable[..., str]) -> None:
     assert "no heartbeat arrived for 1 s" in run.text
 
 
-def test_notice_stops_all_at_one_step(
+def test_sigterm_stops_all_workers_at_one_step(
     launch: Launch, write: Callable[..., str], tmp_path: Path
 ) -> None:
     folder = str(tmp_path / "checkpoints")
@@ -254,7 +256,7 @@ def test_notice_stops_all_at_one_step(
     assert f"from step {step}" in rest.text
 
 
-def test_all_lost_goes_on_from_the_checkpoint(
+def test_a_run_that_lost_all_workers_continues_from_the_checkpoint(
     launch: Launch, write: Callable[..., str], tmp_path: Path
 ) -> None:
     folder = str(tmp_path / "checkpoints")
@@ -272,7 +274,9 @@ def test_all_lost_goes_on_from_the_checkpoint(
     assert "from step 20" in run.text
 
 
-def test_error_of_the_program(launch: Launch, write: Callable[..., str]) -> None:
+def test_an_error_of_the_program_ends_all_workers(
+    launch: Launch, write: Callable[..., str]
+) -> None:
     run = launch(
         *ELASTIC,
         write(
@@ -289,19 +293,21 @@ def test_error_of_the_program(launch: Launch, write: Callable[..., str]) -> None
     assert "the run has failed: worker 1" in run.text
 
 
-def test_too_few_are_left(launch: Launch, write: Callable[..., str]) -> None:
+def test_too_few_workers_end_the_run(launch: Launch, write: Callable[..., str]) -> None:
     run = launch(
         *("--elastic", "2:2", "--restarts", "0", write(PROGRAM)),
         STEPS="40",
         SCRIPT="1:10:9",
     )
-    assert run.end() == 137, run.text  # of the first that failed
+    assert run.end() == 137, run.text  # the status of the first worker that failed
     assert "1 worker is left, but at least 2 are needed" in run.text
     assert "DistributedError: the run has failed" in run.text
 
 
-def test_donated_state_and_shards(launch: Launch, write: Callable[..., str]) -> None:
-    """Each worker has a part of the state: a lost one takes its part with it."""
+def test_donated_and_sharded_states_survive_a_loss(
+    launch: Launch, write: Callable[..., str]
+) -> None:
+    """Each worker has a part of the state, which is lost with the worker."""
     code = """
 import os
 import numpy as np
@@ -342,7 +348,7 @@ print("RESULT", result.state.tolist() == [2.0**10] * 12, result.step, flush=True
 
 @pytest.mark.slow
 def test_a_stuck_worker_is_expelled(launch: Launch, write: Callable[..., str]) -> None:
-    """It answers heartbeats but does not return: it is expelled and killed."""
+    """It answers heartbeats, but does not become ready for the next epoch."""
     run = launch(
         *ELASTIC,
         *("--restarts", "0", write(PROGRAM)),
@@ -362,7 +368,7 @@ def test_a_stuck_worker_is_expelled(launch: Launch, write: Callable[..., str]) -
     "seed",
     [pytest.param(i, marks=pytest.mark.soak) for i in range(30)],
 )
-def test_random_kills_and_stops(
+def test_runs_survive_random_kills_and_stops(
     seed: int, launch: Launch, write: Callable[..., str]
 ) -> None:
     draw = random.Random(seed)

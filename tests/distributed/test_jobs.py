@@ -1,4 +1,4 @@
-"""Runs of servers and workers, launched."""
+"""Launches runs of servers and workers."""
 
 import argparse
 import dataclasses
@@ -31,7 +31,7 @@ pytest.importorskip("zmq")
 
 Launch = Callable[..., Run]
 ROOT = Path(__file__).parents[2]
-# Adds up ones; in the middle kills itself or the server, or asks the server to leave.
+# Sums ones; halfway, kills itself or the server, or makes the server leave.
 SCRIPT = """
 import json, os, signal, subprocess, sys, time
 import numpy as np
@@ -107,8 +107,8 @@ def total(text: str) -> float:
     return float(json.loads(line.partition("] ")[2])[1])
 
 
-def test_a_run_on_machines(tmp_path: Path) -> None:
-    """In place of ssh stands a script that runs the command here."""
+def test_a_run_over_ssh_finishes(tmp_path: Path) -> None:
+    """A script that runs the command on this machine replaces ssh."""
     ssh, hosts = tmp_path / "ssh", tmp_path / "hosts"
     ssh.write_text(
         f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\n'
@@ -120,7 +120,7 @@ def test_a_run_on_machines(tmp_path: Path) -> None:
     code, text = launched(tmp_path, "none", 2, *options)
     assert code == 0, text
     assert total(text) == 60
-    # It looked when the others had finished, and the servers were still there.
+    # It evaluated after the others had finished, while the servers still ran.
     assert '[evaluator 0] ["seen", 60.0]' in text
     asked = (tmp_path / "asked").read_text().splitlines()
     assert len(asked) == 6 and not any("KEYS" in line for line in asked)
@@ -138,9 +138,7 @@ def test_a_run_on_machines(tmp_path: Path) -> None:
         ("ps", "--ps-copies"),
     ],
 )
-def test_a_killed_process_is_started_again(
-    tmp_path: Path, kill: str, keep: str
-) -> None:
+def test_a_killed_process_is_restarted(tmp_path: Path, kill: str, keep: str) -> None:
     options = ["--ps", "1", "--workers", "2", "--ps-folder", str(tmp_path / "logs")]
     if keep == "--ps-copies":
         options = ["--ps", "2", "--workers", "2", "--ps-copies", "2"]
@@ -151,11 +149,11 @@ def test_a_killed_process_is_started_again(
     if kill == "ps":
         assert total(text) == 40
     else:
-        # What the first worker 1 pushed is there; its last push may not have been sent.
+        # The pushes of the first worker 1 count, except perhaps for its last one.
         assert total(text) in (50, 51)
 
 
-def test_a_server_that_leaves_hands_over_its_shards(tmp_path: Path) -> None:
+def test_a_server_that_leaves_transfers_its_shards(tmp_path: Path) -> None:
     options = ["--ps", "2", "--ps-shards", "4", "--workers", "2"]
     code, text = launched(tmp_path, "leave", 1, *options)
     assert code == 0, text
@@ -163,8 +161,8 @@ def test_a_server_that_leaves_hands_over_its_shards(tmp_path: Path) -> None:
     assert "ps 0 has left; the others continue without it" in text
 
 
-# Adds up ones in three shards: the first worker until it is asked to end, another until
-# the server that came with it holds a shard.
+# Sums ones in three shards: the first worker until it is asked to end, another until
+# the server of its launch holds a shard.
 JOINED = """
 import os, sys, time
 import numpy as np
@@ -213,7 +211,7 @@ def test_another_launch_joins_and_leaves(launch: Launch, tmp_path: Path) -> None
     assert int(total) == int(own) + count
 
 
-def test_a_run_that_is_joined_says_what_it_is() -> None:
+def test_servers_describe_the_run_to_join() -> None:
     local = LocalServers(2, shards=3)
     cluster = dataclasses.replace(local.cluster, index=4)
     server = parameter_server(
@@ -238,7 +236,7 @@ def test_a_run_that_is_joined_says_what_it_is() -> None:
     assert (told["FXFLOW_PS_SHARDS"], told["FXFLOW_PS_WORKERS"]) == ("3", "7")
 
 
-def test_a_run_that_is_not_there_cannot_be_joined(
+def test_joining_a_missing_run_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(jobs_module, "_ANSWER_TIMEOUT", 0.2)
@@ -246,7 +244,7 @@ def test_a_run_that_is_not_there_cannot_be_joined(
     assert "no server of the run to join answers: ipc" in capsys.readouterr().err
 
 
-def test_a_failure_for_good_ends_the_run(tmp_path: Path) -> None:
+def test_a_permanent_failure_ends_the_run(tmp_path: Path) -> None:
     script = tmp_path / "fail.py"
     script.write_text("raise SystemExit(3)")
     command = ["launch", "--ps", "1", "--workers", "1", "--restarts", "1", str(script)]
@@ -285,7 +283,7 @@ def test_each_job_gets_its_environment() -> None:
     assert servers == ",".join(addresses)
 
 
-def test_jobs_are_dealt_to_machines() -> None:
+def test_jobs_are_distributed_over_machines() -> None:
     slots = ["a", "a", "u@b", "[::1]"]
     addresses = addresses_of(4, slots, 7000)
     assert addresses == ["a:7000", "b:7000", "[::1]:7000", "a:7001"]
@@ -365,7 +363,7 @@ def test_invalid_options_exit_with_a_message(
     assert message in capsys.readouterr().err
 
 
-def test_an_interrupt_ends_servers_too(tmp_path: Path) -> None:
+def test_an_interrupt_also_ends_servers(tmp_path: Path) -> None:
     script = tmp_path / "wait.py"
     script.write_text("import time\nprint('here', flush=True)\ntime.sleep(60)")
     command = ["launch", "--ps", "1", "--workers", "1", str(script)]

@@ -21,10 +21,10 @@ Launch = Callable[..., Run]
 Write = Callable[..., str]
 
 
-# -- what is asked for -----------------------------------------------------------------
+# -- the command line ------------------------------------------------------------------
 
 
-def test_hosts() -> None:
+def test_host_files_are_parsed() -> None:
     text = "# comment\nnode1 slots=2\n\nuser@node2  # the other\n10.0.0.3\n"
     assert parse_hosts(text) == [
         Host("node1", 2),
@@ -69,7 +69,7 @@ def test_invalid_arguments_are_refused(
     assert message in capsys.readouterr().err
 
 
-# -- what is done ----------------------------------------------------------------------
+# -- runs ------------------------------------------------------------------------------
 
 TELL = """
 import os
@@ -79,7 +79,7 @@ print(os.environ["A"])
 """
 
 
-def test_places(launch: Launch, write: Write) -> None:
+def test_processes_get_their_ranks_and_variables(launch: Launch, write: Write) -> None:
     run = launch(
         *("-n", "2", "--devices-per-process", "3", "--env", "A=b=c"), write(TELL)
     )
@@ -94,7 +94,9 @@ def test_places(launch: Launch, write: Write) -> None:
         ]
 
 
-def test_modules_and_commands(launch: Launch, write: Write, tmp_path: Path) -> None:
+def test_modules_and_commands_are_run(
+    launch: Launch, write: Write, tmp_path: Path
+) -> None:
     write("import sys; print('module', sys.argv[1:])", "tool.py")
     run = launch("-n", "1", "-m", "tool", "-x", "1")
     assert run.end() == 0, run.text
@@ -104,7 +106,7 @@ def test_modules_and_commands(launch: Launch, write: Write, tmp_path: Path) -> N
     assert sorted(run.out) == ["[0] a -n", "[1] a -n"]
 
 
-def test_the_first_failure_ends_all(launch: Launch, write: Write) -> None:
+def test_the_first_failure_ends_all_processes(launch: Launch, write: Write) -> None:
     code = (
         "import os, sys, time\n"
         "if os.environ['FXFLOW_PROCESS_ID'] == '1': time.sleep(0.2); sys.exit(7)\n"
@@ -117,7 +119,7 @@ def test_the_first_failure_ends_all(launch: Launch, write: Write) -> None:
     assert time.monotonic() - started < 10
 
 
-def test_a_signal_is_a_failure(launch: Launch, write: Write) -> None:
+def test_death_by_a_signal_is_a_failure(launch: Launch, write: Write) -> None:
     code = "import os; os.kill(os.getpid(), 9)"
     run = launch("-n", "1", write(code))
     assert run.end() == 137, run.text
@@ -126,7 +128,7 @@ def test_a_signal_is_a_failure(launch: Launch, write: Write) -> None:
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
 )
-def test_signals_are_passed_on(
+def test_signals_are_forwarded(
     launch: Launch, write: Write, number: int, status: int
 ) -> None:
     code = (
@@ -169,8 +171,8 @@ def test_the_time_is_up(launch: Launch) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux's kernel")
-def test_the_launcher_is_killed(launch: Launch, write: Write) -> None:
-    """The fixture sees that no process is left."""
+def test_killing_the_launcher_kills_all_processes(launch: Launch, write: Write) -> None:
+    """The fixture checks that no process is left."""
     run = launch(
         "-n", "2", write("print('on', flush=True)\nimport time; time.sleep(60)")
     )
@@ -188,8 +190,10 @@ def test_port_in_use(launch: Launch) -> None:
     assert f"127.0.0.1:{port}: the port is in use" in run.text
 
 
-def test_hosts_by_ssh(launch: Launch, write: Write, tmp_path: Path) -> None:
-    """In place of ssh stands a script that runs the command here."""
+def test_processes_on_hosts_are_started_by_ssh(
+    launch: Launch, write: Write, tmp_path: Path
+) -> None:
+    """A script that runs the command on this machine replaces ssh."""
     ssh = tmp_path / "ssh"
     ssh.write_text(
         '#!/bin/sh\necho "$@" >> "$(dirname "$0")/asked"\n'
@@ -213,7 +217,7 @@ def test_hosts_by_ssh(launch: Launch, write: Write, tmp_path: Path) -> None:
     assert all(line.startswith("-o BatchMode=yes -o Server") for line in asked)
     assert all(" 127.0.0.1 exec " in line for line in asked)
     assert not any("TOKEN" in line for line in asked)
-    # One that fails ends the others there too.
+    # A failure also ends the processes on other hosts.
     code = (
         "import os, sys, time\n"
         "if os.environ['FXFLOW_PROCESS_ID'] == '0': time.sleep(60)\n"
@@ -228,7 +232,7 @@ def test_hosts_by_ssh(launch: Launch, write: Write, tmp_path: Path) -> None:
 
 
 class Server:
-    """An ``sshd`` that lets this user in, and the command that reaches it."""
+    """An ``sshd`` for this user, and the command that connects to it."""
 
     def __init__(self, folder: Path, port: int, program: str) -> None:
         for name in ("host", "key"):
@@ -237,7 +241,7 @@ class Server:
                 check=True,
             )
         if os.geteuid() == 0:
-            os.makedirs("/run/sshd", exist_ok=True)  # sshd insists on it
+            os.makedirs("/run/sshd", exist_ok=True)  # sshd requires it
         (folder / "server").write_text(
             f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host\n"
             f"AuthorizedKeysFile {folder}/key.pub\nPidFile none\nUsePAM no\n"
@@ -283,7 +287,9 @@ def sshd(tmp_path: Path, free_port: int) -> Iterator[Server]:
 HOSTS = "127.0.0.1\nlocalhost\n"
 
 
-def test_real_ssh(launch: Launch, write: Write, sshd: Server) -> None:
+def test_a_real_sshd_starts_processes(
+    launch: Launch, write: Write, sshd: Server
+) -> None:
     code = (
         "import os, sys, fxflow\n"
         "from fxflow import distributed\n"
@@ -313,10 +319,10 @@ def test_real_ssh(launch: Launch, write: Write, sshd: Server) -> None:
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGKILL, -9)]
 )
-def test_signals_by_real_ssh(
+def test_signals_are_forwarded_by_a_real_sshd(
     launch: Launch, write: Write, sshd: Server, number: int, status: int
 ) -> None:
-    """The fixture sees that no process is left, of programs that will not end."""
+    """The programs ignore signals; the fixture checks that no process is left."""
     code = (
         "import signal, subprocess, time\n"
         "def hear(n, f): print('heard', n, flush=True)\n"
@@ -334,17 +340,19 @@ def test_signals_by_real_ssh(
     if number == signal.SIGTERM:
         for process in range(2):
             run.wait_for(rf"\[{process}\] heard 15")
-        run.process.send_signal(number)  # the second one kills
+        run.process.send_signal(number)  # the second signal kills
     assert run.end(20) == status, run.text
-    end = time.monotonic() + 10  # what will not end has 5 s to
+    end = time.monotonic() + 10  # what ignores signals is killed after 5 s
     while sshd.sessions() and time.monotonic() < end:
         time.sleep(0.05)
     assert not sshd.sessions()
 
 
 @pytest.mark.parametrize("ignored", [False, True])
-def test_an_interrupt_is_one_line(launch: Launch, write: Write, ignored: bool) -> None:
-    """Also where the launcher was started by `nohup`, or by `&` in a script."""
+def test_an_interrupt_is_reported_in_one_line(
+    launch: Launch, write: Write, ignored: bool
+) -> None:
+    """This includes a launcher that `nohup`, or `&` in a script, started."""
     code = "import time\nprint('ready', flush=True)\ntime.sleep(60)\n"
     before = signal.getsignal(signal.SIGINT)
     try:
@@ -375,7 +383,7 @@ sys.stderr.write("\\n")
 
 
 def test_progress_bars_are_live(start: Launch, write: Write, tmp_path: Path) -> None:
-    """On a terminal: one process's at a time, at the bottom; other lines above it."""
+    """A terminal shows one process's bar at the bottom, other lines above it."""
     command = shlex.join(
         [sys.executable, "-m", "fxflow", "launch", "-n", "2", write(BAR)]
     )
@@ -397,8 +405,8 @@ def test_progress_bars_are_live(start: Launch, write: Write, tmp_path: Path) -> 
         assert line in shown, said
 
 
-def test_the_first_to_fail_is_named(launch: Launch, write: Write) -> None:
-    """Not the one that failed because of it, even if that ends before."""
+def test_the_process_that_failed_first_is_named(launch: Launch, write: Write) -> None:
+    """Another process that fails because of it may end first."""
     code = (
         "import os, sys, time\n"
         "from fxflow import distributed\n"

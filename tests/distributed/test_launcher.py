@@ -1,4 +1,4 @@
-"""The part that all launchers share; see also test_launch and test_jobs."""
+"""The base class of the launchers; see also test_launch and test_jobs."""
 
 import argparse
 import signal
@@ -10,7 +10,7 @@ from fxflow.distributed.launcher import Launcher
 
 
 class Two(Launcher):
-    """Starts a process that fails and one that waits."""
+    """Starts a process that fails and a process that waits."""
 
     def start(self) -> None:
         for number, code in enumerate(("raise SystemExit(4)", "input()")):
@@ -30,7 +30,7 @@ class Two(Launcher):
         return True
 
 
-def test_the_first_end_decides() -> None:
+def test_the_first_failure_decides_the_exit_status() -> None:
     launcher = Two(argparse.Namespace(no_color=True, timeout=None))
     assert launcher.run() == 4
     assert launcher.children == {}
@@ -43,7 +43,7 @@ def test_the_time_is_up() -> None:
 
 
 class Again(Launcher):
-    """Starts a process that fails at once again and again."""
+    """Restarts a process that always fails at once."""
 
     starts_left = 4
 
@@ -61,7 +61,7 @@ class Again(Launcher):
         return False
 
 
-def test_quick_ends_are_followed_by_later_starts() -> None:
+def test_quick_failures_delay_restarts() -> None:
     launcher = Again(argparse.Namespace(no_color=True, timeout=None))
     started = time.monotonic()
     launcher.run()

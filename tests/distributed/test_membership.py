@@ -19,12 +19,12 @@ def half(step: int, number: int) -> dict[str, object]:
     return held(step, pieces=[[0, place], [1, []]], sizes=[8, 1])
 
 
-def test_the_newest_state() -> None:
+def test_the_newest_complete_state_is_chosen() -> None:
     plan = choose_plan({"a": [held(4), held(3)], "b": [held(5), held(4)]})
     assert plan == {"step": 5, "kind": "held", "sources": [["b", None]]}
 
 
-def test_memory_before_files_before_the_start() -> None:
+def test_states_in_memory_are_preferred_to_files_and_the_initial_state() -> None:
     own = [held(0, "initial"), held(6, "file"), held(6)]
     assert choose_plan({"a": own})["kind"] == "held"
     assert choose_plan({"a": own[:2]})["step"] == 6
@@ -35,7 +35,7 @@ def test_memory_before_files_before_the_start() -> None:
     }
 
 
-def test_parts_make_a_whole() -> None:
+def test_parts_of_several_workers_make_a_complete_state() -> None:
     plan = choose_plan(
         {
             "a": [held(0, "initial"), half(4, 0), half(5, 0)],
@@ -43,11 +43,11 @@ def test_parts_make_a_whole() -> None:
         }
     )
     assert (plan["step"], plan["kind"]) == (4, "held")
-    # The leaf that both have is asked of one.
+    # The leaf that both have comes from one of them.
     assert plan["sources"] == [["a", [[0, [[0, 4]]], [1, []]]], ["b", [[0, [[4, 8]]]]]]
 
 
-def test_a_part_is_lost() -> None:
+def test_an_older_state_is_chosen_if_a_part_is_lost() -> None:
     own = [held(0, "initial"), held(2, "file"), half(4, 0), half(5, 0)]
     plan = choose_plan({"a": own, "b": [held(2, "file")]})
     assert (plan["step"], plan["kind"]) == (2, "file")
@@ -60,7 +60,7 @@ def test_invalid_bounds_are_refused(bounds: tuple[int, int]) -> None:
         Membership("127.0.0.1:0", *bounds)
 
 
-def test_giving_up() -> None:
+def test_giving_up_ends_the_run() -> None:
     said: list[str] = []
     server = Membership("127.0.0.1:0", 1, 2, log=said.append)
     server.give_up("no member is left")
@@ -80,7 +80,7 @@ def test_too_few_workers_end_the_wait() -> None:
 
 
 def test_answers_outside_an_epoch_are_ignored() -> None:
-    """An answer that no process awaits may arrive after its epoch."""
+    """A late answer may arrive after its epoch."""
     said: list[str] = []
     server = Membership("127.0.0.1:0", 2, 2, log=said.append)
     line = dial(f"127.0.0.1:{server.port}", 10, "", "launcher")

@@ -103,7 +103,9 @@ print("AGREED", step, flush=True)
 """
 
 
-def test_two_processes(launch: Callable[..., Run], write: Callable[..., str]) -> None:
+def test_two_processes_exchange_values(
+    launch: Callable[..., Run], write: Callable[..., str]
+) -> None:
     run = launch("-n", "2", write(PROGRAM))
     assert run.end(60) == 0, run.text
     fine = sorted(line for line in run.out if "FINE" in line)
@@ -116,17 +118,19 @@ def agreed(run: Run) -> list[int]:
     return [int(step) for step in found]
 
 
-def test_preemption(launch: Callable[..., Run], write: Callable[..., str]) -> None:
+def test_all_processes_reach_one_preemption_sync_point(
+    launch: Callable[..., Run], write: Callable[..., str]
+) -> None:
     run = launch("-n", "2", write(PREEMPTION))
     assert run.end(60) == 0, run.text
     (step, again) = agreed(run)
     assert 4 <= step == again < 1000
 
 
-def test_notice_of_the_launcher(
+def test_a_sigterm_from_the_launcher_stops_all_at_one_step(
     launch: Callable[..., Run], write: Callable[..., str]
 ) -> None:
-    """All receive it at once, and are at different steps."""
+    """All processes receive it at the same time, in different steps."""
     code = PREEMPTION.replace("step == 3 and fxflow.process_index() == 1", "False")
     code = code.replace("sleep(0.02)", "sleep(0.01 * (1 + fxflow.process_index()))")
     code = code.replace("    step += 1", "    step += 1\n    if step == 9: print('on')")

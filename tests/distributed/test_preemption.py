@@ -54,7 +54,9 @@ def test_a_signal_sets_the_event() -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_the_signal_is_passed_on(agreement: Agreement, told: Told) -> None:
+def test_the_coordinator_is_notified_of_the_signal(
+    agreement: Agreement, told: Told
+) -> None:
     agreement.listen()
     assert not agreement.reached(0)
     os.kill(os.getpid(), signal.SIGTERM)
@@ -69,28 +71,28 @@ def test_the_process_stops_at_the_agreed_step(agreement: Agreement, told: Told) 
     timer = threading.Timer(0.2, agreement.hear, [Until(5, "stop")])
     timer.start()
     started = time.monotonic()
-    # It does not begin a step before it knows which is the last.
+    # It begins no step before the decision.
     assert not agreement.reached(3)
     assert time.monotonic() - started > 0.15
     assert [agreement.reached(step) for step in (4, 5, 6)] == [False, True, False]
     assert (agreement.begun, agreement.then) == (4, "stop")
 
 
-def test_steps_may_be_passed_over(agreement: Agreement) -> None:
+def test_steps_may_be_skipped(agreement: Agreement) -> None:
     assert not agreement.reached(10)
     agreement.hear(Hold())
     agreement.hear(Until(11, "stop"))
     assert [agreement.reached(step) for step in (20, 30)] == [True, False]
 
 
-def test_events_before_it_is_attached(told: Told) -> None:
+def test_events_before_attach_are_handled(told: Told) -> None:
     agreement = Agreement()
     agreement.hear(Hold())
     agreement.attach(told)  # type: ignore[arg-type]
     assert told.said == [InStep(0)]
 
 
-def test_no_agreement(agreement: Agreement) -> None:
+def test_a_missing_decision_times_out(agreement: Agreement) -> None:
     agreement.hear(Hold())
     with (
         config.override(collective_timeout=1),

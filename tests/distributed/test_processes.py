@@ -23,17 +23,17 @@ def order(command: list[str], folder: str = "/", **environment: str) -> str:
     return json.dumps(text) + "\n"
 
 
-def test_a_leader_runs_what_it_is_ordered(tmp_path: Path) -> None:
+def test_a_leader_runs_the_command_in_its_orders(tmp_path: Path) -> None:
     code = "import os, sys; open('x', 'w').write(os.environ['A']); sys.exit(5)"
     text = order([sys.executable, "-c", code], str(tmp_path), A="b")
     assert lead(io.StringIO(text)) in (5, 143)
-    # The orders end at once here, so it may be ended before it has written.
+    # The orders end at once, so the command may be ended before it writes.
 
 
-def test_what_is_missing_is_named(
+def test_missing_folders_and_commands_are_named(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    # The orders go on: at their end it would be ended.
+    # Keep the orders open: their end would end the process.
     text = order(["/no/such"], "/no/folder")
     reader, writer = os.pipe()
     os.write(writer, text.encode())
@@ -42,14 +42,14 @@ def test_what_is_missing_is_named(
         assert lead(orders) == 127
         assert os.getcwd() == before
         os.close(writer)
-        time.sleep(0.1)  # its thread reads to the end
+        time.sleep(0.1)  # its thread reads until the end
     said = capfd.readouterr().err
     assert f"/no/folder: No such file or directory; running in {before}" in said
     assert "/no/such: No such file" in said
 
 
-def test_the_module_needs_nothing_but_python() -> None:
-    """Its text is sent to machines on which nothing of fxflow may be imported."""
+def test_the_module_imports_only_the_standard_library() -> None:
+    """Its source is sent to machines without fxflow."""
     text = inspect.getsource(module)
     code = "import json, sys; exec(json.loads(sys.stdin.readline()))"
     done = subprocess.run(
@@ -61,11 +61,11 @@ def test_the_module_needs_nothing_but_python() -> None:
     assert done.returncode in (6, 143)
 
 
-def test_statuses_are_the_shells() -> None:
+def test_exit_statuses_are_those_of_the_shell() -> None:
     assert [status_of(code) for code in (0, 3, -9)] == [0, 3, 137]
 
 
-def test_a_process_and_its_end(tmp_path: Path) -> None:
+def test_a_process_reports_its_exit_status(tmp_path: Path) -> None:
     command = ["sh", "-c", 'read word; echo "$word $A"; pwd; exit 3']
     process = Process(
         command, {"A": "b"}, folder=str(tmp_path), output=True, orders=True
@@ -81,7 +81,7 @@ def test_a_process_and_its_end(tmp_path: Path) -> None:
     process.stderr.close()
 
 
-def test_a_process_is_killed_with_its_group() -> None:
+def test_kill_ends_the_process_group() -> None:
     process = Process(["sh", "-c", "sleep 60 & sleep 60"])
 
     async def end() -> int:
@@ -89,11 +89,11 @@ def test_a_process_is_killed_with_its_group() -> None:
         return await asyncio.wrap_future(process.ended)
 
     assert asyncio.run(end()) == -signal.SIGKILL
-    process.kill()  # nothing is left
+    process.kill()  # no process is left
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux's kernel")
-def test_the_memory_of_a_process() -> None:
+def test_the_memory_of_a_process_is_measured() -> None:
     process = Process([sys.executable, "-c", "input()"], orders=True)
     wait_until(lambda: process.memory > 1 << 20)
     process.kill()
@@ -103,7 +103,7 @@ def test_the_memory_of_a_process() -> None:
     process.stdin.close()
 
 
-def test_backoff_grows_to_a_limit_and_is_forgiven() -> None:
+def test_backoff_grows_to_a_limit_and_is_reset() -> None:
     backoff, seconds = Backoff(), []
     for _ in range(2000):
         backoff = backoff.after(ran=1.0)
@@ -114,7 +114,7 @@ def test_backoff_grows_to_a_limit_and_is_forgiven() -> None:
 
 
 def start_led(mark: str) -> subprocess.Popen[str]:
-    """A leader, and a command of two processes that it leads."""
+    """Starts a leader with a command of two processes."""
     name, _, value = mark.partition("=")
     process = subprocess.Popen(
         [sys.executable, "-m", "fxflow.distributed.processes"],
@@ -138,7 +138,7 @@ def wait_until(true: Callable[[], bool]) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux's kernel")
 def test_a_process_dies_with_its_leader() -> None:
-    """The leader leads a shell; what that started is out of reach."""
+    """The shell that it leads dies; the shell's own children are not checked."""
     mark = f"MARK=killed-{os.getpid()}-{time.monotonic_ns()}"
     process = start_led(mark)
     (shell,) = (pid for pid in processes(mark) if b"60 &" in command_of(pid))
@@ -155,7 +155,7 @@ def command_of(pid: int) -> bytes:
     return Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
-def test_a_process_ends_when_the_orders_do() -> None:
+def test_a_process_ends_when_its_orders_end() -> None:
     mark = f"MARK=orders-{os.getpid()}-{time.monotonic_ns()}"
     process = start_led(mark)
     assert process.stdin is not None

@@ -1,4 +1,4 @@
-"""Programs over the devices of several processes, and what goes wrong with them."""
+"""Programs over the devices of several processes, and their failures."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ print("FINE", flush=True)
 
 
 @pytest.mark.parametrize("count", sample([2, 3], 1, of="processes"))
-def test_the_same_as_in_one_process(launch: Launch, write: Write, count: int) -> None:
+def test_results_equal_those_of_one_process(
+    launch: Launch, write: Write, count: int
+) -> None:
     run = launch("-n", str(count), "--devices-per-process", "2", write(HEAD + PROGRAMS))
     assert run.end(90) == 0, run.text
     fine = sorted(line for line in run.out if "FINE" in line)
@@ -96,7 +98,7 @@ fxflow.jit(total)(a)
 """
 
 
-def test_different_programs(launch: Launch, write: Write) -> None:
+def test_different_programs_are_reported(launch: Launch, write: Write) -> None:
     run = launch("-n", "2", write(HEAD + DIFFERENT))
     assert run.end(60) == 1
     assert "about to run different programs together: process 0: 'total'" in run.text
@@ -121,7 +123,7 @@ for i in range(1000):
 @pytest.mark.parametrize(
     ("signal", "words"),
     [
-        # Its part of step 19 is done; that of another that is slower may not be.
+        # This process has finished step 19; a slower one may not have.
         ("SIGKILL", "TOLD (19|20) .*process 1 .* is lost"),
         ("SIGSTOP", "TOLD 20 .*did not finish within 3 s .*: process 1 is late"),
     ],
@@ -130,7 +132,7 @@ def test_the_others_report_a_lost_process(
     launch: Launch, write: Write, signal: str, words: str
 ) -> None:
     run = launch("-n", "3", write(HEAD + LOST.replace("{signal}", signal)))
-    run.wait_for(words, 60)  # three processes start first
+    run.wait_for(words, 60)  # three processes must start first
     assert run.end(30) != 0, run.text
 
 
@@ -158,7 +160,7 @@ LATE = ["os.kill(os.getpid(), 19)", "time.sleep(60)"]
 def test_a_waiting_process_is_not_reported_late(
     launch: Launch, write: Write, what: str
 ) -> None:
-    """Process 2 begins to wait well after process 0, and is not blamed."""
+    """Process 2 begins to wait much later than process 0, but is not late."""
     run = launch("-n", "3", write(HEAD + APART.replace("{what}", what)))
     for process in (0, 2):
         run.wait_for(rf"\[{process}\] TOLD .*process 1 is late:", 60)

@@ -9,7 +9,7 @@ from fxflow.distributed.protocol import Bye, Done, Get, Meet, read, written
 @pytest.mark.parametrize(
     "content", [Get("a", wait=True), Meet("b", [0, 2]), Done(3, False), Bye()]
 )
-def test_what_is_written_is_read(content: object) -> None:
+def test_messages_are_read_as_written(content: object) -> None:
     message = json.loads(json.dumps(written(content, id=7, epoch=3)))
     assert (message["id"], message["epoch"]) == (7, 3)
     found = read(message)
@@ -20,7 +20,7 @@ def test_defaults_are_filled_in_and_other_fields_ignored() -> None:
     assert read({"op": "Get", "key": "a", "later": 1}) == Get("a", wait=False)
 
 
-def test_what_is_not_a_message_is_refused() -> None:
+def test_invalid_messages_are_refused() -> None:
     with pytest.raises(ValueError, match="unknown message written"):
         read({"op": "written"})
     with pytest.raises(ValueError, match="unknown message None"):
@@ -29,7 +29,7 @@ def test_what_is_not_a_message_is_refused() -> None:
         read({"op": "Done", "preempted": True})
 
 
-def test_every_class_is_a_message() -> None:
+def test_every_class_can_be_read() -> None:
     classes = {
         name
         for name, value in vars(protocol).items()

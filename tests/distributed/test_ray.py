@@ -1,4 +1,4 @@
-"""Runs in actors of Ray, on a cluster of this machine."""
+"""Runs in Ray actors, on a cluster of this machine."""
 
 import argparse
 import json
@@ -22,7 +22,7 @@ from tests.processes import check_gone
 pytest.importorskip("zmq")
 
 ROOT = Path(__file__).parents[2]
-# Adds up ones. Worker 1 kills the actor of server 0, and then its own.
+# Sums ones. Worker 1 kills the actor of server 0, then its own.
 SCRIPT = """
 import json, os, signal, sys, time
 import numpy as np
@@ -62,7 +62,7 @@ server.close()
 
 @pytest.fixture
 def scratch() -> Iterator[str]:
-    """A folder for Ray, with a path short enough for its sockets."""
+    """Yields a folder whose path is short enough for Ray's sockets."""
     with tempfile.TemporaryDirectory(prefix="r-", ignore_cleanup_errors=True) as folder:
         yield folder
 
@@ -78,7 +78,7 @@ def launched(scratch: str, *options: object) -> tuple[int, str]:
         env={
             **os.environ,
             "PYTHONPATH": str(ROOT),
-            "HOME": scratch,  # where Ray keeps a token
+            "HOME": scratch,  # Ray stores a token there
             "RAY_TMPDIR": scratch,
             "RAY_USAGE_STATS_ENABLED": "0",
         },
@@ -87,42 +87,42 @@ def launched(scratch: str, *options: object) -> tuple[int, str]:
 
 
 @pytest.mark.slow
-def test_killed_actors_are_started_again_by_ray(scratch: str) -> None:
+def test_ray_restarts_killed_actors(scratch: str) -> None:
     pytest.importorskip("ray", reason="pip install 'fxflow[ray]'")
     script = Path(scratch) / "train.py"
     script.write_text(SCRIPT)
     options = ["--ps", "2", "--workers", "2", "--ps-copies", "2", "--timeout", "240"]
-    # More than one for each core of a small machine.
+    # More processes than a small machine has cores.
     options += ["--server-resources", "CPU=0.1", "--worker-resources", "CPU=0.1"]
     code, text = launched(scratch, *options, script, scratch)
     assert code == 0, text
     for job in ("ps 0", "worker 1"):
         assert f"{job}: its actor died; Ray has started another" in text, text
-    # Server 0 listens where it did.
+    # Server 0 listens at the same address.
     places = re.findall(r"server 0 of 2 listens at tcp://\S+:(\d+)", text)
     assert len(places) == 2 and len(set(places)) == 1, text
     (line,) = [line for line in text.splitlines() if "total" in line]
     total = json.loads(line.partition("] ")[2])[1]
-    # 20 of each; and what the first worker 1 pushed, whose last may not have been sent.
+    # 20 pushes of each worker, and those of the first worker 1 except perhaps the last.
     assert total in (50, 51), text
     assert len(re.findall(r"\[worker \d\] pid", text)) == 3
     check_gone(scratch)
 
 
 @pytest.mark.slow
-def test_no_place(scratch: str) -> None:
+def test_actors_that_cannot_be_placed_are_reported(scratch: str) -> None:
     pytest.importorskip("ray", reason="pip install 'fxflow[ray]'")
     options = ["--ps", "1", "--workers", "2", "--server-resources", "CPU=0.1"]
     code, text = launched(scratch, *options, "--worker-resources=gold=1", "train.py")
     assert code == 1
-    # At once: no machine can be added to a cluster of this one.
+    # It fails at once: no machine can be added to a local cluster.
     assert "this machine has too few resources: the 3 processes take gold=2" in text
     assert "in total, but there is gold=0 (--server-resources and" in text, text
     check_gone(scratch)
 
 
 class FakeGroup:
-    """Places that are free after `asked` questions."""
+    """A placement group that is ready after `asked` calls of `wait`."""
 
     def __init__(self, asked: int) -> None:
         self.asked, self.waited = asked, 0.0
@@ -134,7 +134,7 @@ class FakeGroup:
 
 
 def places(group: FakeGroup, ray: str = "auto") -> _Places:
-    """Places on a cluster of two machines with 2 CPUs each."""
+    """Returns `_Places` for a cluster of two machines with 2 CPUs each."""
     found = _Places.__new__(_Places)
     nodes = [{"Alive": True, "Resources": {"CPU": 2.0}}] * 2
     nodes.append({"Alive": False, "Resources": {"CPU": 64.0}})
@@ -148,7 +148,7 @@ def places(group: FakeGroup, ray: str = "auto") -> _Places:
     return found
 
 
-def test_what_is_waited_for_is_said_at_once(
+def test_waiting_for_a_placement_is_reported_at_once(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     never = FakeGroup(asked=9)
@@ -160,11 +160,11 @@ def test_what_is_waited_for_is_said_at_once(
     assert "free in total: CPU=1" in said
 
 
-def test_more_than_the_cluster_has(capsys: pytest.CaptureFixture[str]) -> None:
+def test_too_few_resources_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     some, many = [{"CPU": 1.0}] * 4, [{"CPU": 1.0}] * 5
     places(FakeGroup(0)).check(some)
     assert not capsys.readouterr().err
-    # Machines may be added to a cluster, but not to one that is this machine.
+    # Machines may be added to a cluster, but not to a local one.
     places(FakeGroup(0)).check(many)
     said = capsys.readouterr().err
     assert "the 5 processes take CPU=5 in total, but there is CPU=4" in said
@@ -178,7 +178,7 @@ def test_more_than_the_cluster_has(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     "text", ["", "CPU", "CPU=x", "CPU=0", "=1", "CPU=1,,", "A=inf"]
 )
-def test_resources_that_cannot_be_read(text: str) -> None:
+def test_invalid_resources_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="resources must be NAME=NUMBER"):
         resources_of(text)
 
@@ -191,7 +191,7 @@ def test_resources_that_cannot_be_read(text: str) -> None:
         (["--ps", "1", "--worker-resources", "GPU"], "resources must be NAME=NUMBER"),
     ],
 )
-def test_options_that_do_not_go_together(
+def test_incompatible_options_are_refused(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     options: list[str],
@@ -206,17 +206,17 @@ def test_options_that_do_not_go_together(
     assert message in capsys.readouterr().err
 
 
-def test_no_cluster() -> None:
+def test_a_missing_cluster_is_reported() -> None:
     with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))  # and no process listens
+        closed.bind(("127.0.0.1", 0))  # no process listens there
         address = f"127.0.0.1:{closed.getsockname()[1]}"
         with pytest.raises(DistributedError, match=f"no Ray cluster .* {address}"):
             _check_reached(address)
     for text in ("auto", "local", "ray://127.0.0.1:1"):
-        _check_reached(text)  # Ray's to find
+        _check_reached(text)  # Ray detects these addresses
 
 
-def test_ray_is_missing(
+def test_a_missing_ray_package_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)

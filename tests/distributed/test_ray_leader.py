@@ -1,4 +1,4 @@
-"""What leads a process within an actor, here without Ray."""
+"""The class of Ray actors, without Ray."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ def order(text: str, folder: object = ".", **environment: str) -> dict[str, obje
 
 
 def followed(leader: Leader, run: int) -> tuple[bytes, bytes, int]:
-    """What a process wrote to both streams, and its exit status."""
+    """Returns what a process wrote to both streams, and its exit status."""
     written = {1: b"", 2: b""}
     end = time.monotonic() + 30
     while time.monotonic() < end:
@@ -28,16 +28,16 @@ def followed(leader: Leader, run: int) -> tuple[bytes, bytes, int]:
     raise AssertionError(f"it did not end; so far: {written}")
 
 
-def test_output_status_and_runs(tmp_path: Path) -> None:
+def test_output_and_status_belong_to_a_start(tmp_path: Path) -> None:
     leader = Leader()
-    assert leader.follow(1) is None  # nothing was begun
+    assert leader.follow(1) is None  # no process was started
     text = (
         "import os, sys; print(os.environ['SAID'], os.getcwd()); "
         "sys.stderr.write('oh'); sys.exit(3)"
     )
     first = order(text, tmp_path, SAID="yes")
     leader.begin(1, first)
-    leader.begin(1, first)  # asked again, as Ray may: there is one process
+    leader.begin(1, first)  # a repeated call, as Ray makes it, starts no second process
     assert followed(leader, 1) == (f"yes {tmp_path}\n".encode(), b"oh", 3)
     leader.begin(2, order("print(2)", tmp_path / "none"))
     out, err, code = followed(leader, 2)
@@ -46,16 +46,16 @@ def test_output_status_and_runs(tmp_path: Path) -> None:
     assert leader.follow(1) is None
 
 
-def test_signals_are_for_one_run() -> None:
+def test_signals_are_for_one_start() -> None:
     leader = Leader()
     child = "import subprocess, sys; print(subprocess.Popen(['sleep', '60']).pid)"
     leader.begin(1, order(f"{child}; import time; time.sleep(60)"))
     written = b""
-    while not written:  # the process is there, and what it started
+    while not written:  # the process and its child run
         answer = leader.follow(1)
         assert answer is not None and answer[1] is None
         written = b"".join(piece for _, piece in answer[0])
-    leader.send(2, signal.SIGKILL)  # meant for another
+    leader.send(2, signal.SIGKILL)  # for another start
     answer = leader.follow(1)
     assert answer is not None and answer[1] is None
     leader.send(1, signal.SIGTERM)
@@ -64,14 +64,14 @@ def test_signals_are_for_one_run() -> None:
     while os.path.exists(f"/proc/{int(written)}") and time.monotonic() < end:
         stat = Path(f"/proc/{int(written)}/stat")
         if ") Z " in stat.read_text():
-            break  # dead, and not yet reaped
+            break  # dead, but not yet reaped
         time.sleep(0.01)
     else:
         assert not os.path.exists(f"/proc/{int(written)}")
 
 
-def test_an_interrupt_is_heeded() -> None:
-    """Also where the actor ignores it, as Ray's do."""
+def test_an_interrupt_ends_the_process() -> None:
+    """The actor ignores interrupts, as Ray's actors do."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         leader = Leader()
@@ -85,7 +85,7 @@ def test_an_interrupt_is_heeded() -> None:
     assert code == -signal.SIGINT and b"KeyboardInterrupt" in err
 
 
-def test_output_that_is_not_fetched_is_bounded() -> None:
+def test_unfetched_output_is_bounded() -> None:
     leader = Leader()
     leader.begin(1, order("import sys; sys.stdout.write('x' * (6 << 20))"))
     end = time.monotonic() + 30

@@ -32,11 +32,11 @@ def test_round_trip(leaf: object) -> None:
     host = to_host(leaf)
     (found,), extra = decode(encode([host], note="a"))
     assert extra == {"note": "a"}
-    own = getattr(leaf, "dtype", fxflow.typeof(leaf).dtype)  # at 64 bits, too
+    own = getattr(leaf, "dtype", fxflow.typeof(leaf).dtype)  # including 64-bit dtypes
     assert found.data.dtype == host.data.dtype == own
     assert found.data.shape == host.data.shape
     np.testing.assert_array_equal(found.data, np.asarray(leaf))
-    found.data[...] = 0  # it is not shared
+    found.data[...] = 0  # the memory is not shared
 
 
 def test_where_explicit_64_bits_are_cut_off() -> None:
@@ -57,7 +57,7 @@ def test_values_that_are_not_arrays_are_refused() -> None:
         to_host("text")
 
 
-def test_damage_is_seen() -> None:
+def test_damaged_bytes_are_refused() -> None:
     payload = encode([HostLeaf(np.arange(4))])
     for wrong in (payload[:-1], payload + b"x", b"", b"PK\x03\x04" * 20):
         with pytest.raises(ValueError, match="these bytes"):

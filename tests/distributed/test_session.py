@@ -1,4 +1,4 @@
-"""Joining and leaving, in processes of their own."""
+"""Joining and leaving a run, in child processes."""
 
 import re
 import sys
@@ -13,7 +13,7 @@ from .conftest import Run
 
 Start = Callable[..., Run]
 
-# What each process does; PORT, COUNT and NUMBER come by the command line.
+# The program of each process; PORT, COUNT and NUMBER are on the command line.
 PROGRAM = """
 import os, signal, sys, time
 import numpy as np
@@ -79,12 +79,12 @@ def run_all(
     return run_all
 
 
-def test_joining_and_leaving(run_all: Callable[..., list[Run]]) -> None:
+def test_processes_join_and_leave(run_all: Callable[..., list[Run]]) -> None:
     runs = run_all(3, "fine")
     for run in runs:
         assert run.end(30) == 0, run.text
         assert "DONE" in run.out[-1], run.text
-        # What gloo prints goes to standard error, and is all that is there.
+        # gloo's output goes to standard error; nothing else does.
         assert not any("[Gloo]" in line or "peer" in line for line in run.out), run.text
         text = "".join(run.err)
         assert "is connected to" in text, run.text
@@ -132,17 +132,17 @@ os._exit(0)
 """
 
 
-def test_one_is_lost_before_the_devices_start(
+def test_a_loss_before_the_devices_start_is_reported(
     start: Start, write: Callable[..., str], free_port: int
 ) -> None:
-    """Making a client waits for all processes: not for one that exited."""
+    """Creating a client must not wait for a process that has exited."""
     file = write(EARLY)
     runs = [start(sys.executable, file, str(free_port), str(n)) for n in range(2)]
     assert [run.end(20) for run in runs] == [0, 0], runs[0].text
     assert any("TOLD process 1" in line for line in runs[0].out), runs[0].text
 
 
-# Process 1 dies when it is about to do what the others do, or have it do for them.
+# Process 1 dies just before it does what the others do, or wait for.
 MOMENT = """
 import os, sys, time
 import numpy as np
@@ -181,10 +181,10 @@ except fxflow.distributed.DistributedError as error:
 
 
 @pytest.mark.parametrize("when", ["register", "create", "connect"])
-def test_one_is_lost_while_all_connect(
+def test_a_loss_during_connecting_is_reported(
     start: Start, write: Callable[..., str], free_port: int, when: str
 ) -> None:
-    """The runtime alone would wait for it for a minute, or for five."""
+    """By itself, the runtime would wait for one to five minutes."""
     file = write(MOMENT)
     runs = [start(sys.executable, file, str(free_port), str(n), when) for n in range(3)]
     assert runs[1].end(30) == -9, runs[1].text
@@ -212,7 +212,9 @@ def test_a_process_that_does_not_join_is_named(
     assert f"no coordinator answers at 127.0.0.1:{free_port} within 0.5 s" in other.text
 
 
-def test_after_the_devices(start: Start, write: Callable[..., str]) -> None:
+def test_initializing_after_using_devices_is_refused(
+    start: Start, write: Callable[..., str]
+) -> None:
     code = (
         "import fxflow\n"
         "fxflow.devices()\n"
@@ -223,7 +225,7 @@ def test_after_the_devices(start: Start, write: Callable[..., str]) -> None:
     assert "before anything that uses devices; started already: cpu" in run.text
 
 
-def test_a_session_of_one_process_begins_once(
+def test_a_single_process_initializes_once(
     start: Start, write: Callable[..., str]
 ) -> None:
     code = (

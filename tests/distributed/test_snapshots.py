@@ -26,7 +26,7 @@ def test_a_whole_snapshot_holds_every_leaf() -> None:
     assert snapshot.piece(0, [[1, 3]]).data.tolist() == [1, 2]
 
 
-def test_donated() -> None:
+def test_a_snapshot_of_donated_arrays_is_not_intact() -> None:
     x = fnp.arange(3.0) + 1
     snapshot = StateSnapshot([x])
     assert snapshot.intact()
@@ -56,7 +56,7 @@ def test_parts_of_two_snapshots_make_a_whole() -> None:
     assert five.data == 5
 
 
-def test_assembled_keys() -> None:
+def test_random_keys_are_assembled() -> None:
     keys = to_host(fxflow.random.split(fxflow.random.key(0), 4))
     parts = [
         ([0, [[a, a + 2]]], HostLeaf(keys.data[a : a + 2], keys.key)) for a in (0, 2)
@@ -66,7 +66,7 @@ def test_assembled_keys() -> None:
     np.testing.assert_array_equal(found.data, keys.data)
 
 
-def test_serving() -> None:
+def test_snapshots_are_served() -> None:
     known = {(3, "held"): StateSnapshot([fnp.arange(4), np.ones(2)])}
     server = StateServer("127.0.0.1", "secret", lambda s, k: known[s, k])
     plan = {"step": 3, "kind": "held"}

@@ -1,4 +1,4 @@
-"""`fxflow coordinator`: where processes meet that no launcher starts."""
+"""`fxflow coordinator`: runs without a launcher."""
 
 import os
 import re
@@ -30,7 +30,7 @@ class Process:
                 [sys.executable, *command],
                 cwd=ROOT,
                 env=environment(
-                    # Who aborts says which threads did what.
+                    # A process that aborts prints the stacks of its threads.
                     **{"FXFLOW_TOKEN": "secret", "PYTHONFAULTHANDLER": "1"} | variables
                 ),
                 stdout=output,
@@ -44,7 +44,7 @@ class Process:
         return self.process.wait(DEADLINE)
 
     def says(self, pattern: str, times: int = 1) -> re.Match[str]:
-        """Waits until it has printed `pattern` `times` times."""
+        """Waits until the output has `times` matches of `pattern`."""
         end = time.monotonic() + DEADLINE
         while time.monotonic() < end:
             found = list(re.finditer(pattern, self.text()))
@@ -73,7 +73,7 @@ class Run:
         return self.main
 
     def pod(self, index: int, program: str, **variables: str) -> Process:
-        """A process with the environment of a pod of an Indexed Job."""
+        """Starts a process with the environment of a pod of an Indexed Job."""
         return self.start(
             program,
             **{
@@ -108,8 +108,8 @@ def run(tmp_path: Path) -> Iterator[Run]:
             started.process.wait(DEADLINE)
 
 
-def test_runs_follow_each_other(run: Run, tmp_path: Path) -> None:
-    """A run breaks; its processes are started again, meet, and end well."""
+def test_another_run_follows_a_failed_one(run: Run, tmp_path: Path) -> None:
+    """A run loses a process; all are restarted, join, and finish."""
     fatal = tmp_path / "fatal.py"
     fatal.write_text(
         "import os, fxflow\n"
@@ -133,7 +133,7 @@ def test_runs_follow_each_other(run: Run, tmp_path: Path) -> None:
     assert "the run is done" in coordinator.text()
 
 
-def test_other_token_is_refused(run: Run) -> None:
+def test_another_token_is_refused(run: Run) -> None:
     run.coordinator("--num-processes=2")
     other = run.pod(0, HELLO, FXFLOW_TOKEN="another")
     assert other.wait() == 1
@@ -147,14 +147,16 @@ def test_other_token_is_refused(run: Run) -> None:
         (["--elastic=1:2"], "0 workers are ready, at least 1"),
     ],
 )
-def test_gives_up(run: Run, options: list[str], words: str) -> None:
+def test_missing_processes_end_the_command(
+    run: Run, options: list[str], words: str
+) -> None:
     coordinator = run.coordinator(*options, "--start-timeout=0.3")
     assert coordinator.wait() == 1
     assert words in coordinator.text()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_ends_at_a_signal(run: Run, number: signal.Signals) -> None:
+def test_a_signal_ends_the_command(run: Run, number: signal.Signals) -> None:
     coordinator = run.coordinator("--elastic=1:2")
     coordinator.process.send_signal(number)
     assert coordinator.wait() == 128 + number
@@ -177,7 +179,7 @@ def test_invalid_command_lines_exit_with_a_message(
     assert words in wrong.text()
 
 
-def test_giving_up(run: Run) -> None:
+def test_the_command_without_processes_gives_up(run: Run) -> None:
     served = run.start(*PROGRAM, "-n1", "--port=0", "--start-timeout=0")
     assert served.wait() == 1
     assert "fxflow coordinator: giving up" in served.text()
@@ -191,8 +193,8 @@ def test_port_in_use(run: Run) -> None:
 
 
 @pytest.mark.slow
-def test_elastic(run: Run, tmp_path: Path) -> None:
-    """A worker dies, another joins; all are asked to end; the next run goes on."""
+def test_an_elastic_run_replaces_workers_and_resumes(run: Run, tmp_path: Path) -> None:
+    """A worker dies, another joins; all get SIGTERM; the next run continues."""
     given = ["--steps=250", f"--checkpoints={tmp_path / 'state'}"]
     coordinator = run.coordinator("--elastic=1:2")
     one, two = run.worker(0, *given), run.worker(1, *given)

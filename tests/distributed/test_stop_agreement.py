@@ -8,7 +8,7 @@ def test_the_farthest_process_decides() -> None:
     assert [decision.ask(), decision.ask()] == [True, False]
     decision.report(0, 5)
     decision.report(1, 8)
-    decision.report(1, 10)  # the first report counts
+    decision.report(1, 10)  # only the first report counts
     assert decision.decide({0, 1, 2}) is None
     decision.report(2, 0)
     assert decision.decide({0, 1, 2}) == 8
@@ -24,14 +24,14 @@ def test_a_process_that_ended_is_not_waited_for() -> None:
     assert decision.decide({0}) == 1
 
 
-def test_reports_before_the_question_do_not_count() -> None:
+def test_reports_before_the_hold_do_not_count() -> None:
     decision = StopDecision()
     decision.report(0, 3)
     decision.ask()
     assert decision.decide({0}) is None
 
 
-def test_until_is_the_first_step_that_is_not_run() -> None:
+def test_until_is_the_first_step_that_does_not_run() -> None:
     point = StopPoint(3)
     assert point.begin(3)
     point.is_held = True
@@ -49,7 +49,7 @@ def test_all_run_the_same_steps_in_any_order_of_events() -> None:
         ran: list[list[int]] = [[] for _ in points]
         decision, decided = StopDecision(), []
         decision.ask()
-        holding = list(range(len(points)))  # are asked to hold, in any order
+        holding = list(range(len(points)))  # receive the request to hold, in any order
         while any(point.until is None for point in points):
             rank = draw.randrange(len(points))
             point = points[rank]

@@ -1,4 +1,4 @@
-"""A short training run: state, step and batches, each of which draws numbers."""
+"""A short training run whose state, step and batches use random numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A batch in parts has the gradients of the whole."""
+"""Accumulated gradients equal those of the whole batch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BATCH = {"x": X, "y": X.sum(1)}
 
 @pytest.mark.parametrize("parts", [1, 2, 12])
 @pytest.mark.parametrize("has_aux", [False, True])
-def test_equals_the_whole_batch(parts: int, has_aux: bool) -> None:
+def test_results_equal_those_of_the_whole_batch(parts: int, has_aux: bool) -> None:
     function = loss_and_mean if has_aux else loss
     expected = fxflow.value_and_grad(function, has_aux=has_aux)(PARAMS, BATCH)
     in_parts = fxflow.jit(accumulate_gradients(function, parts, has_aux=has_aux))
@@ -40,7 +40,7 @@ def test_equals_the_whole_batch(parts: int, has_aux: bool) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
-def test_needs_less_memory() -> None:
+def test_accumulation_needs_less_memory() -> None:
     def wide(params: Any, x: Any) -> Any:
         return fnp.mean(fnp.sin(fnp.tanh(x @ params) @ params.T) ** 2)
 

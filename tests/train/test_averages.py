@@ -1,4 +1,4 @@
-"""Averages of parameters, beside sums written out."""
+"""Averages of parameters, compared with explicit sums."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def after(average: Average, count: int) -> fxflow.Array:
 
 
 @pytest.mark.parametrize("count", [1, 2, 20])
-def test_uniform(count: int) -> None:
+def test_uniform_is_the_mean(count: int) -> None:
     found = after(averages.uniform(), count)
     np.testing.assert_allclose(found, STEPS[:count].mean(0), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("count", [1, 2, 20])
 @pytest.mark.parametrize("debias", [False, True])
-def test_exponential(count: int, debias: bool) -> None:
+def test_exponential_follows_its_formula(count: int, debias: bool) -> None:
     weights = 0.1 * 0.9 ** np.arange(count)[::-1]
     expected = weights @ STEPS[:count] / (weights.sum() if debias else 1)
     found = after(averages.exponential(0.9, debias=debias), count)
@@ -46,7 +46,7 @@ def test_warmup_begins_with_the_first_parameters() -> None:
 
 
 @pytest.mark.parametrize("average", [averages.uniform(), averages.exponential(0.5)])
-def test_dtypes_stay_and_counters_are_kept(average: Average) -> None:
+def test_dtypes_are_kept_and_counters_are_not_averaged(average: Average) -> None:
     params = {"w": fnp.ones(2, fnp.bfloat16), "n": fnp.array(3), "c": fnp.ones(1) * 1j}
     state = average.update(average.init(params), params)
     assert average.value(state)["w"].dtype == "float32"
@@ -57,6 +57,6 @@ def test_dtypes_stay_and_counters_are_kept(average: Average) -> None:
     assert (int(value["n"]), complex(value["c"][0])) == (3, 1j)
 
 
-def test_decay_is_a_share() -> None:
+def test_a_decay_out_of_range_is_refused() -> None:
     with pytest.raises(ArgumentError, match=r"decay must be in \[0, 1\), got 1"):
         averages.exponential(1.0)

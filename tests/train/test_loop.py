@@ -1,4 +1,4 @@
-"""The loop: resumed exactly, interrupted safely, and what it does on the way."""
+"""The training loop: hooks, logs, exact resumption and safe interruption."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from fxflow.train.loop import Progress
 from tests.processes import in_two_processes
 from tests.train.small_run import batches, bits, first_state, step
 
-# -- what a run makes ------------------------------------------------------------------
+# -- runs ------------------------------------------------------------------------------
 
 
-def test_is_the_plain_loop() -> None:
+def test_a_run_equals_the_plain_loop() -> None:
     expected, count = first_state(), 0
     for epoch in range(2):
         for batch in batches().iterate(epoch=epoch):
@@ -51,7 +51,9 @@ def test_is_the_plain_loop() -> None:
         ({"epochs": 0}, 0, 0),
     ],
 )
-def test_how_long(options: dict[str, int], steps: int, epochs: int) -> None:
+def test_steps_and_epochs_limit_a_run(
+    options: dict[str, int], steps: int, epochs: int
+) -> None:
     ended = []
     hook = loop.every(epochs=1)(lambda progress: ended.append(progress.epoch))
     outcome = loop.run(step, first_state(), batches(), hooks=[hook], **options)
@@ -59,7 +61,7 @@ def test_how_long(options: dict[str, int], steps: int, epochs: int) -> None:
     assert ended == list(range(1, epochs + 1))
 
 
-def test_iterables_and_no_data() -> None:
+def test_iterables_and_empty_data_are_accepted() -> None:
     add: Callable[[int, int], Any] = lambda total, n: (total + n, None)
     assert loop.run(add, 0, [1, 2, 3]).state == 6
     assert loop.run(add, 0, (n for n in range(4))).state == 6
@@ -68,7 +70,7 @@ def test_iterables_and_no_data() -> None:
     assert loop.run(add, 0, empty, num_steps=5) == (0, 0, "finished")
 
 
-def test_logs_scalars_now_and_then() -> None:
+def test_scalars_are_logged_periodically() -> None:
     lines: list[Any] = []
 
     def outputs(state: int, batch: int) -> Any:
@@ -80,7 +82,7 @@ def test_logs_scalars_now_and_then() -> None:
     assert lines == [(3, {"a/b": 2.0, "n": 2}), (6, {"a/b": 5.0, "n": 5})]
 
 
-def test_hooks_see_and_stop() -> None:
+def test_hooks_read_the_progress_and_stop_the_run() -> None:
     seen: list[Any] = []
 
     def hook(progress: Progress[Any]) -> None:
@@ -93,7 +95,7 @@ def test_hooks_see_and_stop() -> None:
     assert seen == [(1, 0, 0, 0), (2, 1, -1, 1), (3, 3, -2, 2)]
 
 
-def test_hooks_by_time() -> None:
+def test_hooks_are_called_by_time() -> None:
     calls: list[int] = []
     hook = loop.every(seconds=0.05)(lambda progress: calls.append(progress.step))
 
@@ -105,7 +107,7 @@ def test_hooks_by_time() -> None:
     assert 2 <= len(calls) <= 5
 
 
-def test_early_stopping() -> None:
+def test_early_stopping_ends_a_run() -> None:
     values = [3.0, 2.0, 2.5, float("nan"), 2.4, 1.0]
     stopping = loop.EarlyStopping(patience=3)
 
@@ -140,7 +142,7 @@ def test_invalid_arguments_are_refused(call: Callable[[], Any], words: str) -> N
         call()
 
 
-# -- what is not finite ----------------------------------------------------------------
+# -- nonfinite values ------------------------------------------------------------------
 
 
 def divided(state: Any, batch: Any) -> tuple[Any, dict[str, Any]]:
@@ -150,7 +152,7 @@ def divided(state: Any, batch: Any) -> tuple[Any, dict[str, Any]]:
 BATCHES = [np.float32(n) for n in (1, 2, 0, 4)]
 
 
-def test_stop_names_leaf_and_batch() -> None:
+def test_stop_names_the_leaf_and_the_batch() -> None:
     with pytest.raises(
         NonFiniteError, match=r"step 3 returned loss/main = inf; .*'read': 3"
     ):
@@ -163,14 +165,14 @@ def test_stop_names_leaf_and_batch() -> None:
 def test_skip_keeps_the_state() -> None:
     state = fnp.array(10.0)
     batches = [np.float32(n) for n in (1, 0, np.inf, np.nan, 2)]
-    # 1 / inf is finite: only what the outputs show is known.
+    # 1 / inf is finite: only the outputs show the failure.
     outcome = loop.run(divided, state, batches[:2], on_nonfinite="skip")
     assert float(outcome.state) == 11
     outcome = loop.run(divided, state, [*batches[3:]], on_nonfinite="skip")
     assert float(outcome.state) == 12
 
 
-def test_roll_back(tmp_path: Path) -> None:
+def test_rollback_restores_the_last_checkpoint(tmp_path: Path) -> None:
     batches = [np.float32(n) for n in (1, 2, np.nan, 4, 8)]
 
     def step(state: Any, batch: Any) -> Any:
@@ -184,7 +186,7 @@ def test_roll_back(tmp_path: Path) -> None:
             checkpointer=checkpoints,
             on_nonfinite="rollback",
         )
-    # Step 3 is noticed after step 4, which is lost too: 1 + 2, then 8.
+    # Step 3's failure is detected after step 4, which is also lost: 1 + 2, then 8.
     assert float(outcome.state) == 11
     with (
         Checkpointer(tmp_path / "other", every=100) as checkpoints,
@@ -200,19 +202,19 @@ def test_roll_back(tmp_path: Path) -> None:
 
 
 def slipped(state: Any, batch: Any) -> tuple[Any, dict[str, Any]]:
-    """A finite loss; a parameter that is not, as of a gradient that is nan."""
+    """Returns a finite loss and a nonfinite parameter, as after a nan gradient."""
     params, best = state
     params = {"w": params["w"] + fnp.sqrt(fnp.asarray(batch)), "n": params["n"] + 1}
     return (params, best), {"loss": fnp.abs(fnp.asarray(batch))}
 
 
 def begun() -> Any:
-    # A state may hold infinities, as long as they do not become more.
+    # A state may have infinities, as long as their number does not grow.
     return {"w": fnp.zeros(2), "n": 0}, fnp.array([fnp.inf, 1.0])
 
 
 @pytest.mark.parametrize("run_step", [slipped, fxflow.jit(slipped, donate_argnums=0)])
-def test_stop_at_a_state_that_is_not_finite(run_step: Any) -> None:
+def test_stop_at_a_nonfinite_state(run_step: Any) -> None:
     batches = [np.float32(n) for n in (1, 4, -1, 9)]
     words = r"step 3 returned a state in which 0/w has 2 elements .*'read': 3"
     with pytest.raises(NonFiniteError, match=words):
@@ -222,7 +224,7 @@ def test_stop_at_a_state_that_is_not_finite(run_step: Any) -> None:
     assert loop.run(run_step, begun(), batches[:2], on_nonfinite="stop").step == 2
 
 
-def test_skip_a_state_that_is_not_finite() -> None:
+def test_skip_a_nonfinite_state() -> None:
     batches = [np.float32(n) for n in (1, -1, 4, np.nan, 9)]
     outcome = loop.run(slipped, begun(), batches, on_nonfinite="skip")
     params, best = outcome.state
@@ -230,7 +232,7 @@ def test_skip_a_state_that_is_not_finite() -> None:
     assert best.tolist() == [np.inf, 1]
 
 
-def test_roll_back_from_a_state_that_is_not_finite(tmp_path: Path) -> None:
+def test_rollback_from_a_nonfinite_state(tmp_path: Path) -> None:
     saved = []
 
     def save(progress: Progress[Any]) -> None:
@@ -247,12 +249,12 @@ def test_roll_back_from_a_state_that_is_not_finite(tmp_path: Path) -> None:
             checkpointer=checkpoints,
             on_nonfinite="rollback",
         )
-    # A hook saves no state that is at fault, so step 2 alone is lost.
+    # A hook never saves a failed state, so only step 2 is lost.
     assert saved == [[1, 1], [1, 1], [3, 3], [6, 6], [10, 10]]
     assert outcome.state[0]["w"].tolist() == [10, 10]
 
 
-def test_a_hook_may_put_another_state() -> None:
+def test_a_hook_may_replace_the_state() -> None:
     def put(progress: Progress[Any]) -> None:
         if progress.step == 2:
             params, _ = progress.state
@@ -264,18 +266,18 @@ def test_a_hook_may_put_another_state() -> None:
         assert outcome.state[0]["w"].tolist() == [6, 6]
 
 
-def test_finite_host_data_of_64_bits_are_finite() -> None:
+def test_large_64_bit_host_data_are_finite() -> None:
     step = lambda state, batch: (state, {"loss": np.float64(1e300), "more": 1e300})
     assert loop.run(step, 1e300, [1, 2], on_nonfinite="stop").step == 2
 
 
-def test_many_models_in_one_process() -> None:
-    for n in range(1, 12):  # RetraceWarning is an error here
+def test_many_models_do_not_cause_retrace_warnings() -> None:
+    for n in range(1, 12):  # RetraceWarning is an error in tests
         state = [fnp.zeros(n), fnp.zeros(2)]
         loop.run(lambda s, b: (s, None), state, [1], on_nonfinite="skip")
 
 
-def test_leaves_on_devices_that_no_program_has_together() -> None:
+def test_states_on_separate_devices_are_checked() -> None:
     first, second = fxflow.devices()[:2]
 
     def step(state: Any, batch: Any) -> Any:
@@ -291,11 +293,11 @@ def test_leaves_on_devices_that_no_program_has_together() -> None:
         loop.run(step, state, batches, on_nonfinite="stop")
 
 
-# -- resumed ---------------------------------------------------------------------------
+# -- resumption ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("cut", [1, 4, 5, 13, 14, 15, 27])
-def test_a_run_in_two_parts(tmp_path: Path, cut: int) -> None:
+def test_a_resumed_run_gives_the_same_result(tmp_path: Path, cut: int) -> None:
     whole = loop.run(step, first_state(), batches(), epochs=2)
 
     def die(progress: Progress[Any]) -> None:
@@ -330,7 +332,7 @@ def test_a_run_in_two_parts(tmp_path: Path, cut: int) -> None:
     assert bits(outcome.state) == bits(whole.state) and outcome.step == 28
 
 
-def test_hooks_remember(tmp_path: Path) -> None:
+def test_states_of_hooks_are_restored(tmp_path: Path) -> None:
     values = [3.0, 2.0, 2.5, 2.6, 1.0]
 
     def run(last: int) -> Any:
@@ -383,10 +385,10 @@ def counted(folder: Path, steps: int, *hooks: Any) -> list[int]:
     return [hook.count for hook in hooks if isinstance(hook, Counting)]
 
 
-def test_other_hooks_when_resumed(tmp_path: Path) -> None:
+def test_a_resumed_run_may_have_other_hooks(tmp_path: Path) -> None:
     show = lambda progress: None
     assert counted(tmp_path, 2, Counting("a"), Counting("b")) == [2, 2]
-    # Hooks without a state come and go; the others are found by name.
+    # Stateless hooks may differ; the others are found by name.
     assert counted(tmp_path, 3, show, Counting("b"), show, Counting("a")) == [3, 3]
     with pytest.warns(
         UserWarning, match=r"hook 'b' occurs 1 times in the checkpoint and 0"
@@ -404,7 +406,7 @@ def test_other_hooks_when_resumed(tmp_path: Path) -> None:
     ]
 
 
-def test_hooks_of_older_checkpoints(tmp_path: Path) -> None:
+def test_hook_states_of_older_checkpoints_are_restored(tmp_path: Path) -> None:
     said = {"epoch": 0, "hooks": [None, 5, None, 6]}
     said["positions"] = [json.dumps({"read": 1, "inner": None})]
     with Checkpointer(tmp_path) as checkpoints:
@@ -419,7 +421,7 @@ def test_an_outcome_is_a_tuple() -> None:
     assert (state, steps, reason) == (3, 2, "finished")
 
 
-def test_a_hook_saves_what_is_best(tmp_path: Path) -> None:
+def test_a_hook_saves_the_best_checkpoint(tmp_path: Path) -> None:
     def evaluate(progress: Progress[Any]) -> None:
         progress.save({"accuracy": [0.1, 0.9, 0.5, 0.4][progress.step - 1]})
 
@@ -438,7 +440,7 @@ def test_a_hook_saves_what_is_best(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_saves_and_ends(tmp_path: Path, number: int) -> None:
+def test_a_signal_saves_and_ends_the_run(tmp_path: Path, number: int) -> None:
     before = signal.getsignal(number)
 
     def tell(progress: Progress[Any]) -> None:
@@ -458,7 +460,7 @@ def test_a_signal_saves_and_ends(tmp_path: Path, number: int) -> None:
     assert checkpoints.steps() == [4]
 
 
-def test_a_second_interrupt_is_at_once() -> None:
+def test_a_second_interrupt_ends_the_run_at_once() -> None:
     def batches() -> Iterator[int]:
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
@@ -469,8 +471,8 @@ def test_a_second_interrupt_is_at_once() -> None:
         loop.run(lambda s, b: (s, None), 0, batches)
 
 
-def test_an_interrupt_is_heard_where_it_was_ignored() -> None:
-    """As by `nohup`, or by `&` in a script."""
+def test_an_interrupt_is_handled_even_if_it_was_ignored() -> None:
+    """`nohup`, or `&` in a script, makes a program ignore it."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def batches(count: int) -> Iterator[int]:
@@ -505,7 +507,7 @@ print("end", bits(outcome.state), flush=True)
 
 
 def killed(folder: Path, rng: np.random.Generator) -> str:
-    """Runs until it ends, killed on the way; returns how it ended."""
+    """Runs to the end, with kills and restarts on the way; returns the outcome."""
     for _ in range(30):
         run = subprocess.Popen(
             [sys.executable, "-c", _RUN, str(folder)],
@@ -525,7 +527,7 @@ def killed(folder: Path, rng: np.random.Generator) -> str:
 
 
 @pytest.mark.slow
-def test_killed_at_random_steps(tmp_path: Path) -> None:
+def test_runs_killed_at_random_steps_resume_exactly(tmp_path: Path) -> None:
     whole = loop.run(step, first_state(), batches(), epochs=3)
     for seed in range(2):
         found = killed(tmp_path / str(seed), np.random.default_rng(seed))
@@ -533,7 +535,7 @@ def test_killed_at_random_steps(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_two_processes_killed_at_random_steps(tmp_path: Path) -> None:
+def test_runs_of_two_processes_resume_exactly_after_kills(tmp_path: Path) -> None:
     pytest.importorskip("tensorstore", reason="pip install 'fxflow[checkpoint]'")
 
     def run(folder: str, dies: int) -> list[str]:

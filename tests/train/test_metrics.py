@@ -1,4 +1,4 @@
-"""Metrics: scikit-learn's definitions, however the data are divided."""
+"""Metrics equal scikit-learn's, however the data are divided."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MADE: dict[str, Callable[..., Metric]] = {
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_does_not_depend_on_the_batches(name: str) -> None:
+def test_metrics_do_not_depend_on_the_batches(name: str) -> None:
     make = MADE[name]
     whole = make(slice(None)).compute()
     for cuts in ([0, 1, 40, 64], [0, 64], [0, 13, 13, 64]):
@@ -49,7 +49,7 @@ def test_does_not_depend_on_the_batches(name: str) -> None:
         np.testing.assert_allclose(total.compute(), whole, rtol=1e-6)
 
 
-def test_sums_over_devices() -> None:
+def test_metrics_are_summed_over_devices() -> None:
     @fxflow.pmap(axis_name="data", out_axes=None)
     def evaluated(logits: Any, labels: Any) -> Any:
         return lax.psum(metrics.accuracy(logits, labels), "data")
@@ -59,7 +59,7 @@ def test_sums_over_devices() -> None:
     np.testing.assert_allclose(evaluated(*parts).compute(), expected, rtol=1e-6)
 
 
-def test_is_carried_by_a_scan() -> None:
+def test_metrics_are_carried_by_a_scan() -> None:
     def step(total: Any, batch: Any) -> tuple[Any, None]:
         return total.merge(metrics.accuracy(*batch)), None
 
@@ -70,8 +70,10 @@ def test_is_carried_by_a_scan() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0, 1, width=32), st.booleans()), min_size=1))
-def test_area_counts_pairs(examples: list[tuple[float, bool]]) -> None:
-    # Scores on the grid of the bins are equal or far enough apart.
+def test_the_area_is_the_share_of_ordered_pairs(
+    examples: list[tuple[float, bool]],
+) -> None:
+    # Scores on the grid of bins are equal, or in different bins.
     given_scores = np.array([round(s * 20) / 20 for s, _ in examples], np.float32)
     labels = np.array([label for _, label in examples])
     area = float(metrics.scores(given_scores, labels, bins=997).compute())
@@ -83,7 +85,7 @@ def test_area_counts_pairs(examples: list[tuple[float, bool]]) -> None:
         np.testing.assert_allclose(area, expected, atol=1e-5)
 
 
-def test_average_precision_by_hand() -> None:
+def test_average_precision_of_a_small_example() -> None:
     table = metrics.scores(np.array([0.9, 0.8, 0.7, 0.6]), np.array([1, 0, 1, 0]))
     # Recall 1/2 at precision 1, then 1 at precision 2/3.
     np.testing.assert_allclose(table.average_precision(), (1 + 2 / 3) / 2, rtol=1e-6)
@@ -91,7 +93,7 @@ def test_average_precision_by_hand() -> None:
     assert (float(precision[0]), float(recall[0]), float(recall[-1])) == (1, 0, 1)
 
 
-def test_classes_by_hand() -> None:
+def test_class_metrics_of_a_small_example() -> None:
     table = metrics.confusion(np.array([0, 1, 1, 2]), np.array([0, 0, 1, 1]), 4)
     np.testing.assert_allclose(table.precision(), [1, 0.5, 0, np.nan])
     np.testing.assert_allclose(table.recall(), [0.5, 0.5, np.nan, np.nan])
@@ -113,7 +115,7 @@ def test_labels_out_of_range_do_not_count() -> None:
     assert (found.positive.tolist(), float(found.outside)) == ([1, 2], 3)
 
 
-def test_what_has_no_weight_may_be_nan() -> None:
+def test_values_without_weight_may_be_nan() -> None:
     values = fnp.array([1.0, fnp.nan, 3.0])
     masked = metrics.mean(values, weights=np.array([True, False, True]))
     assert float(masked.compute()) == 2
@@ -121,7 +123,7 @@ def test_what_has_no_weight_may_be_nan() -> None:
     assert np.isnan(metrics.Mean.empty().compute())
 
 
-def test_counts_of_small_dtypes() -> None:
+def test_counts_of_small_dtypes_do_not_overflow() -> None:
     many = metrics.mean(fnp.ones(4096, fnp.bfloat16))
     assert (float(many.weight), many.total.dtype) == (4096, np.float32)
 
@@ -141,7 +143,7 @@ def test_shapes_and_dtypes_that_do_not_fit_are_refused() -> None:
         metrics.Perplexity.empty().merge(metrics.Mean.empty())
 
 
-def test_narrow_scores_fall_into_their_bins() -> None:
+def test_16_bit_scores_are_in_the_right_bins() -> None:
     p = fnp.asarray([0.7031, 0.9961], "bfloat16")
     found = metrics.scores(p, np.array([0, 1]), bins=1000)
     places = np.flatnonzero(np.asarray(found.positive + found.negative))

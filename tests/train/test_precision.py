@@ -1,4 +1,4 @@
-"""Mixed precision: casts by policy, and the scale of the loss."""
+"""Mixed precision: policies and loss scaling."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fxflow.train import precision
 from fxflow.train.precision import LossScale, Policy
 
 
-def test_casts_floats_only() -> None:
+def test_only_floats_are_cast() -> None:
     policy = precision.policy("params=full,compute=half,output=bf16")
     assert policy == Policy(fnp.float32, fnp.float16, fnp.bfloat16)
     key = fxflow.random.key(0)
@@ -39,7 +39,7 @@ def test_invalid_policies_are_refused(text: str, words: str) -> None:
         precision.policy(text)
 
 
-def test_finite_trees() -> None:
+def test_nonfinite_leaves_are_detected() -> None:
     assert bool(precision.all_finite({}))
     assert bool(precision.all_finite({"a": fnp.arange(3), "b": fnp.float16(1)}))
     assert not bool(precision.all_finite([fnp.ones(2), fnp.array([1, fnp.nan])]))
@@ -67,7 +67,7 @@ def test_the_period_counts_finite_steps_in_a_row() -> None:
     assert found == [4, 2, 2, 4, 4, 8]
 
 
-def test_gradients_that_float16_has_no_numbers_for() -> None:
+def test_scaling_prevents_underflow_in_float16() -> None:
     policy = precision.policy("params=f32,compute=f16,output=f32")
 
     def loss(params: fxflow.Array, scale: LossScale | None) -> fxflow.Array:
@@ -83,7 +83,7 @@ def test_gradients_that_float16_has_no_numbers_for() -> None:
     np.testing.assert_allclose(scaled[0], exact, rtol=2e-2)
 
 
-def test_a_step_that_overflows_is_left_out() -> None:
+def test_a_step_that_overflows_is_skipped() -> None:
     optimizer = optim.sgd(0.1)
 
     @fxflow.jit
@@ -104,7 +104,7 @@ def test_a_step_that_overflows_is_left_out() -> None:
     np.testing.assert_allclose(params, 0.95, rtol=1e-3)
 
 
-def test_scales_beyond_float16() -> None:
+def test_scales_may_exceed_float16() -> None:
     scale = precision.loss_scale(2.0**17)
     loss = fnp.asarray(0.25, "float16")
     scaled = scale.apply(loss)

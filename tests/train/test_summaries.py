@@ -15,7 +15,7 @@ PARAMS = {
 }
 
 
-def test_counts_and_bytes() -> None:
+def test_elements_and_bytes_are_counted() -> None:
     table = summary(PARAMS)
     assert [(row.path, row.type, row.count, row.bytes) for row in table.rows] == [
         ("layers/0/b", "f32[3]", 3, 12),
@@ -30,7 +30,7 @@ def test_counts_and_bytes() -> None:
     ]
 
 
-def test_depth_adds_up_what_is_deeper() -> None:
+def test_depth_adds_up_deeper_levels() -> None:
     table = summary(PARAMS, depth=1)
     assert [(row.path, row.type, row.count) for row in table.rows] == [
         ("layers", "3 arrays", 1209),
@@ -38,7 +38,7 @@ def test_depth_adds_up_what_is_deeper() -> None:
     ]
 
 
-def test_shapes_are_enough() -> None:
+def test_structures_of_shapes_are_accepted() -> None:
     shapes = fxflow.eval_shape(lambda: PARAMS)
     assert summary(shapes) == summary(PARAMS)
     assert summary({}).total.count == 0

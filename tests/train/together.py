@@ -1,6 +1,6 @@
-"""A run of two processes: each has a part of the data, the state is divided over both.
+"""A run of two processes with sharded data and a sharded state.
 
-Told so, one of them kills itself after a step.
+On request, one of them kills itself after a step.
 """
 
 import os
@@ -17,7 +17,7 @@ from tests.train.small_run import noisy
 
 
 def main() -> None:
-    """What each of the processes does."""
+    """Runs in each process."""
     distributed.initialize()
     mesh = fxflow.make_mesh((2,), ("data",))
     divided = fxflow.NamedSharding(mesh, P("data"))

@@ -17,7 +17,7 @@ SLURM = {
 }
 
 
-def test_integer() -> None:
+def test_variables_are_read_as_integers() -> None:
     cluster = ClusterEnvironment({"A": "", "B": "3", "C": "x"})
     assert cluster.integer("A", "B") == 3
     with pytest.raises(DistributedError, match="variable C must be an integer, got"):
@@ -26,12 +26,12 @@ def test_integer() -> None:
         cluster.integer("A", "D")
 
 
-def test_job_port() -> None:
+def test_job_ports_differ_between_jobs() -> None:
     assert job_port(0) == job_port(4096) == 61440
     assert job_port(4095) == 65535
 
 
-def test_detect() -> None:
+def test_the_managers_are_detected_in_order() -> None:
     assert clusters.detect(None, {}) is None
     assert clusters.detect("deactivate", FXFLOW) is None
     found = clusters.detect(None, {**SLURM, **FXFLOW})
@@ -43,7 +43,7 @@ def test_detect() -> None:
     assert found.source == "Slurm"
 
 
-def test_detect_what_is_not_there() -> None:
+def test_a_missing_manager_is_reported() -> None:
     with pytest.raises(ValueError, match="'pbs' is unknown: it is one of fxflow"):
         clusters.detect("pbs", {})
     with pytest.raises(DistributedError, match="not set: SLURM_JOB_ID"):
@@ -51,6 +51,8 @@ def test_detect_what_is_not_there() -> None:
 
 
 @pytest.mark.parametrize("cluster", clusters.CLUSTERS, ids=lambda c: c.name)
-def test_every_cluster_says_how_it_is_known(cluster: type[ClusterEnvironment]) -> None:
+def test_every_manager_has_a_name_and_variables(
+    cluster: type[ClusterEnvironment],
+) -> None:
     assert cluster.name and cluster.variables and cluster.__doc__
     assert not cluster({"TPU_SKIP_MDS_QUERY": "1"}).is_present()

@@ -2,7 +2,7 @@ from fxflow.distributed.clusters import ClusterMembership
 from fxflow.distributed.clusters.fxflow import Environment
 
 
-def test_all_variables() -> None:
+def test_all_variables_are_read() -> None:
     env = {
         "FXFLOW_COORDINATOR_ADDRESS": "h:1",
         "FXFLOW_NUM_PROCESSES": "4",
@@ -20,6 +20,6 @@ def test_all_variables() -> None:
 def test_the_variables_of_fxflow_take_precedence() -> None:
     other = ClusterMembership("a:1", 2, 1, 0, source="Slurm")
     assert Environment({}).over(other) == other
-    # Number 0 is a number, not a missing one.
+    # Number 0 counts as set.
     found = Environment({"FXFLOW_PROCESS_ID": "0"}).over(other)
     assert found == other._replace(process_id=0)

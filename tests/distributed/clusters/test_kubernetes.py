@@ -25,7 +25,7 @@ def test_membership_is_read_from_the_pod() -> None:
     assert cluster.membership()[:3] == (address, 4, 2)
 
 
-def test_the_coordinator_is_elsewhere() -> None:
+def test_the_coordinator_address_can_be_set() -> None:
     env = {
         **ENV,
         "FXFLOW_NUM_PROCESSES": "4",
@@ -34,12 +34,12 @@ def test_the_coordinator_is_elsewhere() -> None:
     assert Kubernetes(env).membership()[:3] == ("coordinator:8476", 4, 2)
 
 
-def test_no_subdomain(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pod_without_a_subdomain_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Kubernetes, "full_name", lambda self, host: host)
     with pytest.raises(DistributedError, match="subdomain of a headless service"):
         Kubernetes({**ENV, "FXFLOW_NUM_PROCESSES": "4"}).membership()
 
 
-def test_the_api_server_does_not_say(tmp_path: Path) -> None:
+def test_an_api_server_that_does_not_answer_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DistributedError, match="set FXFLOW_NUM_PROCESSES in the pod"):
         InPod(ENV, tmp_path).membership()

@@ -19,8 +19,8 @@ RANK = {
     "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
 }
 
-#: As Open MPI 4.1.4 and 5.0.11 set them on the second of two machines. The server that
-#: the latter names is this machine's own, not that of `mpirun`.
+#: The variables of Open MPI 4.1.4 and 5.0.11 on the second of two machines. The server
+#: that the latter names is on this machine, not on that of `mpirun`.
 FOUR = {"OMPI_MCA_orte_hnp_uri": "1925513216.0;tcp://10.77.0.1,10.148.0.1:56129"}
 FIVE = {
     "PMIX_NAMESPACE": "prterun-login-a-30327@1",
@@ -47,8 +47,8 @@ def test_membership_is_read_from_the_variables(
     assert OpenMPI(alone).membership().coordinator_address == f"127.0.0.1:{port}"
 
 
-def test_two_runs_have_two_ports() -> None:
-    """The lower half of the number of a run of Open MPI 4 is always 0."""
+def test_different_runs_have_different_ports() -> None:
+    """In Open MPI 4, the lower half of a run's number is always 0."""
     other = {"OMPI_MCA_orte_hnp_uri": "1925578752.0;tcp://10.77.0.1:5"}
     addresses = {
         OpenMPI({**RANK, **given}).membership().coordinator_address
@@ -57,7 +57,7 @@ def test_two_runs_have_two_ports() -> None:
     assert len(addresses) == 2
 
 
-def test_process_0_is_elsewhere() -> None:
+def test_process_0_must_run_on_the_machine_of_mpirun() -> None:
     variables = {**RANK, "OMPI_COMM_WORLD_RANK": "0"}
     far = {"OMPI_MCA_orte_hnp_uri": "65536.0;tcp://192.0.2.7:5"}
     with pytest.raises(DistributedError, match=r"mpirun runs on 192\.0\.2\.7, but"):
@@ -70,17 +70,17 @@ def test_process_0_is_elsewhere() -> None:
 def test_names_of_this_machine_are_recognised() -> None:
     assert is_here(socket.gethostname()) and is_here("127.0.0.1")
     assert not is_here("192.0.2.7")
-    assert is_here("no.such.name.invalid")  # who knows
+    assert is_here("no.such.name.invalid")  # True if unknown
 
 
-def test_no_head() -> None:
+def test_a_missing_head_address_is_an_error() -> None:
     with pytest.raises(DistributedError, match="set FXFLOW_COORDINATOR_ADDRESS"):
         OpenMPI(RANK).membership()
     env = {**RANK, "FXFLOW_COORDINATOR_ADDRESS": "h:9"}
     assert OpenMPI(env).membership().coordinator_address == "h:9"
 
 
-def test_real_mpirun(start: Callable[..., Run]) -> None:
+def test_processes_of_a_real_mpirun_join(start: Callable[..., Run]) -> None:
     mpirun = shutil.which("mpirun")
     if mpirun is None:
         pytest.skip("Open MPI is not installed (mpirun)")
@@ -91,7 +91,7 @@ def test_real_mpirun(start: Callable[..., Run]) -> None:
     hello = str(ROOT / "examples" / "multi_host" / "hello.py")
     run = start(mpirun, *root, "--oversubscribe", "-n", "2", sys.executable, hello)
     assert run.end() == 0, run.text
-    # Lines of two processes may come without an end between them.
+    # Lines of two processes may have no line end between them.
     for line in (
         "process 0 of 2: 1 of 2 devices",
         "process 1 of 2: 1 of 2 devices",

@@ -27,11 +27,11 @@ from ..conftest import ROOT, Run
         ("node-1-2", "node-1-2"),
     ],
 )
-def test_first_host(nodes: str, host: str) -> None:
+def test_the_first_host_of_a_node_list(nodes: str, host: str) -> None:
     assert first_host(nodes) == host
 
 
-def test_no_host() -> None:
+def test_an_empty_node_list_is_an_error() -> None:
     with pytest.raises(DistributedError, match="cannot read the node list ''"):
         first_host("")
 
@@ -51,7 +51,7 @@ def test_membership_is_read_from_the_job() -> None:
     assert Slurm(env).membership()[:4] == ("n7:61441", 6, 5, None)
 
 
-# -- a real Slurm of one node, that runs as long as the test ---------------------------
+# -- a real Slurm with one node, which runs during the test ----------------------------
 
 CONFIGURATION = """
 ClusterName=test
@@ -83,7 +83,7 @@ PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "sinfo")
 
 @pytest.fixture
 def slurm(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """The variables by which the commands find it."""
+    """Yields the variables with which the commands find it."""
     path = f"{os.environ['PATH']}:/usr/sbin"
     found = {name: shutil.which(name, path=path) for name in PROGRAMS}
     absent = [name for name, place in found.items() if place is None]
@@ -141,7 +141,7 @@ def slurm(tmp_path: Path) -> Iterator[dict[str, str]]:
             server.wait(20)
 
 
-def test_real_slurm(
+def test_tasks_of_a_real_slurm_join(
     start: Callable[..., Run], slurm: dict[str, str], tmp_path: Path
 ) -> None:
     expected = [
@@ -153,7 +153,7 @@ def test_real_slurm(
     run = start("srun", "-n", "2", "--label", sys.executable, hello, **slurm)
     assert run.end() == 0, run.text
     assert sorted(run.out) == expected, run.text
-    # The script of deploy/, both tasks on the one node that there is.
+    # The script in deploy/, with both tasks on the only node.
     commands = tmp_path / "bin"
     commands.mkdir()
     (commands / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')

@@ -18,12 +18,12 @@ def test_membership_is_read_from_the_variables() -> None:
     assert found.local_process_id == 1
 
 
-def test_the_agent_has_the_port() -> None:
+def test_the_port_next_to_the_agents_is_used() -> None:
     env = {**ENV, "TORCHELASTIC_USE_AGENT_STORE": "True"}
     assert Torchrun(env).membership().coordinator_address == "h:29501"
 
 
-def test_real_torchrun(start: Callable[..., Run]) -> None:
+def test_processes_of_a_real_torchrun_join(start: Callable[..., Run]) -> None:
     torchrun = shutil.which("torchrun")
     if torchrun is None:
         pytest.skip("PyTorch is not installed (torchrun)")

@@ -6,7 +6,7 @@ from fxflow.errors import DistributedError
 GKE = {"TPU_WORKER_HOSTNAMES": "t0.svc,t1.svc", "TPU_WORKER_ID": "1"}
 
 
-def test_gke() -> None:
+def test_gke_reads_the_environment() -> None:
     assert GkeTPU(GKE).membership()[:3] == ("t0.svc:8476", 2, 1)
     several = {
         **GKE,
@@ -19,7 +19,7 @@ def test_gke() -> None:
         GkeTPU({**GKE, "TPU_WORKER_ID": "2"}).membership()
 
 
-def test_gce() -> None:
+def test_gce_reads_the_metadata() -> None:
     known = {
         "agent-worker-number": "1",
         "worker-network-endpoints": "unknown:unknown:10.0.0.2,unknown:unknown:10.0.0.3",
@@ -32,7 +32,7 @@ def test_gce() -> None:
         cluster.membership()
 
 
-def test_no_metadata_server(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_metadata_server_is_not_gce(monkeypatch: pytest.MonkeyPatch) -> None:
     def read(name: str) -> str:
         raise OSError("unreachable")
 

@@ -53,7 +53,7 @@ def test_messages_and_bytes_arrive_in_order(pair: tuple[Channel, Channel]) -> No
 
 
 def head(length: int) -> bytes:
-    """The header of a dictionary whose text has a length."""
+    """Returns the header of a dictionary with a text of a length."""
     number = codec.KINDS.index("control") + 1
     return codec._HEAD.pack(codec._MARK, codec.VERSION, number, 0, 0, 0, length)
 
@@ -70,7 +70,9 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong_bytes_end_a_connection(pair: tuple[Channel, Channel], name: str) -> None:
+def test_invalid_bytes_end_a_connection(
+    pair: tuple[Channel, Channel], name: str
+) -> None:
     left, right = pair
     left.socket.sendall(WRONG[name])
     with pytest.raises(MessageError):
@@ -92,7 +94,7 @@ def test_wrong_bytes_end_a_connection(pair: tuple[Channel, Channel], name: str) 
 @given(st.lists(st.binary(min_size=1, max_size=80), min_size=1, max_size=3), st.data())
 @settings(max_examples=50, deadline=None)
 def test_random_bytes_are_refused(pieces: list[bytes], data: st.DataObject) -> None:
-    """Whatever a peer sends is a message, or a `MessageError`, or an end."""
+    """Any bytes give a message, a `MessageError`, or the end of the connection."""
     whole = bytearray(b"".join([*codec.encode(codec.Message("control")), *pieces]))
     for _ in range(data.draw(st.integers(0, 3))):
         at = data.draw(st.integers(0, len(whole) - 1))
@@ -128,7 +130,7 @@ def test_a_channel_in_an_event_loop() -> None:
             assert other.receive() == ({"a": 1}, b"")
             ours.close()
             await asyncio.wait_for(connection.over, 10)
-            connection.send({"a": 1})  # the other end is closed: dropped
+            connection.send({"a": 1})  # the other end is closed, so it is dropped
             connection.close()
 
     asyncio.run(main())
@@ -144,7 +146,7 @@ def test_posting_to_a_closed_channel_does_not_fail(
     left.close()
 
 
-def test_dialing_ends_without_an_answer(free_port: int) -> None:
+def test_connecting_times_out_without_an_answer(free_port: int) -> None:
     started = time.monotonic()
     with pytest.raises(DistributedError, match="no coordinator answers at") as caught:
         dial(f"127.0.0.1:{free_port}", 0.3, "")
@@ -152,7 +154,7 @@ def test_dialing_ends_without_an_answer(free_port: int) -> None:
     assert caught.value.seconds == 0.3
 
 
-def test_dialing_waits_for_a_late_listener(free_port: int) -> None:
+def test_connecting_waits_for_a_late_listener(free_port: int) -> None:
     accepted = []
 
     def listen() -> None:
@@ -174,8 +176,10 @@ def test_tokens_differ() -> None:
     assert len(new_token()) == 32
 
 
-def test_own_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine's own name may be 127.0.1.1 to itself, and must not be to others."""
+def test_own_host_is_an_address_that_others_reach(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A machine may resolve its own name to 127.0.1.1, which others cannot reach."""
     monkeypatch.setattr(channel, "external_address", lambda: "192.0.2.7")
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -191,7 +195,7 @@ def test_own_address(monkeypatch: pytest.MonkeyPatch) -> None:
         named.close()
 
 
-def test_the_rest_of_a_message_must_come(
+def test_an_incomplete_message_times_out(
     pair: tuple[Channel, Channel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(channel, "_STALLED", 0.1)

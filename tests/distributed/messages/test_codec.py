@@ -26,7 +26,7 @@ SHAPES = [(), (0,), (3, 5), (2, 0, 3), (1,), (1, 1, 1, 1, 1, 1, 1, 2)]
 
 
 def head(text: bytes = b"", **changed: Any) -> bytes:
-    """A header that is right but for what is changed."""
+    """Returns a valid header, with the given changes."""
     numbers = {
         "mark": codec._MARK,
         "version": codec.VERSION,
@@ -78,7 +78,7 @@ def test_every_kind_survives_encoding(kind: str) -> None:
     assert_same(decode([frame]), Message(kind, sequence=4))
 
 
-def test_large_arrays_are_cut_without_copies() -> None:
+def test_large_arrays_are_split_without_copies() -> None:
     large = np.arange(1 << 20, dtype=np.float32)
     columns = np.arange(1 << 16, dtype=np.int32).reshape(256, 256).T
     message = Message("control", arrays={"w": large, "v": columns})
@@ -88,7 +88,7 @@ def test_large_arrays_are_cut_without_copies() -> None:
         assert np.shares_memory(np.frombuffer(frame, np.uint8), large[i << 18 :])
     got = decode(frames)
     assert_same(got, message)
-    # Cut: put together where the CPU's runtime takes it. Whole: where it lies.
+    # A split array is joined in aligned memory; others are views of their frames.
     assert got.arrays["w"].ctypes.data % 64 == 0
     assert np.shares_memory(got.arrays["v"], np.frombuffer(frames[5], np.uint8))
 
@@ -107,7 +107,7 @@ def test_small_arrays_travel_together() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 3, 700, 1 << 20])
-def test_streams_come_in_pieces_of_any_size(size: int) -> None:
+def test_streams_are_decoded_from_pieces_of_any_size(size: int) -> None:
     arrays = {"w": np.arange(300, dtype=np.int16), "e": np.ones((0, 2), np.int8)}
     sent = [
         Message("ping"),
@@ -133,7 +133,7 @@ def test_streams_allocate_nothing_before_the_description_is_checked() -> None:
 
 @given(st.data())
 @settings(max_examples=50, deadline=None)
-def test_frames_may_be_cut_anywhere(data: st.DataObject) -> None:
+def test_frames_may_be_split_anywhere(data: st.DataObject) -> None:
     lengths = data.draw(st.lists(st.integers(0, 40), max_size=6))
     arrays = {str(i): np.arange(n, dtype=np.int64) for i, n in enumerate(lengths)}
     message = Message("control", arrays=arrays)
@@ -152,7 +152,7 @@ def test_misaligned_frames_are_copied() -> None:
     assert_same(decode([first, shifted]), message)
 
 
-# -- what cannot be said ---------------------------------------------------------------
+# -- messages that cannot be encoded ---------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_messages_that_cannot_be_encoded_are_refused(
     assert error.value.reason == reason
 
 
-def test_limits_hold_at_both_ends() -> None:
+def test_limits_apply_to_encoding_and_decoding() -> None:
     arrays = {"a": np.ones(4, np.float32), "b": np.ones(4, np.float32)}
     message = Message("control", fields={"x": 1}, arrays=arrays)
     frames = encode(message)
@@ -268,7 +268,7 @@ def test_brackets_in_strings_do_not_count_as_depth() -> None:
     assert decode(encode(Message("control", fields=fields))).fields == fields
 
 
-def test_versions_are_named() -> None:
+def test_errors_name_both_versions() -> None:
     with pytest.raises(MessageError, match=f"version 9 .* version {codec.VERSION}"):
         decode([head(version=9)])
 
@@ -296,19 +296,19 @@ def attempt(frames: list[Any]) -> None:
         message = decode(frames)
     except MessageError:
         return
-    # What was taken can be said again, and is the same.
+    # A decoded message can be encoded again, and is the same.
     assert_same(decode(encode(message)), message)
 
 
 def attempt_stream(data: bytes) -> None:
-    """A stream of any bytes gives messages or a `MessageError`, however it is cut."""
+    """Checks that any bytes, in any pieces, give messages or a `MessageError`."""
     expected = heard(data, 1 << 20)
     for size in (1, 50):
         assert heard(data, size) == expected
 
 
 def heard(data: bytes, size: int) -> tuple[list[list[bytes]], str]:
-    """Returns the messages of a stream in pieces of a size, and why it ended."""
+    """Returns the messages of a stream in pieces of a size, and its error's reason."""
     incoming, found, why = Incoming(), [], ""
     try:
         for at in range(0, len(data), size):
@@ -320,7 +320,9 @@ def heard(data: bytes, size: int) -> tuple[list[list[bytes]], str]:
 
 @given(st.lists(st.binary(max_size=80), max_size=4), st.booleans())
 @settings(max_examples=100, deadline=None)
-def test_random_frames(frames: list[bytes], marked: bool) -> None:
+def test_random_frames_are_decoded_or_refused(
+    frames: list[bytes], marked: bool
+) -> None:
     attempt([head()[:6] + frames[0], *frames[1:]] if marked and frames else frames)
     attempt([head(b"".join(frames))])
 
@@ -345,14 +347,16 @@ JSON = st.recursive(
     st.lists(st.binary(min_size=1, max_size=9), max_size=3),
 )
 @settings(max_examples=60, deadline=None)
-def test_random_descriptions(value: Any, frames: list[bytes]) -> None:
+def test_random_descriptions_are_decoded_or_refused(
+    value: Any, frames: list[bytes]
+) -> None:
     attempt([head(json.dumps([{}, value]).encode()), *frames])
     attempt([head(json.dumps([value, []]).encode()), *frames])
 
 
 @given(st.data())
 @settings(max_examples=200, deadline=None)
-def test_mutated_frames(data: st.DataObject) -> None:
+def test_mutated_frames_are_decoded_or_refused(data: st.DataObject) -> None:
     frames = [bytearray(frame) for frame in VALID]
     for _ in range(data.draw(st.integers(1, 3))):
         i = data.draw(st.integers(0, len(frames) - 1))

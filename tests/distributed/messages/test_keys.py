@@ -30,7 +30,9 @@ def test_round_trips(tmp_path: Path) -> None:
     assert keys_of(keys.environment()) == keys
 
 
-def test_clients_have_no_secret_of_the_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clients_do_not_have_the_servers_secret(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     keys = new_keys()
     mine = keys.for_clients()
     assert keys.server_secret not in mine.to_text()
@@ -39,7 +41,7 @@ def test_clients_have_no_secret_of_the_servers(monkeypatch: pytest.MonkeyPatch) 
     assert keys_of() == mine
 
 
-def test_secrets_are_not_shown() -> None:
+def test_secrets_are_not_in_reprs_and_errors() -> None:
     keys = new_keys()
     assert keys.client_secret not in repr(keys)
     assert keys.server_secret not in repr(keys)
@@ -60,7 +62,7 @@ def test_invalid_keys_are_refused(text: str, tmp_path: Path) -> None:
             keys_of({VARIABLE: text})
 
 
-def test_no_file(tmp_path: Path) -> None:
+def test_a_missing_keys_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DistributedError, match=r"cannot read the keys .*No such file"):
         keys_of({FILE_VARIABLE: str(tmp_path / "none")})
     with pytest.raises(OSError):

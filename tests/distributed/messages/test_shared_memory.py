@@ -29,7 +29,7 @@ DATA = np.arange(100_000, dtype=np.uint8)
 
 
 def met() -> tuple[SharedMemory, SharedMemory]:
-    """Two ends that have proved themselves."""
+    """Returns two ends that have proved that they can read."""
     one, two = SharedMemory(), SharedMemory()
     answer = two.meet(shared_memory._read_hello(one.hello()))
     assert answer is not None and is_hello(answer) and not two.ready
@@ -52,13 +52,13 @@ def ends() -> Iterator[tuple[SharedMemory, SharedMemory]]:
 
 
 def ours() -> tuple[int, int]:
-    """How many files and mappings of blocks this process has."""
+    """Returns this process's numbers of open files and mappings of blocks."""
     names = []
     for name in os.listdir("/proc/self/fd"):
         try:
             names.append(os.readlink(f"/proc/self/fd/{name}"))
         except FileNotFoundError:
-            continue  # the listing's own
+            continue  # the descriptor of the listing itself
     maps = Path("/proc/self/maps").read_text().count("fxflow-parameter-server")
     return sum("fxflow-parameter-server" in name for name in names), maps
 
@@ -70,7 +70,7 @@ def placed(memory: SharedMemory, data: Any) -> tuple[Block, bytes]:
     return found
 
 
-def test_arrays_are_used_where_they_lie(ends: Any) -> None:
+def test_arrays_are_used_in_place(ends: Any) -> None:
     one, two = ends
     block, frame = placed(one, DATA)
     assert block.is_unread and not block.is_free
@@ -80,7 +80,7 @@ def test_arrays_are_used_where_they_lie(ends: Any) -> None:
     assert not found.flags.writeable and found.ctypes.data % 64 == 0
     part = found[10:20].view(np.uint16)
     del found
-    assert not block.is_free  # as long as a view of a view is there
+    assert not block.is_free  # while a view of a view exists
     del part
     assert block.is_free
     again, frame = placed(one, DATA[:99_000])
@@ -88,7 +88,7 @@ def test_arrays_are_used_where_they_lie(ends: Any) -> None:
     two.find(frame)
 
 
-def test_no_block_is_written_over_while_it_is_read(ends: Any) -> None:
+def test_blocks_are_not_overwritten_while_they_are_read(ends: Any) -> None:
     one, two = ends
     kept = [two.find(placed(one, np.full(70_000, i, np.uint8))[1]) for i in range(4)]
     assert one.place([DATA.data]) is None
@@ -108,7 +108,9 @@ def test_shared_bytes_are_bounded(ends: Any, monkeypatch: pytest.MonkeyPatch) ->
     assert placed(one, DATA)[0] is block
 
 
-def test_no_memory_is_left(ends: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_memory_there_is_no_block(
+    ends: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
@@ -121,14 +123,14 @@ def test_no_memory_is_left(ends: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert memories.ask(b"w") is None and memories.ask(b"w") is None
 
 
-def test_idle_blocks_are_given_back(ends: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_blocks_are_freed(ends: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = ends
     before = ours()
     _, frame = placed(one, DATA)
     (kept,) = two.find(frame)
     monkeypatch.setattr(shared_memory, "_IDLE", 0.0)
     assert one.sweep() and two.sweep()
-    assert len(one._blocks) == 1  # it is read
+    assert len(one._blocks) == 1  # it is being read
     monkeypatch.setattr(shared_memory, "_KEPT", 0.0)
     assert one.sweep() and two.sweep()
     assert not one._blocks and not two._windows
@@ -183,7 +185,7 @@ def test_ends_that_replace_their_challenges_at_the_same_time_meet() -> None:
         them.close()
 
 
-def test_another_machine(ends: Any) -> None:
+def test_other_machines_do_not_share_memory(ends: Any) -> None:
     one, _ = ends
     two = SharedMemory()
     elsewhere = shared_memory._read_hello(one.hello())._replace(boot=bytes(16))
@@ -246,7 +248,9 @@ def test_the_secret_of_a_block_is_not_sent(ends: Any) -> None:
     stranger.close()
 
 
-def test_another_user(ends: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_of_other_users_are_refused(
+    ends: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one, _ = ends
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     two = SharedMemory()
@@ -255,7 +259,7 @@ def test_another_user(ends: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
-def test_a_stranger_can_open_nothing(ends: Any) -> None:
+def test_another_users_process_cannot_open_files(ends: Any) -> None:
     one, _ = ends
     block, _ = placed(one, DATA)
     code = (
@@ -270,7 +274,7 @@ def test_a_stranger_can_open_nothing(ends: Any) -> None:
     assert done.stdout == "refused\nrefused\n", done.stderr
 
 
-#: A process that meets this one, and then reads or writes; told by hexadecimal lines.
+#: A process that meets this one, then reads or writes; controlled by hexadecimal lines.
 PEER = """
 import sys, time
 import numpy as np
@@ -290,7 +294,7 @@ time.sleep(60)
 
 
 class Peer:
-    """Another process, at the other end."""
+    """Another process at the other end."""
 
     def __init__(self, does: str) -> None:
         self.process = subprocess.Popen(
@@ -322,7 +326,7 @@ class Peer:
             pipe.close()
 
 
-def test_the_writer_is_killed() -> None:
+def test_arrays_survive_a_killed_writer() -> None:
     before = ours()
     peer = Peer("writes")
     frame = peer.hear()
@@ -336,7 +340,7 @@ def test_the_writer_is_killed() -> None:
     assert ours() == before
 
 
-def test_the_writer_is_killed_before_it_is_read() -> None:
+def test_unread_arrays_of_a_killed_writer_are_refused() -> None:
     before = ours()
     peer = Peer("writes")
     frame = peer.hear()
@@ -347,7 +351,7 @@ def test_the_writer_is_killed_before_it_is_read() -> None:
     assert ours() == before
 
 
-def test_the_reader_is_killed() -> None:
+def test_blocks_of_a_killed_reader_are_not_overwritten() -> None:
     before = ours()
     peer = Peer("reads")
     block, frame = placed(peer.memory, DATA)
@@ -355,7 +359,7 @@ def test_the_reader_is_killed() -> None:
     assert peer.hear() == b"\7"
     assert not block.is_free
     peer.kill()
-    other, _ = placed(peer.memory, DATA)  # what it read is not written over
+    other, _ = placed(peer.memory, DATA)  # what it read is not overwritten
     assert other is not block
     assert not peer.memory.sweep()
     peer.memory.close()
@@ -363,7 +367,7 @@ def test_the_reader_is_killed() -> None:
     assert ours() == before
 
 
-def test_freeing_what_is_given_back_does_nothing() -> None:
+def test_freeing_a_closed_block_does_nothing() -> None:
     block = Block(1)
     block.close()
     block.free()

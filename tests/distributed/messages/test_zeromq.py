@@ -39,7 +39,7 @@ def hubs() -> Iterator[Callable[..., Hub]]:
 
 
 def until(*hubs: Hub, true: Callable[[], Any], seconds: float = 10.0) -> Any:
-    """Serves the hubs until something is true, and returns that."""
+    """Serves the hubs until `true()` returns a true value, and returns it."""
     deadline = Deadline(seconds, "what a test waits for")
     while not (found := true()):
         deadline.check()
@@ -49,12 +49,12 @@ def until(*hubs: Hub, true: Callable[[], Any], seconds: float = 10.0) -> Any:
 
 
 def heard(end: Any, *hubs: Hub, seconds: float = 10.0) -> Any:
-    """The next message of an end."""
+    """Returns the next message of an end."""
     return until(*hubs, true=lambda: end.receive(1), seconds=seconds)[0]
 
 
 def assert_talks(listener: Listener, dialer: Dialer, *hubs: Hub) -> bytes:
-    """Sends a message there and another back; returns the id of the dialer."""
+    """Sends a message in each direction; returns the dialer's identity."""
     weights = np.arange(300_000, dtype=np.float32)
     assert dialer.send(Message("control", 1, 2, 3, {"a": [1]}, {"w": weights}))
     peer, message = heard(listener, *hubs)
@@ -70,7 +70,7 @@ def assert_talks(listener: Listener, dialer: Dialer, *hubs: Hub) -> bytes:
 def assert_comes_to_share(
     end: Any, listener: Listener, dialer: Dialer, *hubs: Hub
 ) -> None:
-    """Sends messages until what an end counts went by memory; a few, as a rule."""
+    """Sends messages until one uses shared memory, usually a few."""
     for _ in range(30):
         assert_talks(listener, dialer, *hubs)
         if end.traffic.shared_bytes["control"] >= 1_200_000:
@@ -85,7 +85,7 @@ def descriptors() -> tuple[int, int]:
 # -- traffic ---------------------------------------------------------------------------
 
 
-def test_counts_by_name() -> None:
+def test_traffic_is_counted_by_name() -> None:
     traffic = Traffic()
     traffic.sent["push"] += 1
     traffic.shared_bytes["push"] += 5
@@ -94,23 +94,23 @@ def test_counts_by_name() -> None:
     assert told["dropped"] == told["received"] == {}
 
 
-def test_waiting_until_it_is_out() -> None:
+def test_waiting_counts_bytes_until_they_are_sent() -> None:
     waiting = Waiting()
     assert not waiting
     one, two = SimpleNamespace(done=False), SimpleNamespace(done=True)
     waiting.add(one, 3)
     waiting.add(two, 4)
-    assert waiting and waiting.size() == 7  # in order: the second is not before one
+    assert waiting and waiting.size() == 7  # they are sent in order
     one.done = True
     assert waiting.size() == 0 and not waiting
 
 
-# -- messages there and back -----------------------------------------------------------
+# -- messages in both directions -------------------------------------------------------
 
 
 @pytest.mark.parametrize("keys", [None, KEYS], ids=["open", "keys"])
 @pytest.mark.parametrize("scheme", ["tcp", "v6", "ipc", "inproc"])
-def test_there_and_back(
+def test_messages_travel_in_both_directions(
     scheme: str, keys: Keys | None, hubs: Callable[..., Hub], tmp_path: Path
 ) -> None:
     address = {
@@ -137,7 +137,7 @@ def test_there_and_back(
     assert dialer.traffic.sent_bytes["control"] > 1_200_000
 
 
-def test_one_wait_for_all(hubs: Callable[..., Hub]) -> None:
+def test_one_wait_serves_all_sockets(hubs: Callable[..., Hub]) -> None:
     hub = hubs()
     one, two = hub.listen(LOOPBACK), hub.listen(LOOPBACK)
     dialer, idle = hub.dial(one.address), hub.dial(two.address)
@@ -150,7 +150,7 @@ def test_one_wait_for_all(hubs: Callable[..., Hub]) -> None:
     assert until(hub, true=lambda: hub.wait(0.1)) == [dialer]
 
 
-def test_waiting_ends_in_time(hubs: Callable[..., Hub]) -> None:
+def test_waiting_times_out(hubs: Callable[..., Hub]) -> None:
     hub = hubs()
     hub.listen(LOOPBACK)
     begin = time.monotonic()
@@ -159,7 +159,7 @@ def test_waiting_ends_in_time(hubs: Callable[..., Hub]) -> None:
     hub.wait(0)
 
 
-def test_another_thread_wakes(hubs: Callable[..., Hub]) -> None:
+def test_another_thread_wakes_a_hub(hubs: Callable[..., Hub]) -> None:
     hub = hubs()
     hub.listen(LOOPBACK)
     hub.wake()
@@ -179,7 +179,7 @@ def test_another_thread_wakes(hubs: Callable[..., Hub]) -> None:
     hub.wake()
 
 
-def test_many_messages_are_taken_in_turns(hubs: Callable[..., Hub]) -> None:
+def test_many_messages_do_not_starve_other_peers(hubs: Callable[..., Hub]) -> None:
     hub = hubs()
     listener = hub.listen(LOOPBACK)
     dialer = hub.dial(listener.address)
@@ -194,7 +194,7 @@ def test_many_messages_are_taken_in_turns(hubs: Callable[..., Hub]) -> None:
     assert got == list(range(30))
 
 
-# -- who may speak ---------------------------------------------------------------------
+# -- authentication --------------------------------------------------------------------
 
 
 def test_other_machines_need_keys(hubs: Callable[..., Hub]) -> None:
@@ -277,7 +277,7 @@ def test_keys_at_one_end_only_are_refused(hubs: Callable[..., Hub]) -> None:
         b"",
     ],
 )
-def test_strangers_on_the_port(
+def test_unauthenticated_connections_are_refused(
     said: bytes, keys: Keys | None, hubs: Callable[..., Hub]
 ) -> None:
     server, client = hubs(keys), hubs(keys)
@@ -297,7 +297,7 @@ def test_strangers_on_the_port(
 
 
 def raw(listener: Listener) -> Any:
-    """A socket of ZeroMQ that dials, for what `Dialer` would not send."""
+    """A ZeroMQ socket that connects, for bytes that `Dialer` would not send."""
     context = zmq.Context()
     dealer = context.socket(zmq.DEALER)
     dealer.setsockopt(zmq.LINGER, 0)
@@ -325,7 +325,7 @@ def test_malformed_messages(hubs: Callable[..., Hub]) -> None:
         until(server, true=lambda: listener.receive() or sum(_dropped(listener)) == 7)
         assert dict(listener.traffic.dropped) == {"mark": 4, "size": 3}
         assert_talks(listener, dialer, server, client)
-        # A frame that is too long costs the connection and no memory.
+        # A frame that is too long closes the connection and takes no memory.
         dealer.send(b"x" * (5 << 20))
         dealer.send_multipart([good, body])
         assert heard(listener, server)[1].kind == "control"
@@ -339,7 +339,9 @@ def _dropped(end: Any) -> list[int]:
     return list(end.traffic.dropped.values())
 
 
-def test_another_version(hubs: Callable[..., Hub], monkeypatch: Any) -> None:
+def test_messages_of_another_version_are_refused(
+    hubs: Callable[..., Hub], monkeypatch: Any
+) -> None:
     hub = hubs()
     listener = hub.listen(LOOPBACK)
     context, dealer = raw(listener)
@@ -349,7 +351,7 @@ def test_another_version(hubs: Callable[..., Hub], monkeypatch: Any) -> None:
         dealer.send(later)
         until(hub, true=lambda: listener.receive() or listener.traffic.dropped)
         assert listener.traffic.dropped == {"version": 1}
-        # The answer is in our version: the peer's own error names both.
+        # The answer has this version, so the peer's error names both.
         assert dealer.poll(5000)
         (answer,) = dealer.recv_multipart()
         assert codec.decode([answer]).kind == "ping"
@@ -364,11 +366,13 @@ def test_another_version(hubs: Callable[..., Hub], monkeypatch: Any) -> None:
         heard(dialer, hub)
 
 
-# -- peers that come and go ------------------------------------------------------------
+# -- peers that restart ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("keys", [None, KEYS], ids=["open", "keys"])
-def test_a_server_that_restarts(keys: Keys | None, hubs: Callable[..., Hub]) -> None:
+def test_a_dialer_reconnects_to_a_restarted_server(
+    keys: Keys | None, hubs: Callable[..., Hub]
+) -> None:
     first, client = hubs(keys), hubs(keys)
     listener = first.listen(LOOPBACK)
     dialer = client.dial(listener.address, b"w")
@@ -385,7 +389,9 @@ def test_a_server_that_restarts(keys: Keys | None, hubs: Callable[..., Hub]) -> 
     assert until(client, true=lambda: dialer.connected)
 
 
-def test_a_worker_that_restarts(hubs: Callable[..., Hub]) -> None:
+def test_a_restarted_worker_replaces_its_old_connection(
+    hubs: Callable[..., Hub],
+) -> None:
     server, client = hubs(), hubs()
     listener = server.listen(LOOPBACK)
     old = client.dial(listener.address, b"w")
@@ -411,7 +417,7 @@ def test_messages_to_absent_peers_are_dropped(hubs: Callable[..., Hub]) -> None:
     assert dialer.problem == "no process answers there yet"
 
 
-def test_a_peer_that_does_not_read(
+def test_messages_to_a_peer_that_does_not_read_are_bounded(
     hubs: Callable[..., Hub], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(zeromq, "_MOST_WAITING", 32 << 20)
@@ -423,7 +429,7 @@ def test_a_peer_that_does_not_read(
     large = np.ones(4 << 20, np.uint8)
     params = Message("control", arrays={"w": large})
     begin = time.monotonic()
-    # What the kernel and the other end hold, and what may wait: then no more.
+    # The kernel and both ends hold a bounded number of messages.
     taken = 0
     while listener.send(b"deaf", params):
         taken += 1
@@ -431,11 +437,11 @@ def test_a_peer_that_does_not_read(
     assert listener.traffic.dropped == {"slow": 1}
     assert time.monotonic() - begin < 5
     assert_talks(listener, other, server, client)
-    # It reads after all, and is served again.
+    # When it reads again, it is served again.
     for _ in range(taken):
         assert heard(deaf, client).arrays["w"].nbytes == large.nbytes
     assert until(server, true=lambda: listener.send(b"deaf", params))
-    # Small messages are bounded by their number.
+    # The number of small messages is bounded.
     taken = 0
     while listener.send(b"deaf", Message("control", fields={"x": "x" * 5000})):
         taken += 1
@@ -458,7 +464,7 @@ def test_peers_that_left_are_forgotten(hubs: Callable[..., Hub]) -> None:
     assert len(listener._waiting) < 5
 
 
-def test_a_server_that_does_not_read(
+def test_messages_to_a_server_that_does_not_read_are_bounded(
     hubs: Callable[..., Hub], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(zeromq, "_MOST_UNSENT", 3)
@@ -469,7 +475,7 @@ def test_a_server_that_does_not_read(
     assert dialer.traffic.dropped == {"slow": 2}
 
 
-# -- nothing is left -------------------------------------------------------------------
+# -- closing ---------------------------------------------------------------------------
 
 
 def test_closed_hubs_leave_nothing_behind(tmp_path: Path) -> None:
@@ -486,17 +492,17 @@ def test_closed_hubs_leave_nothing_behind(tmp_path: Path) -> None:
                 server.close()
                 assert listener.closed and dialer.closed
 
-    once()  # pyzmq starts a thread of its own, once
+    once()  # pyzmq starts its own thread once
     before = descriptors()
     for _ in range(8):
         once()
     files, threads = descriptors()
-    # Others of this process start threads, too, but not one at each turn.
+    # Other parts of this process may start threads, but not in each round.
     assert files == before[0] and threads < before[1] + 8
     assert os.listdir(tmp_path) == []
 
 
-def test_last_words(hubs: Callable[..., Hub]) -> None:
+def test_lingering_messages_are_sent(hubs: Callable[..., Hub]) -> None:
     server = hubs()
     listener = server.listen(LOOPBACK)
     client = hubs()
@@ -511,7 +517,7 @@ def test_last_words(hubs: Callable[..., Hub]) -> None:
     assert not closing.is_alive()
 
 
-# -- by memory -------------------------------------------------------------------------
+# -- shared memory ---------------------------------------------------------------------
 
 
 def pair(hubs: Callable[..., Hub], keys: Keys | None = None) -> tuple[Any, ...]:
@@ -519,19 +525,21 @@ def pair(hubs: Callable[..., Hub], keys: Keys | None = None) -> tuple[Any, ...]:
     server, client = hubs(keys), hubs(keys and keys.for_clients())
     listener = server.listen(LOOPBACK)
     dialer = client.dial(listener.address, b"w")
-    for _ in range(2):  # the first one asks
+    for _ in range(2):  # the first message asks for memory
         assert_talks(listener, dialer, server, client)
     return listener, dialer, server, client
 
 
 @pytest.mark.parametrize("keys", [None, KEYS], ids=["open", "keys"])
-def test_large_arrays_go_by_memory(keys: Keys | None, hubs: Callable[..., Hub]) -> None:
+def test_large_arrays_use_shared_memory(
+    keys: Keys | None, hubs: Callable[..., Hub]
+) -> None:
     listener, dialer, _, client = pair(hubs, keys)
     assert dialer.traffic.shared_bytes == {"control": 1_200_000}
     assert listener.traffic.shared_bytes == {"control": 1_200_000}
     assert listener.traffic.sent_bytes == dialer.traffic.received_bytes
     assert listener.traffic.received_bytes == dialer.traffic.sent_bytes
-    # Whole, small and empty ones, of odd sizes, both ways, in one message.
+    # Large, small and empty arrays of odd sizes in one message, in both directions.
     arrays = {
         "a": np.arange(100_001, dtype=np.uint8).reshape(100_001, 1),
         "b": np.float32(3).reshape(()),
@@ -546,18 +554,18 @@ def test_large_arrays_go_by_memory(keys: Keys | None, hubs: Callable[..., Hub]) 
         for name, array in arrays.items():
             np.testing.assert_array_equal(came[name], array, strict=True)
             assert not came[name].flags.writeable
-        assert came["d"].ctypes.data % 64 == 0  # which XLA takes without a copy
+        assert came["d"].ctypes.data % 64 == 0  # XLA uses it without a copy
     assert listener.traffic.shared_bytes["control"] >= 19 * 800_000
     assert listener.traffic.dropped == dialer.traffic.dropped == {}
 
 
-def test_what_is_read_is_not_written_over(hubs: Callable[..., Hub]) -> None:
+def test_arrays_being_read_are_not_overwritten(hubs: Callable[..., Hub]) -> None:
     listener, dialer, server, client = pair(hubs)
     kept = []
     for i in range(12):
         assert dialer.send(Message("control", arrays={"w": np.full(9**5, float(i))}))
         kept.append(heard(listener, server)[1].arrays["w"])
-    # Four were in memory, for which there was no more room then.
+    # Four used memory; then there was no more room.
     assert dialer.traffic.shared_bytes["control"] == 1_200_000 + 4 * 8 * 9**5
     for i, array in enumerate(kept):
         assert array.min() == array.max() == i
@@ -567,7 +575,7 @@ def test_what_is_read_is_not_written_over(hubs: Callable[..., Hub]) -> None:
     assert dialer.traffic.shared_bytes["control"] == before + 1_200_000
 
 
-def test_memory_after_the_other_end_came_again(hubs: Callable[..., Hub]) -> None:
+def test_memory_is_shared_again_after_a_reconnect(hubs: Callable[..., Hub]) -> None:
     listener, dialer, server, client = pair(hubs)
     assert dialer.send(Message("control", arrays={"w": np.ones(9**5)}))
     kept = heard(listener, server)[1].arrays["w"]
@@ -584,7 +592,7 @@ def test_memory_after_the_other_end_came_again(hubs: Callable[..., Hub]) -> None
     assert kept.sum() == 9**5
 
 
-def test_malformed_places(hubs: Callable[..., Hub]) -> None:
+def test_malformed_places_are_dropped(hubs: Callable[..., Hub]) -> None:
     listener, dialer, server, client = pair(hubs)
     context, dealer = raw(listener)
     try:
@@ -622,7 +630,9 @@ with Hub() as hub:
 
 
 @pytest.mark.parametrize("kind", ["ipc", "tcp"])
-def test_a_peer_that_goes_while_its_messages_wait(tmp_path: Path, kind: str) -> None:
+def test_a_peer_that_ends_while_its_messages_wait_does_no_harm(
+    tmp_path: Path, kind: str
+) -> None:
     address = f"ipc://{tmp_path}/a" if kind == "ipc" else LOOPBACK
     command = [sys.executable, "-c", GOES, address]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)

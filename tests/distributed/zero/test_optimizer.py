@@ -48,7 +48,7 @@ def loss_and_aux(params, batch):
 
 
 def alone(optimizer, steps: int, function=loss):
-    """The parameters and losses of one device."""
+    """Returns the parameters and losses of training on one device."""
 
     @fxflow.jit
     def step(params, memory):
@@ -65,7 +65,7 @@ def alone(optimizer, steps: int, function=loss):
 
 
 def served(sharded, steps: int, batch=BATCH, params=PARAMS):
-    """The same from a sharded optimizer."""
+    """Returns the same for a sharded optimizer."""
     state, losses = sharded.init(params), []
     for _ in range(steps):
         state, metrics = sharded.step(state, batch)
@@ -122,7 +122,7 @@ MORE = {
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_optimizer_sees_the_whole(name: str) -> None:
+def test_sharded_optimizers_equal_one_device(name: str) -> None:
     optimizer = OPTIMIZERS[name]
     expected, losses = alone(optimizer, 4)
     found, told = served(sharded_optimizer(loss, optimizer, mesh=mesh(4)), 4)
@@ -132,21 +132,21 @@ def test_optimizer_sees_the_whole(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sample([*MORE], 3, of="optimizers"))
-def test_other_optimizers_see_the_whole(name: str) -> None:
+def test_third_party_optimizers_equal_one_device(name: str) -> None:
     expected, _ = alone(MORE[name], 4)
     found, _ = served(sharded_optimizer(loss, MORE[name], mesh=mesh(4)), 4)
     assert_same(found, expected)
 
 
 @pytest.mark.parametrize("count", [1, 2, 8])
-def test_any_number_of_devices(count: int) -> None:
+def test_any_number_of_devices_gives_the_same_result(count: int) -> None:
     optimizer = optim.sgd(0.1, momentum=0.9)
     expected, _ = alone(optimizer, 2)
     found, _ = served(sharded_optimizer(loss, optimizer, mesh=mesh(count)), 2)
     assert_same(found, expected)
 
 
-def test_state_is_in_pieces_and_donated() -> None:
+def test_the_state_is_sharded_and_donated() -> None:
     sharded = sharded_optimizer(loss, optim.adam(1e-2), mesh=mesh(4))
     state = sharded.init(PARAMS)
     assert isinstance(state.params["w1"], Sharded)
@@ -167,7 +167,7 @@ def test_state_is_in_pieces_and_donated() -> None:
     assert_same(sharded.params(sharded.init(PARAMS)), PARAMS)
 
 
-def test_state_moves_to_other_devices() -> None:
+def test_the_state_moves_to_other_devices() -> None:
     """Two steps on 4 devices and two on 2 are four steps on one."""
     optimizer = optim.adam(1e-2)
     first, second = (
@@ -187,8 +187,8 @@ def test_state_moves_to_other_devices() -> None:
     assert_same(second.params(state), alone(optimizer, 4)[0], 2e-3)
 
 
-def test_64_bits_stay_when_the_state_moves() -> None:
-    """`config.x64` is off, and what `whole` gave became NumPy's in between."""
+def test_64_bit_states_keep_their_dtypes() -> None:
+    """`config.x64` is off, and the result of `whole` becomes NumPy arrays."""
     sharded = sharded_optimizer(lambda p, b: fnp.sum(p * b), optim.sgd(0.5, 0.5))
     wide = fnp.array([1 / 3, 1e300], "float64")
     state, _ = sharded.step(sharded.init(wide), fnp.ones((8, 2), "float64"))
@@ -198,12 +198,12 @@ def test_64_bits_stay_when_the_state_moves() -> None:
         assert x.dtype == y.dtype == np.float64 and x.tolist() == y.tolist()
 
 
-def test_state_is_saved_and_restored(tmp_path: Path) -> None:
-    """A run is stopped and goes on to the same bits; then on other devices."""
+def test_the_state_is_saved_and_restored(tmp_path: Path) -> None:
+    """A resumed run is bitwise the same; then it continues on other devices."""
     sharded = sharded_optimizer(loss, optim.adam(1e-2), mesh=mesh(4), exchange="int8")
     through = loop.run(sharded.step, sharded.init(PARAMS), [BATCH] * 4).state
     with Checkpointer(tmp_path / "run", every=2) as checkpoints:
-        for steps in (2, 4):  # the second goes on from the first's end
+        for steps in (2, 4):  # the second continues where the first ended
             state = sharded.init(PARAMS)
             outcome = loop.run(
                 sharded.step,
@@ -223,7 +223,7 @@ def test_state_is_saved_and_restored(tmp_path: Path) -> None:
     assert_same(other.params(moved), sharded.params(through))
 
 
-def test_aux_and_sums() -> None:
+def test_aux_is_combined_and_sums_are_supported() -> None:
     def total(params, batch):
         value, aux = loss_and_aux(params, batch)
         return value * len(batch[0]) / 16, aux
@@ -242,17 +242,17 @@ def test_aux_and_sums() -> None:
 
 
 @pytest.mark.parametrize("exchange", ["bf16", "int8"])
-def test_coded_gradients_lead_to_the_same_place(exchange: str) -> None:
+def test_encoded_gradients_converge_to_the_same_parameters(exchange: str) -> None:
     expected, losses = alone(optim.sgd(0.1), 40)
     sharded = sharded_optimizer(loss, optim.sgd(0.1), mesh=mesh(4), exchange=exchange)
     found, told = served(sharded, 40)
     assert told[-1] == pytest.approx(losses[-1], rel=5e-3)
-    assert told != losses  # it was coded
+    assert told != losses  # the gradients were encoded
     assert_same(found, expected, 2e-2)
 
 
-def test_shared_arguments_and_collectives() -> None:
-    """Dropout with a key for each device; a mean over all devices inside the loss."""
+def test_losses_use_shared_arguments_and_collectives() -> None:
+    """Dropout has a key for each device; the loss has a mean over all devices."""
 
     def noisy(params, batch, key):
         x, y = batch
@@ -270,14 +270,14 @@ def test_shared_arguments_and_collectives() -> None:
     assert one(0) == one(0) != one(1)
 
 
-def test_axes_of_the_mesh_besides_are_the_compilers() -> None:
+def test_the_compiler_handles_other_axes_of_the_mesh() -> None:
     both = fxflow.make_mesh((2, 2), ("data", "model"))
     expected, _ = alone(optim.adam(1e-2), 2)
     found, _ = served(sharded_optimizer(loss, optim.adam(1e-2), mesh=both), 2)
     assert_same(found, expected)
 
 
-def test_current_mesh_or_all_devices() -> None:
+def test_the_default_is_the_current_mesh_or_all_devices() -> None:
     sharded = sharded_optimizer(loss, optim.sgd(0.1), axis_name="x")
     assert sharded.mesh.shape == {"x": fxflow.device_count()}
     with fxflow.set_mesh(fxflow.make_mesh((2,), ("x",))):
@@ -287,7 +287,7 @@ def test_current_mesh_or_all_devices() -> None:
         )
 
 
-def test_mistakes_are_named() -> None:
+def test_invalid_arguments_are_named() -> None:
     make = partial(sharded_optimizer, loss, optim.sgd(0.1))
     with pytest.raises(ArgumentError, match=r"exchange must be 'f32', .*'f8'"):
         make(exchange="f8")

@@ -1,4 +1,4 @@
-"""What a function of whole arrays gives on pieces is what it gives on one device."""
+"""A function of unsharded arrays gives the same result on pieces as on one device."""
 
 import re
 
@@ -20,7 +20,7 @@ AXIS = ShardAxis("s", COUNT)
 
 
 def compiled(function, *args):
-    """The function on pieces: a jitted function, and its arguments."""
+    """Returns a jitted function that runs `function` on pieces, and its arguments."""
     mesh = fxflow.make_mesh((COUNT,), ("s",))
     structure = []
 
@@ -52,7 +52,7 @@ X = fnp.asarray(np.random.default_rng(0).standard_normal((3, 5)), fnp.float32)
 Y = fnp.asarray(np.random.default_rng(1).standard_normal((3, 5)), fnp.float32)
 
 
-def test_element_by_element() -> None:
+def test_elementwise_operations_run_on_pieces() -> None:
     def function(x, y, n):
         z = fnp.where(n > 0, fnp.exp(x) * 2 + y / n, 0.0)
         bounded = lax.clamp(-n, x, n)
@@ -63,7 +63,7 @@ def test_element_by_element() -> None:
 
 def test_reductions_ignore_padding() -> None:
     def function(x):
-        one = x - x + 1  # padding becomes 1 as well
+        one = x - x + 1  # padding becomes 1, too
         return (
             one.sum(),
             (x - 10).max(),
@@ -77,7 +77,7 @@ def test_reductions_ignore_padding() -> None:
     assert check(function, X) == [False, False, False, True, False, False, True]
 
 
-def test_what_needs_rows_gathers_the_whole() -> None:
+def test_operations_on_rows_gather_the_array() -> None:
     def function(x, y):
         rows = x.mean(1, keepdims=True)
         return x - rows, x @ y.T, fnp.sort(x, axis=0), fnp.cumsum(y), x[1, 2], x.prod()
@@ -85,7 +85,7 @@ def test_what_needs_rows_gathers_the_whole() -> None:
     assert check(function, X, Y) == [True, True, True, True, False, False]
 
 
-def test_shapes_and_captured_arrays_are_those_of_the_whole() -> None:
+def test_shapes_and_captured_arrays_are_unsharded() -> None:
     weights = fnp.arange(15.0).reshape(3, 5)
 
     def function(x):
@@ -112,7 +112,7 @@ def test_branches_and_calls_run_on_pieces() -> None:
     assert check(function, X, fnp.asarray(-1.0)) == [True, False, False]
 
 
-def test_numbers_keys_and_loops_stay_whole() -> None:
+def test_scalars_keys_and_loops_are_not_sharded() -> None:
     def function(x, n):
         key = fxflow.random.fold_in(fxflow.random.key(0), n.astype(fnp.int32))
         noise = fxflow.random.normal(key, x.shape)
@@ -122,7 +122,7 @@ def test_numbers_keys_and_loops_stay_whole() -> None:
     assert check(function, X, fnp.asarray(1.0)) == [False, True, True]
 
 
-def test_elementwise_work_exchanges_nothing() -> None:
+def test_elementwise_operations_do_not_communicate() -> None:
     """Adam-like arithmetic with one norm: one sum over the devices, no gather."""
     mesh = fxflow.make_mesh((COUNT,), ("s",))
 
@@ -145,6 +145,6 @@ def test_elementwise_work_exchanges_nothing() -> None:
     assert found == ["all-reduce"]
 
 
-def test_result_must_be_arrays() -> None:
+def test_results_must_be_arrays() -> None:
     with pytest.raises(TypeError, match="f returned"):
         check(lambda x: "text", X)

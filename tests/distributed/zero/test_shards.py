@@ -1,4 +1,4 @@
-"""Arrays in equal pieces: cut and gathered again, padded with what is asked for."""
+"""Sharded arrays: cutting, gathering and padding."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ WHOLE = P()
 
 
 def on_all(function, *args, out_specs=WHOLE):
-    """Runs a function on 4 devices which have the whole arguments."""
+    """Runs a function on 4 devices with replicated arguments."""
     mesh = fxflow.make_mesh((COUNT,), ("s",))
     return fxflow.shard_map(
         function, mesh=mesh, in_specs=P(), out_specs=out_specs, check=False
@@ -51,7 +51,7 @@ def test_cut_and_gather_are_inverse() -> None:
         assert np.array_equal(whole[name], x), name
 
 
-def test_filled_marks_the_padding_alone() -> None:
+def test_filled_replaces_only_the_padding() -> None:
     def fill(x):
         return AXIS.filled(AXIS.cut(x), 7.0)
 
@@ -67,7 +67,7 @@ def test_scalars_keys_and_empty_arrays_are_not_sharded() -> None:
     assert not AXIS.shards(type_of(fxflow.random.split(fxflow.random.key(0))))
 
 
-def test_sharded_is_a_pytree_that_knows_the_whole() -> None:
+def test_sharded_is_a_pytree_with_the_unsharded_type() -> None:
     x = Sharded(fnp.zeros(16), (3, 5))
     assert fxflow.tree.leaves(x)[0] is x.flat
     assert fxflow.tree.map(lambda a: a + 1, x).shape == (3, 5)
@@ -76,7 +76,7 @@ def test_sharded_is_a_pytree_that_knows_the_whole() -> None:
     assert "shape=(3, 5)" in repr(x)
 
 
-def test_by_dtype_and_split() -> None:
+def test_arrays_are_grouped_by_dtype_and_split() -> None:
     a, b, c = fnp.zeros(2), fnp.zeros(3, fnp.int32), fnp.zeros(1)
     assert by_dtype([a, b, c]) == [[0, 2], [1]]
     parts = split(np.arange(6).reshape(2, 3), [a, c])
@@ -84,5 +84,5 @@ def test_by_dtype_and_split() -> None:
 
 
 @pytest.mark.parametrize(("size", "piece"), [(0, 0), (1, 1), (4, 1), (5, 2)])
-def test_piece(size: int, piece: int) -> None:
+def test_the_size_of_a_piece_includes_padding(size: int, piece: int) -> None:
     assert AXIS.piece(size) == piece

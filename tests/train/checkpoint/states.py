@@ -1,4 +1,4 @@
-"""A state with a leaf of each kind, and how two states are compared."""
+"""A state with every kind of leaf, and a comparison of states."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def state() -> dict[str, Any]:
 
 
 def plain(leaf: Any) -> Any:
-    """What of a leaf is compared."""
+    """Returns the values of a leaf to compare."""
     if isinstance(leaf, fxflow.Array) and fnp.issubdtype(
         leaf.dtype, fxflow.dtypes.prng_key
     ):
@@ -42,7 +42,7 @@ def plain(leaf: Any) -> Any:
 
 
 def assert_same(found: Any, expected: Any) -> None:
-    """Bit by bit, and of the same types."""
+    """Checks that states are bitwise equal and have the same types."""
     assert tree.structure(found) == tree.structure(expected)
     for a, b in zip(tree.leaves(found), tree.leaves(expected), strict=True):
         assert plain(a) == plain(b)

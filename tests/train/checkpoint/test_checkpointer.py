@@ -1,4 +1,4 @@
-"""Folders of checkpoints: what is due, kept, best; threads; killed runs."""
+"""Checkpointers: when they save, what they keep, threads, and killed runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def at(step: int) -> dict[str, Any]:
     return {"w": np.full(4, step, np.int32), "step": step}
 
 
-def test_every_and_keep(tmp_path: Path) -> None:
+def test_every_and_keep_limit_the_checkpoints(tmp_path: Path) -> None:
     with Checkpointer(tmp_path, keep=2, every=5) as checkpoints:
         saved = [step for step in range(18) if checkpoints.save(step, at(step))]
         assert saved == [0, 5, 10, 15]
@@ -35,7 +35,7 @@ def test_every_and_keep(tmp_path: Path) -> None:
     assert checkpoints.restore(at(0), step=15)["step"] == 15
 
 
-def test_by_time(tmp_path: Path) -> None:
+def test_checkpoints_are_due_by_time(tmp_path: Path) -> None:
     every = datetime.timedelta(seconds=0.2)
     with Checkpointer(tmp_path, every=every) as checkpoints:
         assert not checkpoints.save(0, at(0))
@@ -44,7 +44,7 @@ def test_by_time(tmp_path: Path) -> None:
         assert not checkpoints.save(2, at(2))
 
 
-def test_the_best_one_is_kept(tmp_path: Path) -> None:
+def test_the_best_checkpoint_is_kept(tmp_path: Path) -> None:
     losses = [3.0, 1.0, 2.0, float("nan"), 4.0]
     with Checkpointer(tmp_path, keep=1, best="loss", mode="min") as checkpoints:
         for step, loss in enumerate(losses):
@@ -59,7 +59,7 @@ def test_the_best_one_is_kept(tmp_path: Path) -> None:
         checkpoints.save(9, at(9))
 
 
-def test_the_state_is_that_of_the_call(tmp_path: Path) -> None:
+def test_later_changes_of_the_state_are_not_saved(tmp_path: Path) -> None:
     state = at(1)
     with Checkpointer(tmp_path) as checkpoints:
         checkpoints.save(1, state)
@@ -120,19 +120,19 @@ def test_errors_surface_at_the_next_call(
     assert checkpoints.steps() == [3]
 
 
-def test_two_writers_of_one_folder(tmp_path: Path) -> None:
+def test_a_second_writer_of_a_folder_is_refused(tmp_path: Path) -> None:
     with Checkpointer(tmp_path) as first:
         first.save(0, at(0))
         first.wait()
         with pytest.raises(CheckpointError, match=f"another writer.*{os.getpid()}"):
             Checkpointer(tmp_path).save(1, at(1))
-        # Reading is free.
+        # Reading needs no lock.
         assert Checkpointer(tmp_path).restore()["step"] == 0
     with Checkpointer(tmp_path) as second:
         second.save(1, at(1))
 
 
-def test_a_damaged_one_is_passed_over(tmp_path: Path) -> None:
+def test_damaged_checkpoints_are_skipped(tmp_path: Path) -> None:
     with Checkpointer(tmp_path) as checkpoints:
         for step in range(3):
             checkpoints.save(step, at(step))
@@ -146,7 +146,9 @@ def test_a_damaged_one_is_passed_over(tmp_path: Path) -> None:
         checkpoints.restore(at(0), step=2)
 
 
-def test_a_state_of_another_shape_is_an_error_at_once(tmp_path: Path) -> None:
+def test_another_shape_is_an_error_without_trying_older_checkpoints(
+    tmp_path: Path,
+) -> None:
     with Checkpointer(tmp_path) as checkpoints:
         checkpoints.save(0, at(0))
         checkpoints.save(1, {"w": np.ones(9), "step": 1})
@@ -156,7 +158,7 @@ def test_a_state_of_another_shape_is_an_error_at_once(tmp_path: Path) -> None:
             checkpoints.restore(at(0))
 
 
-def test_a_step_in_the_place_of_like(tmp_path: Path) -> None:
+def test_a_step_passed_as_like_gets_a_hint(tmp_path: Path) -> None:
     with Checkpointer(tmp_path) as checkpoints:
         checkpoints.save(5, {"a": 1})
         with pytest.raises(CheckpointError, match=r"write restore\(step=5\)"):
@@ -165,7 +167,7 @@ def test_a_step_in_the_place_of_like(tmp_path: Path) -> None:
         assert checkpoints.restore(0) == 7
 
 
-def test_absent_steps(tmp_path: Path) -> None:
+def test_missing_steps_are_errors(tmp_path: Path) -> None:
     checkpoints = Checkpointer(tmp_path / "new")
     assert (checkpoints.steps(), checkpoints.latest()) == ([], None)
     with pytest.raises(CheckpointError, match="no checkpoint here yet"):
@@ -193,7 +195,7 @@ def test_invalid_options_are_refused(
         Checkpointer(tmp_path, **options)
 
 
-# -- killed ----------------------------------------------------------------------------
+# -- killed runs -----------------------------------------------------------------------
 
 _RUNS = """
 import os, signal, sys, time
@@ -238,7 +240,7 @@ for _ in range(rounds):
 
 
 def killed_rounds(folder: Path, rounds: int, seed: int) -> None:
-    """Kills runs that save all the time; each goes on from a whole checkpoint."""
+    """Kills runs that save constantly; each continues from a complete checkpoint."""
     command = [sys.executable, "-c", _RUNS, str(folder), str(rounds), str(seed)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -248,16 +250,16 @@ def killed_rounds(folder: Path, rounds: int, seed: int) -> None:
     assert checkpoints.restore(step=latest)["step"] == latest
 
 
-def test_kill_leaves_the_last_good_one(tmp_path: Path) -> None:
+def test_a_killed_run_leaves_a_complete_checkpoint(tmp_path: Path) -> None:
     killed_rounds(tmp_path, 10, seed=0)
 
 
 @pytest.mark.soak
-def test_kill_at_many_places(tmp_path: Path) -> None:
+def test_runs_killed_at_many_places_leave_a_complete_checkpoint(tmp_path: Path) -> None:
     killed_rounds(tmp_path, 1000, seed=1)
 
 
-def test_the_newest_up_to_a_step(tmp_path: Path) -> None:
+def test_at_most_restores_the_newest_earlier_step(tmp_path: Path) -> None:
     with Checkpointer(tmp_path, keep=None) as checkpoints:
         for step in (2, 4, 6):
             checkpoints.save(step, {"w": np.array(step)})
@@ -267,7 +269,7 @@ def test_the_newest_up_to_a_step(tmp_path: Path) -> None:
         checkpoints.restore(at_most=1)
 
 
-def test_files_that_are_mapped_are_not_copied(tmp_path: Path) -> None:
+def test_mapped_files_are_not_copied(tmp_path: Path) -> None:
     np.arange(1000).tofile(tmp_path / "rows")
     mapped = np.memmap(tmp_path / "rows", np.int64, "r")
     taken = saving.snapshot([mapped, np.arange(3)], storage_of(tmp_path, 1.0), True)

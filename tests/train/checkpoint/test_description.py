@@ -1,4 +1,4 @@
-"""`tree.json`: readable, exact, and checked."""
+"""`tree.json` is readable, exact, and checked."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PYTHON = st.one_of(
 
 
 @given(PYTHON)
-def test_values_of_python_are_exact(value: Any) -> None:
+def test_python_values_are_exact(value: Any) -> None:
     entry = description.entry_of("a", value)
     said = Description("files", 0, (entry,)).encode()
     found = description.python_value(description.decode(said, "here").entries[0])
@@ -61,19 +61,19 @@ KEYS = [
 
 
 @pytest.mark.parametrize("key", [key for row in KEYS for key in row], ids=repr)
-def test_keys_of_dictionaries_come_back_as_they_were(key: Any) -> None:
+def test_keys_of_dictionaries_are_restored(key: Any) -> None:
     outline = json.loads(json.dumps(description.outline({key: 3})))
     ((found, _),) = description.rebuilt(outline, [3]).items()
     assert type(found) is type(key) and found == key
 
 
-def test_keys_that_only_like_gives_back() -> None:
+def test_keys_of_other_classes_require_like() -> None:
     outline = json.loads(json.dumps(description.outline({Fraction(1, 3): 3})))
     with pytest.raises(CheckpointError, match=r"key Fraction\(1, 3\) of type Fraction"):
         description.rebuilt(outline, [3])
 
 
-def test_other_containers_are_dictionaries() -> None:
+def test_other_containers_become_dictionaries() -> None:
     state = optim.sgd(0.1, momentum=0.9).init({"w": fnp.ones(2)})
     outline = description.outline(state)
     assert outline["tuple"][0] == {"TraceState": [["trace", {"dict": [["w", 0]]}]]}
@@ -87,7 +87,7 @@ def test_other_containers_are_dictionaries() -> None:
         (Entry("a", python="int", value="3"), "int"),
     ],
 )
-def test_types_in_messages(entry: Entry, text: str) -> None:
+def test_types_are_formatted_for_messages(entry: Entry, text: str) -> None:
     assert str(entry).startswith(text)
 
 

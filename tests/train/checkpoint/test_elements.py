@@ -1,4 +1,4 @@
-"""Arrays in a store that speaks S3."""
+"""Arrays in a store with S3's protocol."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.train.checkpoint.states import assert_same, state
 pytest.importorskip("tensorstore", reason="pip install 'fxflow[checkpoint]'")
 
 
-def test_big_endian_elements_of_older_checkpoints(tmp_path: Path) -> None:
+def test_big_endian_elements_of_older_checkpoints_are_read(tmp_path: Path) -> None:
     host = np.array([1, 2**20], ">i4")
     entries = [Entry("state", ">i4", (2,))]
     in_bytes = host.view(np.uint8).reshape(2, 4)
@@ -36,7 +36,7 @@ def test_big_endian_elements_of_older_checkpoints(tmp_path: Path) -> None:
 
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
-    """A bucket of a server that speaks S3, as TensorStore names it."""
+    """Yields TensorStore's specification of a bucket on an S3 server."""
     server_of = pytest.importorskip("moto.server", reason="pip install moto flask")
     import boto3
 
@@ -59,7 +59,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_an_object_store(bucket: dict[str, Any]) -> None:
+def test_states_are_saved_in_an_object_store(bucket: dict[str, Any]) -> None:
     checkpoint.save({**bucket, "path": "one"}, state())
     assert_same(checkpoint.restore({**bucket, "path": "one"}, state()), state())
     with checkpoint.Checkpointer(bucket, keep=2, best="loss", mode="min") as found:
@@ -71,7 +71,7 @@ def test_an_object_store(bucket: dict[str, Any]) -> None:
         checkpoint.restore({**bucket, "path": "absent"})
 
 
-def test_a_store_that_does_not_answer() -> None:
+def test_a_store_that_does_not_answer_times_out() -> None:
     nowhere = {
         "driver": "s3",
         "bucket": "runs",

@@ -19,7 +19,7 @@ WHOLE = np.arange(32, dtype=np.float32).reshape(8, 4)
 
 
 def together() -> None:
-    """What each of the processes does."""
+    """Runs in each process."""
     distributed.initialize()
     folder = Path(os.environ["CHECKPOINT_FOLDER"])
     me = fxflow.process_index()
@@ -44,7 +44,7 @@ def together() -> None:
         "host": np.arange(3) + 0 * me,
         "step": 5,
     }
-    # A folder of both, in the background.
+    # A folder that both share, in the background.
     with checkpoint.Checkpointer(folder, keep=1) as checkpoints:
         for step in range(3):
             checkpoints.save(step, {**state, "step": step}, metrics={"loss": step})
@@ -67,10 +67,12 @@ def together() -> None:
 
 
 @pytest.mark.slow
-def test_two_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_processes_save_and_restore_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CHECKPOINT_FOLDER", str(tmp_path))
     check_two_processes("tests.train.checkpoint.test_processes")
-    # One process alone reads what two have written.
+    # A single process reads what two have written.
     found = checkpoint.restore(tmp_path / "step_0000000002")
     np.testing.assert_array_equal(found["x"], WHOLE)
 

@@ -1,4 +1,4 @@
-"""What is saved is restored: bit by bit, elsewhere, in part, under other names."""
+"""States are restored exactly, onto other devices, in part, under other names."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from tests.train.checkpoint.states import assert_same, plain, state
 
 
 def places(tmp_path: Path) -> list[Any]:
-    """A folder, and a store of TensorStore's: the two ways arrays are written."""
+    """A folder and a TensorStore store, which are the two formats of arrays."""
     pytest.importorskip("tensorstore", reason="pip install 'fxflow[checkpoint]'")
     return [tmp_path / "folder", {"driver": "file", "path": str(tmp_path / "store")}]
 
 
-def test_every_kind_of_leaf(tmp_path: Path) -> None:
+def test_every_kind_of_leaf_is_restored(tmp_path: Path) -> None:
     for where in places(tmp_path):
         checkpoint.save(where, state(), metadata={"epoch": 3})
         assert_same(checkpoint.restore(where, state()), state())
         assert checkpoint.metadata(where) == {"epoch": 3}
 
 
-def test_without_a_tree_to_be_like(tmp_path: Path) -> None:
+def test_everything_is_restored_without_like(tmp_path: Path) -> None:
     for where in places(tmp_path):
         checkpoint.save(where, state())
         found = checkpoint.restore(where)
@@ -50,7 +50,7 @@ def test_without_a_tree_to_be_like(tmp_path: Path) -> None:
         assert isinstance(found["params"]["w"], np.ndarray)
         assert found["params"]["b"].dtype == fnp.bfloat16
         assert plain(found["keys"][0]) == plain(random.key(3))
-        # Named tuples are dictionaries.
+        # Named tuples become dictionaries.
         assert int(found["optimizer"][0]["count"]) == 0
 
 
@@ -59,7 +59,7 @@ def test_a_single_array_is_saved_and_restored(tmp_path: Path) -> None:
     assert checkpoint.restore(tmp_path, fnp.zeros(3)).tolist() == [1, 1, 1]
 
 
-def test_what_was_there_is_replaced(tmp_path: Path) -> None:
+def test_an_earlier_checkpoint_is_replaced(tmp_path: Path) -> None:
     for n in range(3):
         checkpoint.save(tmp_path, {"n": fnp.array(n)})
     assert checkpoint.restore(tmp_path)["n"] == 2
@@ -67,7 +67,7 @@ def test_what_was_there_is_replaced(tmp_path: Path) -> None:
     assert (names[0], names[2:]) == (".writer", ["tree.json"])
 
 
-# -- elsewhere -------------------------------------------------------------------------
+# -- onto other devices ----------------------------------------------------------------
 
 
 def over(shape: tuple[int, ...], names: tuple[str, ...], *spec: Any) -> Any:
@@ -84,7 +84,7 @@ SHARDINGS: list[Callable[[], Any]] = [
 
 
 @pytest.mark.parametrize("source", range(len(SHARDINGS)))
-def test_onto_other_devices(tmp_path: Path, source: int) -> None:
+def test_states_are_restored_onto_other_devices(tmp_path: Path, source: int) -> None:
     whole = np.arange(64, dtype=np.float32).reshape(8, 8)
     keys = random.split(random.key(0), (8, 8))
     saved = fxflow.device_put({"x": whole, "k": keys}, SHARDINGS[source]())
@@ -103,7 +103,7 @@ def test_onto_other_devices(tmp_path: Path, source: int) -> None:
             assert plain(moved["k"]) == plain(keys)
 
 
-def test_arrays_come_back_where_they_are(tmp_path: Path) -> None:
+def test_arrays_are_restored_onto_their_devices(tmp_path: Path) -> None:
     sharding = over((8,), ("x",), "x")
     placed = fxflow.device_put(fnp.arange(8), sharding)
     checkpoint.save(tmp_path, [placed, fnp.arange(2)])
@@ -112,7 +112,7 @@ def test_arrays_come_back_where_they_are(tmp_path: Path) -> None:
     assert not found[1].committed
 
 
-def test_parts_are_written_once(tmp_path: Path) -> None:
+def test_replicated_parts_are_written_once(tmp_path: Path) -> None:
     _, where = places(tmp_path)
     sharding = over((2, 4), ("x", "y"), "x")
     checkpoint.save(where, fxflow.device_put(fnp.ones((8, 8)), sharding))
@@ -125,7 +125,7 @@ def test_parts_are_written_once(tmp_path: Path) -> None:
 # -- in part, renamed, converted -------------------------------------------------------
 
 
-def test_renamed_and_in_part(tmp_path: Path) -> None:
+def test_leaves_are_renamed_and_selected(tmp_path: Path) -> None:
     checkpoint.save(tmp_path, {"encoder": {"w": fnp.ones(2)}, "old": fnp.zeros(1)})
     like = {"body": {"w": fnp.zeros(2)}, "new": fnp.full(1, 7.0)}
     options: dict[str, Any] = {"missing": "keep", "unused": "ignore"}
@@ -137,7 +137,7 @@ def test_renamed_and_in_part(tmp_path: Path) -> None:
         assert (found["body"]["w"].tolist(), found["new"].tolist()) == ([1, 1], [7])
 
 
-def test_another_dtype(tmp_path: Path) -> None:
+def test_cast_allows_another_dtype(tmp_path: Path) -> None:
     checkpoint.save(tmp_path, {"w": fnp.array([1.5, 2.0])})
     like = {"w": fnp.zeros(2, fnp.bfloat16)}
     with pytest.raises(CheckpointError, match=r"w: expected bf16\[2\], found f32\[2\]"):
@@ -146,14 +146,14 @@ def test_another_dtype(tmp_path: Path) -> None:
     assert (found.dtype, found.tolist()) == (fnp.bfloat16, [1.5, 2.0])
 
 
-def test_64_bits_of_numpy_are_named(tmp_path: Path) -> None:
+def test_mismatches_of_64_bit_numpy_arrays_are_named(tmp_path: Path) -> None:
     checkpoint.save(tmp_path, {"w": fnp.ones(2)})
     with pytest.raises(CheckpointError, match=r"w: expected f64\[2\], found f32\[2\]"):
         checkpoint.restore(tmp_path, {"w": np.ones(2)})
 
 
 def test_where_explicit_64_bits_are_cut_off(tmp_path: Path) -> None:
-    """Under JAX's rules NumPy's arrays stay as they are, and arrays become shorter."""
+    """Under JAX's rules, NumPy arrays keep 64 bits, and fxflow's arrays do not."""
     host = {"x": np.array([0.1, 1.5]), "n": np.array([2**40]), "c": np.array([1e300j])}
     with fxflow.config.override(explicit_x64_dtypes="truncate"):
         checkpoint.save(tmp_path, host)
@@ -165,7 +165,7 @@ def test_where_explicit_64_bits_are_cut_off(tmp_path: Path) -> None:
     assert (found.dtype, found.tolist()) == (np.float32, [np.float32(0.1), 1.5])
 
 
-def test_weak_types_stay(tmp_path: Path) -> None:
+def test_weak_types_are_restored(tmp_path: Path) -> None:
     weak = fxflow.jit(lambda: 0.5)()
     checkpoint.save(tmp_path, {"w": weak})
     found = checkpoint.restore(tmp_path, {"w": weak})["w"]
@@ -185,13 +185,13 @@ def test_mismatches_are_named(tmp_path: Path) -> None:
         checkpoint.restore(tmp_path, {"layers": [{"w": fnp.ones((2, 3))}]})
 
 
-def test_keys_of_another_generator(tmp_path: Path) -> None:
+def test_keys_of_another_generator_are_refused(tmp_path: Path) -> None:
     checkpoint.save(tmp_path, {"k": random.key(0)})
     with pytest.raises(CheckpointError, match="k: expected key<rbg"):
         checkpoint.restore(tmp_path, {"k": random.key(0, impl="rbg")})
 
 
-# -- what cannot be --------------------------------------------------------------------
+# -- errors ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_leaves_that_cannot_be_saved(tmp_path: Path, leaf: Any, words: str) -> N
     assert list(tmp_path.iterdir()) == []
 
 
-def test_paths_that_fall_together(tmp_path: Path) -> None:
+def test_leaves_with_equal_paths_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="two leaves have the path 'a/b'"):
         checkpoint.save(tmp_path, {"a": {"b": 1}, "a/b": 2})
 
@@ -223,7 +223,7 @@ def test_a_missing_checkpoint_is_an_error(tmp_path: Path) -> None:
 
 @pytest.fixture
 def unprivileged() -> Iterator[None]:
-    """Drops the rights of root, to which every folder is writable."""
+    """Drops root's privileges, with which every folder is writable."""
     user = os.geteuid()
     if user == 0:
         os.seteuid(65534)
@@ -231,7 +231,9 @@ def unprivileged() -> Iterator[None]:
     os.seteuid(user)
 
 
-def test_a_folder_without_permission(tmp_path: Path, unprivileged: None) -> None:
+def test_a_folder_without_permission_is_an_error(
+    tmp_path: Path, unprivileged: None
+) -> None:
     if os.geteuid() != 65534:
         tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
     state = {"a": fnp.ones(2)}
@@ -242,7 +244,7 @@ def test_a_folder_without_permission(tmp_path: Path, unprivileged: None) -> None
             checkpoint.Checkpointer(folder).save(0, state)
 
 
-def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_folder_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="file"):
         checkpoint.save(tmp_path / "file", {"a": fnp.ones(2)})
@@ -250,7 +252,7 @@ def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
 
 @pytest.fixture
 def full(tmp_path: Path) -> Iterator[Callable[[], None]]:
-    """From its call on, no file may be larger than 64 KB."""
+    """Limits the size of files to 64 KB after its call."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, limits[1]))
     resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -266,7 +268,7 @@ def test_a_full_disk_leaves_the_old_one(
     files = len(files_of(tmp_path))
     full()
     state = {"a": fnp.ones(1 << 18)} if large == "array" else {"a": "x" * (1 << 18)}
-    # It says what is wrong, and where.
+    # The message names the error and the file.
     words = rf"(?s)(?=.*{re.escape(str(tmp_path))}).*File too large"
     with pytest.raises((OSError, CheckpointError), match=words):
         checkpoint.save(where, state)
@@ -276,7 +278,7 @@ def test_a_full_disk_leaves_the_old_one(
     assert len(files_of(tmp_path)) == files
 
 
-def test_two_writers_of_one_folder(tmp_path: Path) -> None:
+def test_a_second_writer_of_a_folder_is_refused(tmp_path: Path) -> None:
     checkpoint.save(tmp_path, {"a": 1})
     unlock = Local(tmp_path).lock()
     with pytest.raises(CheckpointError, match="another writer saves"):
@@ -287,7 +289,7 @@ def test_two_writers_of_one_folder(tmp_path: Path) -> None:
     assert checkpoint.restore(tmp_path) == {"a": 3}
 
 
-def test_what_killed_writers_left_is_removed(tmp_path: Path) -> None:
+def test_remains_of_killed_writers_are_removed(tmp_path: Path) -> None:
     left = [tmp_path / "write-1-0-0123abcd.tmp", tmp_path / "arrays-01.safetensors"]
     for path in left:
         path.write_text("half")
@@ -299,7 +301,7 @@ def test_what_killed_writers_left_is_removed(tmp_path: Path) -> None:
 
 
 def files_of(tmp_path: Path) -> list[Path]:
-    """The files of a checkpoint, without the claim of the last writer."""
+    """Returns the files of a checkpoint, without the lock of the last writer."""
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     return [path for path in files if path.name != ".writer"]
 
@@ -309,7 +311,7 @@ def small() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_every_flipped_byte_is_found(tmp_path: Path, which: int) -> None:
+def test_every_flipped_byte_is_detected(tmp_path: Path, which: int) -> None:
     where = places(tmp_path)[which]
     checkpoint.save(where, small())
     files = files_of(tmp_path)
@@ -322,7 +324,7 @@ def test_every_flipped_byte_is_found(tmp_path: Path, which: int) -> None:
                 found = checkpoint.restore(where, small())
             except CheckpointError:
                 continue
-            # A byte without meaning: a space in a header, a name that is not read.
+            # The byte has no meaning: a space in a header, or a name that is not read.
             assert_same(found, small())
         path.write_bytes(whole)
     assert_same(checkpoint.restore(where, small()), small())
@@ -344,7 +346,7 @@ def test_truncated_and_missing_files_are_refused(tmp_path: Path, which: int) -> 
         path.write_bytes(whole)
 
 
-def test_other_versions_and_other_files(tmp_path: Path) -> None:
+def test_other_versions_and_other_files_are_refused(tmp_path: Path) -> None:
     checkpoint.save(tmp_path, small())
     path = tmp_path / "tree.json"
     body = json.loads(path.read_text())
@@ -370,18 +372,18 @@ def test_other_programs_read_the_file(tmp_path: Path) -> None:
 # -- arrays larger than memory ---------------------------------------------------------
 
 
-def test_arrays_that_stay_in_the_file(tmp_path: Path) -> None:
+def test_mmap_leaves_arrays_in_the_file(tmp_path: Path) -> None:
     checkpoint.save(tmp_path, state())
     mapped, whole = (checkpoint.restore(tmp_path, mmap=m) for m in (True, False))
     assert_same(mapped, whole)
     host = mapped["host"]
     assert isinstance(host, np.memmap) and not host.flags.writeable
-    assert mapped["small"].dtype == fnp.int4  # which the file has as bytes
+    assert mapped["small"].dtype == fnp.int4  # stored as bytes
     like = {"host": np.zeros(3, np.int32), "params": {"w": fnp.zeros((2, 3))}}
     found = checkpoint.restore(tmp_path, like, unused="ignore", cast=True, mmap=True)
     assert found["host"].dtype == np.int32
     assert isinstance(found["params"]["w"], fxflow.Array)
-    # Another checkpoint takes the place of the file.
+    # Another checkpoint replaces the file.
     checkpoint.save(tmp_path, {"a": 1})
     assert host.tolist() == [0, 1, 2]
 

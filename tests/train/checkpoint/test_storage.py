@@ -1,4 +1,4 @@
-"""Folders and object stores: the same small files."""
+"""Folders and object stores have the same interface."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
     assert (folder.names(), folder.read("a")) == (["a"], b"old")
 
 
-def test_locks(tmp_path: Path) -> None:
+def test_a_folder_has_one_writer_at_a_time(tmp_path: Path) -> None:
     unlock = Local(tmp_path).lock()
     with pytest.raises(CheckpointError, match="another writer"):
         Local(tmp_path).lock()
     unlock()
     Local(tmp_path).lock()()
-    # A process that was replaced does not keep out the others of its run.
+    # A process that was replaced does not block the others of its run.
     unlock = Local(tmp_path).lock("of workers")
     Local(tmp_path).lock("of workers")()
     with pytest.raises(CheckpointError, match=r"another writer.*run of workers"):

@@ -1,4 +1,4 @@
-"""Pipelines of each kind, over which several tests run."""
+"""Pipelines of each kind, for several tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements of several shapes in one batch."""
+"""Batches of elements with different shapes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_ragged_elements_are_named() -> None:
         list(words.batch(2))
 
 
-def test_structures_that_differ() -> None:
+def test_different_structures_are_refused() -> None:
     with pytest.raises(DataError, match=r"element 1 .* differs from .*'y'"):
         list(data.indexed([{"x": 1, "y": 2}, {"x": 1}]).batch(2))
 
@@ -33,7 +33,7 @@ def test_padding_of_every_leaf() -> None:
     assert batch["label"].tolist() == [0, 1]
 
 
-def test_a_fixed_length() -> None:
+def test_a_fixed_length_limits_elements() -> None:
     words = data.indexed([np.ones(2), np.ones(3)])
     assert next(iter(words.padded_batch(2, length=5))).shape == (2, 5)
     with pytest.raises(DataError, match="length 3, more than length=2"):
@@ -56,13 +56,13 @@ def test_buckets_keep_every_element() -> None:
             assert all(row[0] % 7 + 1 == n for row, n in zip(batch, lengths))
 
 
-def test_buckets_without_a_common_length() -> None:
+def test_buckets_may_pad_to_the_longest_element() -> None:
     short = data.indexed([np.ones(1), np.ones(2)])
     by_longest = short.bucket_by_length(len, [4], 2, pad_to_boundary=False)
     assert next(iter(by_longest)).shape == (2, 2)
 
 
-def test_sizes_and_boundaries_must_fit() -> None:
+def test_sizes_must_fit_the_boundaries() -> None:
     dataset = data.indexed(RAGGED)
     with pytest.raises(ArgumentError, match="2 boundaries make 3 buckets"):
         dataset.bucket_by_length(len, [2, 5], [2, 3])

@@ -1,4 +1,4 @@
-"""The methods of datasets: what they take."""
+"""The methods of datasets check their arguments."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def test_invalid_arguments_are_refused(
         call(ROWS)
 
 
-def test_a_dataset_is_not_used_up() -> None:
+def test_a_dataset_can_be_iterated_again() -> None:
     dataset = ROWS.shuffle(1).map(lambda x: x + 1)
     assert list(dataset) == list(dataset)
 
 
-def test_a_position_stays_as_it_was() -> None:
+def test_positions_do_not_change_later() -> None:
     batches = ROWS.batch(2).iterate()
     before = copy.deepcopy(batches.state)
     kept = batches.state
@@ -55,6 +55,6 @@ def test_a_position_stays_as_it_was() -> None:
     assert kept == before != batches.state
 
 
-def test_the_part_of_this_process() -> None:
-    # One process: the part is all.
+def test_the_default_shard_is_that_of_this_process() -> None:
+    # With one process, its part is all of the data.
     assert list(ROWS.shard()) == list(ROWS)

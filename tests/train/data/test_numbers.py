@@ -1,4 +1,4 @@
-"""Datasets whose elements are found by number."""
+"""Datasets whose elements have numbers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def chained(dataset: Dataset[int], steps: list[tuple[str, int]]) -> Dataset[int]
 
 
 @given(st.integers(0, 12), STEPS)
-def test_numbers_are_what_reading_in_order_gives(
+def test_elements_by_number_equal_those_in_order(
     length: int, steps: list[tuple[str, int]]
 ) -> None:
     indexed = chained(data.indexed(range(length)), steps)
@@ -43,7 +43,7 @@ def test_numbers_are_what_reading_in_order_gives(
 
 
 @given(st.integers(1, 12), st.integers(1, 5), st.booleans(), st.integers(1, 3))
-def test_batches_gathered_at_once(
+def test_batches_are_gathered_in_one_operation(
     length: int, size: int, drop: bool, epochs: int
 ) -> None:
     rows = np.arange(2 * length).reshape(length, 2)
@@ -62,7 +62,7 @@ def test_batches_gathered_at_once(
         assert all(map(np.array_equal, ours, theirs))
 
 
-def test_a_batch_may_lie_in_two_epochs() -> None:
+def test_a_batch_may_span_two_epochs() -> None:
     order = list(data.indexed(range(5)).shuffle(0).repeat(2))
     batches = data.arrays(np.arange(5)).shuffle(0).repeat(2).batch(4)
     assert np.concatenate(list(batches)).tolist() == order
@@ -74,7 +74,7 @@ def test_arrays_are_not_shared() -> None:
     assert not rows.any()
 
 
-def test_lengths() -> None:
+def test_lengths_and_indices_are_checked() -> None:
     dataset = data.indexed(range(7))
     assert [len(dataset.batch(2)), len(dataset.batch(2, drop_remainder=True))] == [4, 3]
     assert len(dataset.repeat(3)) == 21

@@ -1,4 +1,4 @@
-"""Threads and processes: order, errors, deadlines, and that they end."""
+"""Threads and processes: order, errors, deadlines and their end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def working() -> list[threading.Thread]:
 
 @pytest.fixture(autouse=True)
 def threads_end() -> Iterator[None]:
-    """Fails a test after which threads of a pipeline go on."""
+    """Fails a test that leaves threads of a pipeline running."""
     yield
     gc.collect()
     end = time.monotonic() + 10
@@ -55,7 +55,7 @@ def process_of(n: int) -> int:
 
 
 def stops_late(n: int) -> object:
-    """Quick for 700 elements, so that many of them are handed over at once."""
+    """Is quick for 700 elements, so that many of them are transferred together."""
     if n == 700:
         raise KeyError("no 700")
     if n == 800:
@@ -71,18 +71,18 @@ SQUARES = [n * n for n in range(20)]
 
 
 @pytest.mark.parametrize("processes", [False, True])
-def test_order_stays(processes: bool) -> None:
+def test_workers_keep_the_order(processes: bool) -> None:
     dataset = data.indexed(range(20)).map(slow_first, workers=2, processes=processes)
     assert list(dataset) == SQUARES
 
 
-def test_processes_are_others() -> None:
+def test_elements_are_computed_in_other_processes() -> None:
     dataset = data.indexed(range(8)).map(process_of, workers=2, processes=True)
     found = set(dataset)
     assert os.getpid() not in found and 1 <= len(found) <= 2
 
 
-def test_noise_is_the_same_anywhere() -> None:
+def test_random_numbers_do_not_depend_on_workers() -> None:
     def noise(n: int, rng: np.random.Generator) -> float:
         return rng.random()
 
@@ -110,7 +110,7 @@ def test_errors_name_the_element(options: dict[str, Any]) -> None:
         assert ("in a process of map" in notes) == ("processes" in options)
 
 
-def test_a_process_that_dies() -> None:
+def test_the_death_of_a_process_is_reported() -> None:
     dataset = data.indexed(range(8)).map(dies, workers=1, processes=True)
     with pytest.raises(DataError, match="ended with exit code -9") as caught:
         list(dataset)
@@ -130,7 +130,7 @@ PROCESS: dict[str, Any] = {"workers": 1, "processes": True}
         (PROCESS, 1000, "exit code -9"),
     ],
 )
-def test_what_ends_a_long_run_names_its_element(
+def test_errors_in_long_runs_name_the_element(
     options: dict[str, Any], last: int, words: str
 ) -> None:
     numbers = [n for n in range(last + 50) if n == last or n % 100]
@@ -141,12 +141,12 @@ def test_what_ends_a_long_run_names_its_element(
     told = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
     assert f"element {place} of map(stops_late)" in told
     assert given == numbers[: len(given)]
-    # What a silent worker had not sent is lost.
+    # Results that a hanging or dead worker has not sent are lost.
     assert len(given) == place or (last in (800, 1000) and len(given) < place)
 
 
 class Needing(Exception):
-    """Its `__init__` takes what `args` does not have."""
+    """An error whose `__init__` takes arguments that `args` lacks."""
 
     def __init__(self, where: str, *, code: int) -> None:
         super().__init__(f"{where} has {code}")
@@ -154,7 +154,7 @@ class Needing(Exception):
 
 
 class Quoting(ValueError):
-    """pickle would rebuild it, with other words."""
+    """An error that pickle would rebuild with another message."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"no {name}")
@@ -191,7 +191,7 @@ def raises(n: int) -> Any:
         (4, DataError, "a result of the function cannot be unpickled here: ValueError"),
     ],
 )
-def test_errors_of_processes_are_those_of_the_function(
+def test_errors_of_the_function_are_sent_from_processes(
     n: int, kind: type[Exception], words: str
 ) -> None:
     with pytest.raises(kind, match=words) as caught:
@@ -221,7 +221,7 @@ def here(process: int) -> Hidden:
     return Hidden()
 
 
-def test_a_function_that_a_process_cannot_load() -> None:
+def test_a_function_that_a_process_cannot_load_is_reported() -> None:
     words = "cannot load the function: ImportError: no module named 'notebook'"
     with pytest.raises(DataError, match=words):
         list(data.indexed(range(3)).map(Hidden(), **PROCESS))
@@ -232,13 +232,13 @@ def waits_at_64(n: int) -> int:
     return n
 
 
-def test_slow_elements_do_not_wait_for_others() -> None:
+def test_slow_elements_are_returned_early() -> None:
     batches = data.indexed(range(500)).map(waits_at_64, workers=1).iterate()
     for _ in range(65):
         next(batches)
     start = time.monotonic()
     next(batches)
-    assert time.monotonic() - start < 3  # a run of 64 of them takes 20 s
+    assert time.monotonic() - start < 3  # a run of 64 such elements takes 20 s
     batches.close()
 
 
@@ -271,7 +271,7 @@ def test_a_stuck_source() -> None:
     release.set()
 
 
-def test_a_stuck_function() -> None:
+def test_a_stuck_function_times_out() -> None:
     release = threading.Event()
     dataset = data.indexed(range(3)).map(
         lambda n: release.wait(20), workers=1, timeout=0.2
@@ -281,7 +281,7 @@ def test_a_stuck_function() -> None:
     release.set()
 
 
-def test_the_functions_own_timeout_is_not_ours() -> None:
+def test_the_functions_own_timeout_error_is_raised() -> None:
     def late(n: int) -> None:
         raise TimeoutError("my own")
 
@@ -318,6 +318,6 @@ def test_the_source_waits_for_its_consumer() -> None:
     batches = data.iterable(source).prefetch(4).iterate()
     next(batches)
     time.sleep(0.1)
-    # One was given, four wait, one is in the thread's hands.
+    # One was yielded, four wait, and the thread holds one.
     assert len(drawn) <= 6
     batches.close()

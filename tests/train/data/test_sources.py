@@ -21,7 +21,7 @@ def test_trees_of_arrays() -> None:
     assert (batch["x"].tolist(), batch["y"].tolist()) == ([[0, 1], [2, 3]], [1, 2])
 
 
-def test_lengths_must_agree() -> None:
+def test_arrays_of_different_lengths_are_refused() -> None:
     with pytest.raises(DataError, match=r"\['x'\] has 3, \['y'\] has 2"):
         data.arrays({"x": np.ones(3), "y": np.ones(2)})
     with pytest.raises(DataError, match="no axis"):
@@ -30,7 +30,7 @@ def test_lengths_must_agree() -> None:
         data.arrays({})
 
 
-def test_files_that_are_mapped(tmp_path: Path) -> None:
+def test_memory_mapped_files_are_read(tmp_path: Path) -> None:
     np.save(tmp_path / "rows.npy", np.arange(8.0))
     rows = np.load(tmp_path / "rows.npy", mmap_mode="r")
     assert next(iter(data.arrays(rows).batch(3))).tolist() == [0, 1, 2]
@@ -43,7 +43,7 @@ def test_files_that_are_mapped(tmp_path: Path) -> None:
         data.files(tmp_path / "*.csv")
 
 
-def test_lines_of_plain_and_compressed_files(tmp_path: Path) -> None:
+def test_lines_of_plain_and_compressed_files_are_read(tmp_path: Path) -> None:
     (tmp_path / "1.txt").write_bytes("eins\r\nzwei\nüb".encode())
     with gzip.open(tmp_path / "2.txt.gz", "wt") as stream:
         stream.write("drei\n\n")
@@ -71,7 +71,7 @@ def test_a_generator_is_read_once() -> None:
         list(dataset)
 
 
-def test_a_source_that_became_shorter() -> None:
+def test_a_source_that_became_shorter_is_an_error() -> None:
     dataset = data.iterable(range(5))
     batches = dataset.iterate()
     list(batches)
@@ -80,7 +80,7 @@ def test_a_source_that_became_shorter() -> None:
 
 
 class Tensor:
-    """What NumPy can read, as a tensor of another library."""
+    """An object that NumPy can convert, like another library's tensor."""
 
     def __init__(self, value: int) -> None:
         self.value = value
@@ -90,7 +90,7 @@ class Tensor:
 
 
 class Loader:
-    """A loader that saves its position, with the names given."""
+    """A loader that saves its position by methods of the given names."""
 
     def __init__(self, get: str, put: str) -> None:
         self.at = self.loads = 0
@@ -111,7 +111,7 @@ class Loader:
 @pytest.mark.parametrize(
     "names", [("get_state", "set_state"), ("state_dict", "load_state_dict")]
 )
-def test_foreign_positions(names: tuple[str, str]) -> None:
+def test_positions_of_other_libraries_are_used(names: tuple[str, str]) -> None:
     batches = data.iterable(Loader(*names)).iterate()
     assert [int(next(batches)), int(next(batches))] == [1, 2]
     fresh = Loader(*names)
@@ -120,7 +120,7 @@ def test_foreign_positions(names: tuple[str, str]) -> None:
     assert isinstance(rest[0], np.ndarray)
 
 
-def test_datasets_are_asked_for() -> None:
+def test_arguments_must_be_datasets() -> None:
     with pytest.raises(ArgumentError, match="expected datasets, got a list"):
         data.zip([[1, 2]])
     with pytest.raises(ArgumentError, match="expected a list of datasets"):

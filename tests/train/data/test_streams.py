@@ -1,4 +1,4 @@
-"""Positions: a run that is resumed anywhere goes on as if it had not been cut."""
+"""Positions: pipelines resume exactly, at any element."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.train.data.pipelines import PIPELINES, ROWS
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two elements are equal, bit by bit."""
+    """Returns whether two elements are bitwise equal."""
     (a, first), (b, second) = tree.flatten(one), tree.flatten(other)
     return first == second and all(map(np.array_equal, a, b))
 
 
 @pytest.mark.parametrize("name", PIPELINES)
-def test_resumes_anywhere(name: str) -> None:
+def test_pipelines_resume_at_every_position(name: str) -> None:
     dataset = PIPELINES[name]()
     batches = dataset.iterate()
     states, elements = [json.dumps(batches.state)], []
@@ -43,7 +43,7 @@ def test_positions_keep_their_structure(name: str) -> None:
         assert tree.structure(batches.state) == first
 
 
-def test_another_pipelines_position() -> None:
+def test_positions_of_other_pipelines_are_refused() -> None:
     state = data.arrays(ROWS).filter(bool).take(2).iterate().state
     with pytest.raises(DataError, match="not a position of this dataset"):
         data.arrays(ROWS).iterate(state)
@@ -61,7 +61,7 @@ def test_windows_are_shuffled_within_themselves() -> None:
     assert given != sorted(given)
 
 
-def test_epochs_have_orders_of_their_own() -> None:
+def test_epochs_have_different_orders() -> None:
     for dataset in (data.indexed(range(50)), data.iterable(range(50))):
         orders = list(dataset.shuffle(0, buffer=50).repeat(3))
         parts = [orders[i : i + 50] for i in (0, 50, 100)]
@@ -70,12 +70,12 @@ def test_epochs_have_orders_of_their_own() -> None:
         assert list(dataset.shuffle(0, buffer=50).iterate(epoch=2)) == parts[2]
 
 
-def test_nothing_repeated_is_nothing() -> None:
+def test_repeating_an_empty_dataset_ends() -> None:
     assert list(data.indexed([]).filter(bool).repeat()) == []
     assert list(data.indexed([1, 2]).filter(bool).repeat(0)) == []
 
 
-def test_parts_that_do_not_come_out_even() -> None:
+def test_uneven_shards_drop_or_keep_the_remainder() -> None:
     stream = data.iterable(range(7))
     assert [list(stream.shard(i, 3)) for i in range(3)] == [[0, 3], [1, 4], [2, 5]]
     uneven = [list(stream.shard(i, 3, drop_remainder=False)) for i in range(3)]

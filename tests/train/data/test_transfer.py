@@ -1,4 +1,4 @@
-"""Batches on devices."""
+"""Batches are transferred to devices."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from fxflow.train import data
 ROWS = {"x": np.arange(24, dtype=np.float32).reshape(12, 2), "y": np.arange(12)}
 
 
-def test_to_the_default_device() -> None:
+def test_batches_go_to_the_default_device() -> None:
     batch = next(iter(data.arrays(ROWS).batch(4).to_devices()))
     assert isinstance(batch["x"], fxflow.Array)
     assert (batch["x"].shape, batch["y"].dtype) == ((4, 2), np.int32)
 
 
-def test_to_one_device_and_to_a_mesh() -> None:
+def test_batches_go_to_one_device_or_to_a_mesh() -> None:
     device = fxflow.devices()[3]
     batch = next(iter(data.arrays(ROWS).batch(4).to_devices(device)))
     assert batch["x"].devices() == {device}
@@ -37,7 +37,7 @@ def test_to_one_device_and_to_a_mesh() -> None:
     assert (batch["x"].sharding, batch["y"].devices()) == (sharding, {device})
 
 
-def test_parts_for_pmap() -> None:
+def test_batches_are_split_for_pmap() -> None:
     devices = fxflow.local_devices()[:2]
     batches = list(data.arrays(ROWS).batch(6).to_devices(devices))
     total = fxflow.pmap(lambda part: fnp.sum(part["x"]), devices=devices)
@@ -46,7 +46,7 @@ def test_parts_for_pmap() -> None:
         list(data.arrays(ROWS).batch(5).to_devices(devices))
 
 
-def test_elements_are_put_ahead() -> None:
+def test_elements_are_transferred_ahead() -> None:
     drawn: list[int] = []
     source = data.indexed(range(9)).map(lambda n: drawn.append(n) or np.ones(n))
     batches = source.to_devices(size=3).iterate()

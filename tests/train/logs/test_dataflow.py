@@ -1,4 +1,4 @@
-"""Graphs as TensorBoard draws them: scopes, edges, shapes."""
+"""Graphs for TensorBoard: scopes, edges and shapes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def sizes(node: Any) -> list[list[int]]:
     return [[dim.size for dim in shape.dim] for shape in shapes]
 
 
-def test_scopes_and_shapes() -> None:
+def test_scopes_and_shapes_are_converted() -> None:
     def model(x: Any) -> Any:
         with fxflow.named_scope("layer"):
             with fxflow.named_scope("inner/odd"):
@@ -47,13 +47,13 @@ def test_scopes_and_shapes() -> None:
     assert b"test_dataflow.py" in nodes["layer/mul"].attr["source"].s
 
 
-def test_several_results() -> None:
+def test_nodes_with_several_results_are_converted() -> None:
     nodes = nodes_of(lambda x: lax.top_k(x, 2), fnp.arange(5.0))
     assert sizes(nodes["top_k"]) == [[2], [2]]
     assert list(nodes["result_1"].input) == ["top_k:1"]
 
 
-def test_calls_are_scopes_and_bodies_stand_beside() -> None:
+def test_calls_and_bodies_become_scopes() -> None:
     inner = fxflow.jit(lambda x: fnp.cos(x))
 
     def model(x: Any) -> Any:
@@ -67,7 +67,7 @@ def test_calls_are_scopes_and_bodies_stand_beside() -> None:
     assert "scan/scan" in nodes
 
 
-def test_gradients_of_a_whole_step() -> None:
+def test_the_gradient_of_a_step_is_converted() -> None:
     def loss(params: Any, x: Any) -> Any:
         with fxflow.named_scope("dense"):
             return fnp.mean(fnp.tanh(x @ params["w"] + params["b"]) ** 2)

@@ -1,4 +1,4 @@
-"""Logging does not wait, loses nothing, and says what went wrong."""
+"""Logging does not wait, writes all values, and reports errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fxflow.train import logs, loop, metrics
 
 
 class Kept:
-    """A sink that keeps what it gets."""
+    """A sink that keeps its values."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[int, dict[str, Any]]] = []
@@ -38,7 +38,7 @@ class Kept:
         self.closes += 1
 
 
-def test_numbers_of_all_kinds() -> None:
+def test_numbers_of_all_kinds_are_logged() -> None:
     sink = Kept()
     with logs.Logger(sink) as log:
         log(
@@ -74,7 +74,7 @@ def test_numbers_of_all_kinds() -> None:
     assert sink.closes == 1
 
 
-def test_flush_makes_all_readable() -> None:
+def test_flush_makes_all_values_readable() -> None:
     sink = Kept()
     log = logs.Logger(sink)
     log(0, {"n": 1})
@@ -83,11 +83,11 @@ def test_flush_makes_all_readable() -> None:
     log.close()
 
 
-def test_does_not_wait_for_values() -> None:
+def test_logging_does_not_wait_for_values() -> None:
     computed = threading.Event()
 
     class Late:
-        """Stands for an array that is not computed yet: a conversion waits for it."""
+        """Acts like an array that is not yet computed: a conversion waits for it."""
 
         def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
             assert computed.wait(10), "log waits for the value"
@@ -103,10 +103,10 @@ def test_does_not_wait_for_values() -> None:
     assert sink.lines == [(0, {"late": 1.0}), (1, {"next": 2})]
 
 
-def test_order_and_every_call() -> None:
+def test_all_calls_are_written_in_order() -> None:
     first, second = Kept(), Kept()
     with logs.Logger(first, second) as log:
-        for step in range(3000):  # more than the queue holds
+        for step in range(3000):  # more than the capacity of the queue
             log(step, {"n": step})
     assert [step for step, _ in first.lines] == list(range(3000))
     assert second.lines == first.lines
@@ -130,7 +130,7 @@ def test_a_value_that_is_not_a_number_warns_once(value: Any, words: str) -> None
         log.flush()
     log(8, {"a": value, "b": 2})
     log.flush()
-    # All else is written, and at the end it is said how often it was.
+    # Other values are written; the last warning has the number of errors.
     assert sink.lines == [(7, {"b": 1}), (8, {"b": 2})]
     with pytest.warns(UserWarning, match="1 more times"):
         log.close()
@@ -144,7 +144,7 @@ class Broken(Kept):
         raise OSError("disk gone")
 
 
-def test_a_broken_sink_gives_a_warning_once_and_stops_no_other() -> None:
+def test_a_broken_sink_warns_once_and_does_not_stop_others() -> None:
     sink = Kept()
     log = logs.Logger(Broken(), sink)
     log(0, {"a": 1})
@@ -158,7 +158,7 @@ def test_a_broken_sink_gives_a_warning_once_and_stops_no_other() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:log")
-def test_a_run_goes_on_whatever_is_logged() -> None:
+def test_logging_errors_do_not_end_a_run() -> None:
     def step(state: Any, batch: Any) -> Any:
         odd = {
             "complex": fnp.array(1j),
@@ -181,7 +181,7 @@ def test_arguments_are_checked_at_once() -> None:
         logs.Logger(Kept())(0, {3: 1})  # type: ignore[dict-item]
 
 
-def test_histograms_of_trees() -> None:
+def test_every_leaf_gets_a_histogram() -> None:
     found = logs.histograms({"a": [fnp.ones(2), fnp.zeros(1)]}, "grads/")
     assert list(found) == ["grads/a/0", "grads/a/1"]
 
@@ -194,7 +194,7 @@ for step in range(100):
 """
 
 
-def test_a_program_that_ends_without_closing(tmp_path: Path) -> None:
+def test_a_program_that_does_not_close_writes_all(tmp_path: Path) -> None:
     path = str(tmp_path / "run.jsonl")
     program = _PROGRAM.format(path=path)
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

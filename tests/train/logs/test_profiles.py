@@ -16,7 +16,7 @@ STEP = fxflow.jit(lambda state, batch: (state @ state + batch, {}))
 
 
 def products(folder: Path) -> int:
-    """How many products of matrices the profile in a folder has."""
+    """Returns the number of matrix products in the profile in a folder."""
     (path,) = folder.glob("plugins/profile/*/*.xplane.pb")
     profile = profiler.ProfileData.from_file(str(path))
     events = (
@@ -30,14 +30,14 @@ def run(hook: Any, steps: int) -> None:
     train.loop.run(STEP, fnp.eye(64), [1.0] * steps, hooks=[hook])
 
 
-def test_the_steps_asked_for(tmp_path: Path) -> None:
+def test_the_requested_steps_are_recorded(tmp_path: Path) -> None:
     run(train.logs.profile(tmp_path / "three", start=2, steps=3), 9)
     run(train.logs.profile(str(tmp_path / "six"), start=1, steps=6), 9)
     three = products(tmp_path / "three")
     assert three > 0 and products(tmp_path / "six") == 2 * three
 
 
-def test_a_run_that_ends_early(tmp_path: Path) -> None:
+def test_a_run_that_ends_early_has_its_profile(tmp_path: Path) -> None:
     hook = train.logs.profile(tmp_path, start=1, steps=50)
     run(hook, 4)
     del hook

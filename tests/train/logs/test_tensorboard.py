@@ -20,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
 def read(folder: Path) -> Any:
-    """What TensorBoard finds in a folder."""
+    """Returns what TensorBoard reads from a folder."""
     accumulator = pytest.importorskip(
         "tensorboard.backend.event_processing.event_accumulator",
         reason="pip install tensorboard",
@@ -43,14 +43,14 @@ def test_scalars_are_written(tmp_path: Path) -> None:
     assert values[0] == 3 and np.isnan(values[1])
 
 
-def test_a_resumed_run_hides_what_comes_again(tmp_path: Path) -> None:
+def test_a_resumed_run_hides_repeated_steps(tmp_path: Path) -> None:
     written(tmp_path, {"n": 0}, {"n": 1}, {"n": 2})
     with logs.Logger(logs.tensorboard(tmp_path, purge_step=1)) as log:
         log(1, {"n": 10})
     assert [(s.step, s.value) for s in read(tmp_path).Scalars("n")] == [(0, 0), (1, 10)]
 
 
-def test_histograms_and_nan(tmp_path: Path) -> None:
+def test_histograms_count_nonfinite_values(tmp_path: Path) -> None:
     values = fnp.array([0.0, 1.0, 1.0, 2.0, fnp.nan, fnp.inf])
     found = written(
         tmp_path,
@@ -66,7 +66,7 @@ def test_histograms_and_nan(tmp_path: Path) -> None:
     assert [s.value for s in found.Scalars("none/nonfinite")] == [1]
 
 
-def test_images(tmp_path: Path) -> None:
+def test_images_are_written(tmp_path: Path) -> None:
     from PIL import Image
 
     rng = np.random.default_rng(0)
@@ -78,7 +78,7 @@ def test_images(tmp_path: Path) -> None:
     np.testing.assert_array_equal(shown, pixels)
 
 
-def test_sound(tmp_path: Path) -> None:
+def test_audio_is_written(tmp_path: Path) -> None:
     samples = np.array([0.0, 0.5, -1.0, 2.0, np.nan])
     found = written(tmp_path, {"sound": logs.Audio(samples, 8000)})
     (audio,) = found.Audio("sound")
@@ -94,7 +94,7 @@ def test_texts_are_written(tmp_path: Path) -> None:
     assert event.tensor_proto.string_val[0].decode() == "**bold** ü"
 
 
-def test_curves(tmp_path: Path) -> None:
+def test_curves_are_written(tmp_path: Path) -> None:
     scores = metrics.scores(
         np.array([0.9, 0.8, 0.7, 0.1]), np.array([1, 0, 1, 0]), bins=10
     )
@@ -110,7 +110,7 @@ def test_curves(tmp_path: Path) -> None:
     np.testing.assert_allclose(recall[[0, 9, 10]], [1, 0.5, 0])
 
 
-def test_hyper_parameters(tmp_path: Path) -> None:
+def test_hyperparameters_are_written(tmp_path: Path) -> None:
     given = logs.HyperParameters(
         {"rate": 0.1, "name": "adam", "nesterov": True}, {"accuracy": fnp.float32(0.5)}
     )
@@ -128,7 +128,7 @@ def test_graphs_are_written(tmp_path: Path) -> None:
     assert "layer/sin" in [node.name for node in found.Graph().node]
 
 
-def test_embeddings(tmp_path: Path) -> None:
+def test_embeddings_are_written(tmp_path: Path) -> None:
     given = logs.Embedding(
         np.arange(6.0).reshape(3, 2), ["a", "b", "c"], images=np.ones((3, 4, 4, 3))
     )
@@ -147,7 +147,9 @@ def test_embeddings(tmp_path: Path) -> None:
         (logs.Audio(np.ones((1, 2, 3)), 8000), r"samples of a must be \[time\]"),
     ],
 )
-def test_values_that_do_not_fit(tmp_path: Path, value: Any, words: str) -> None:
+def test_values_of_the_wrong_shape_are_refused(
+    tmp_path: Path, value: Any, words: str
+) -> None:
     log = logs.Logger(logs.tensorboard(tmp_path))
     log(0, {"a": value, "b": 1})
     with pytest.warns(UserWarning, match=words):
@@ -155,7 +157,7 @@ def test_values_that_do_not_fit(tmp_path: Path, value: Any, words: str) -> None:
     assert [s.value for s in read(tmp_path).Scalars("b")] == [1]
 
 
-def test_numbers_of_any_size(tmp_path: Path) -> None:
+def test_numbers_of_any_size_are_written(tmp_path: Path) -> None:
     values = [0, 10**400, 2**70, 1e300, fnp.nan, -fnp.inf, True, 5e-324]
     log = logs.Logger(logs.tensorboard(tmp_path))
     for step, value in enumerate(values):
@@ -167,7 +169,7 @@ def test_numbers_of_any_size(tmp_path: Path) -> None:
     assert len(found.Scalars("b")) == len(values) and found.Histograms("h")
 
 
-def test_a_folder_that_is_not_writable(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_writable_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="file"):
         logs.tensorboard(tmp_path / "file")

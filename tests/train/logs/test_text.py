@@ -1,4 +1,4 @@
-"""Lines for people and for programs."""
+"""The terminal's lines, and lines of JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Screen(io.StringIO):
         return True
 
 
-def test_lines_in_a_file() -> None:
+def test_the_terminal_sink_writes_lines_to_a_file() -> None:
     file = io.StringIO()
     sink = logs.terminal(200, every=0, file=file)
     sink.write(100, 0.0, {"loss": 0.123456, "n": 3, "image": logs.Image(None)})
@@ -34,7 +34,7 @@ def test_lines_in_a_file() -> None:
     ]
 
 
-def test_one_line_that_changes() -> None:
+def test_the_terminal_sink_overwrites_one_line() -> None:
     screen = Screen()
     sink = logs.terminal(every=0, file=screen)
     sink.write(1, 0.0, {"loss": 0.123456})
@@ -61,7 +61,7 @@ def written(path: Path, *steps: int, purge_step: int | None = None) -> None:
     sink.close()
 
 
-def test_json_has_no_nan(tmp_path: Path) -> None:
+def test_nan_is_written_as_a_string(tmp_path: Path) -> None:
     path = tmp_path / "new" / "run.jsonl"
     sink = logs.json_lines(path)
     values = {"a": math.inf, "b": math.nan, "c": logs.Text("ü\n"), "d": logs.Image(0)}
@@ -74,12 +74,12 @@ def test_json_has_no_nan(tmp_path: Path) -> None:
     assert found["a"] == math.inf and math.isnan(found["b"])
 
 
-def test_a_resumed_run_goes_on(tmp_path: Path) -> None:
+def test_a_resumed_run_appends_to_the_file(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     written(path, 1, 2, 3)
     written(path, 4)
     with open(path, "a") as file:
-        file.write('{"step": 5, "ti')  # killed
+        file.write('{"step": 5, "ti')  # the run was killed
     assert [line["n"] for line in logs.read_json_lines(path)] == [1, 2, 3, 4]
     written(path, 3, purge_step=3)
     assert [line["n"] for line in logs.read_json_lines(path)] == [1, 2, 3]

@@ -1,4 +1,4 @@
-"""Values other than numbers, on the host."""
+"""Values other than numbers."""
 
 from __future__ import annotations
 
@@ -25,19 +25,21 @@ from fxflow.train.logs.values import counted, finite, pixels
         ((5, 4, 5, 3), (8, 15, 3)),
     ],
 )
-def test_shapes_of_images(shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
+def test_images_have_several_shapes(
+    shape: tuple[int, ...], expected: tuple[int, ...]
+) -> None:
     for dtype in (np.uint8, np.float32, fnp.bfloat16):
         found = pixels("a", logs.Image(fnp.ones(shape, dtype)))
         assert (found.shape, found.dtype) == (expected, np.uint8)
 
 
-def test_pixels() -> None:
+def test_pixels_are_clipped_and_scaled() -> None:
     given = np.array([[0.0, 0.5, 1.0, 2.0, -1.0, np.nan, np.inf]])
     found = pixels("a", logs.Image(given))
     assert found.ravel().tolist() == [0, 128, 255, 255, 0, 0, 255]
 
 
-def test_several_images_in_rows() -> None:
+def test_several_images_are_arranged_in_a_grid() -> None:
     numbers = np.arange(5, dtype=np.uint8).reshape(5, 1, 1, 1)
     found = pixels("a", logs.Image(numbers))
     assert found[..., 0].tolist() == [[0, 1, 2], [3, 4, 0]]
@@ -88,7 +90,7 @@ LARGEST = np.finfo(np.float64).max
     ],
     ids=str,
 )
-def test_histograms_of_what_is_close_or_far(values: list[float], bins: int) -> None:
+def test_histograms_of_close_and_distant_values(values: list[float], bins: int) -> None:
     good = np.array(values, np.float64)
     counts, edges = counted(good, bins)
     assert (counts.sum(), len(counts)) == (len(values), bins)
@@ -102,7 +104,7 @@ def test_histograms_are_those_of_numpy() -> None:
         np.testing.assert_array_equal(found, expected)
 
 
-def test_graphs_of_functions_and_of_types() -> None:
+def test_graphs_of_functions_from_arrays_or_types() -> None:
     shape = fxflow.ShapeDtypeStruct((2,), np.float32)
     by_type = logs.Graph(fnp.sin, shape).graph
     assert str(by_type) == str(logs.Graph(fxflow.make_graph(fnp.sin)(shape)).graph)
