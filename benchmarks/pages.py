@@ -1,12 +1,12 @@
-"""Runs benchmarks, keeps what they print, and writes a page for each machine.
+"""Runs benchmarks, stores their output, and writes a page for each machine.
 
     python benchmarks/pages.py steps serving-sizes   # these sections, on this machine
     python benchmarks/pages.py kit -- --rounds 7     # with other options for the script
     python benchmarks/pages.py                       # only writes the pages again
 
-A section is a script with its options (`sections.toml`). Its output, Markdown, is kept
+A section is a script with its options (`sections.toml`). Its Markdown output is stored
 in `results/MACHINE/SECTION.json` with the date, the command and the load of the machine
-before it. `results/MACHINE.md` and `RESULTS.md` are written whole from these files.
+before it. `results/MACHINE.md` and `RESULTS.md` are generated from these files.
 """
 
 import argparse
@@ -47,12 +47,12 @@ class Section(NamedTuple):
 
 
 INTRODUCTION = """\
-Written by `python benchmarks/pages.py`: a page for each machine, made whole from what
-the scripts last printed there. What was learned from these numbers, and what was tried
-and left out, is in [experiments](../docs/design/0018-experiments.md).
+`python benchmarks/pages.py` generates a page for each machine from the scripts' last
+output on it. [Experiments](../docs/design/0018-experiments.md) interprets the numbers,
+and lists what was tried and left out.
 
-*Load* is the load average of the machine before the script began. Numbers that were
-measured while other work ran compare within their table only."""
+*Load* is the load average of the machine before the script began. Compare numbers
+that were measured on a busy machine only within their table."""
 #: The sections, in order.
 SECTIONS = {
     name: Section(**of)
