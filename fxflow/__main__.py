@@ -94,7 +94,7 @@ COMMANDS = {
     "simulate": Command(
         simulator_command.main, "how fast a parameter server's workers would train"
     ),
-    "serve": Command(serving.main, "models over HTTP, within an objective of latency"),
+    "serve": Command(serving.main, "models over HTTP, within a latency objective"),
     "coordinator": Command(
         standalone.main, "where processes meet that something else starts", True
     ),

@@ -308,8 +308,8 @@ def _header(data: memoryview, path: Path_) -> tuple[dict[str, Any], dict[str, _P
     _, version, length, digest = _HEAD.unpack(data[: _HEAD.size])
     if version != _VERSION:
         raise ExportError(
-            f"{path} is of version {version} of .fx files; this fxflow, {__version__}, "
-            f"reads version {_VERSION}"
+            f"{path} has format version {version}; this fxflow, {__version__}, reads "
+            f"version {_VERSION}"
         )
     text = data[_HEAD.size : _HEAD.size + length]
     if length > _LARGEST_HEADER or len(text) < length:

@@ -218,7 +218,7 @@ def onnx(
         importlib.import_module("onnx")
     except ImportError:
         raise ImportError(
-            "onnx needs the package: pip install 'fxflow[onnx]'"
+            "onnx needs the onnx package: pip install 'fxflow[onnx]'"
         ) from None
     w = Writer(traced.name)
     names = dotted_names(traced.in_tree, traced.labels)

@@ -159,7 +159,7 @@ def test_malformed_headers_are_refused(exported, tmp_path):
     later = bytearray(path.read_bytes())
     later[8] = 2
     path.write_bytes(later)
-    with pytest.raises(ExportError, match=r"is of version 2 of \.fx files"):
+    with pytest.raises(ExportError, match="has format version 2"):
         export.load(path)
     path.write_bytes(laid_out({}, ("params", [b"x"])))
     with pytest.raises(ExportError, match="has no program"):
