@@ -84,7 +84,7 @@ class ExportedCall(MultipleResults):
         return {"exported": params["exported"].fun_name}
 
 
-# -- what users call -------------------------------------------------------------------
+# -- calls -----------------------------------------------------------------------------
 
 
 def call(exported: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -153,12 +153,12 @@ def _label(exported: Any, index: int) -> str:
 
 
 def _differentiable(exported: Any) -> Any:
-    """Returns the function of arrays, with its derivative."""
+    """Returns the function on flat arrays, with its derivative."""
 
     def flat(*arrays: Any) -> Any:
         return ExportedCall.bind(*arrays, exported=exported)
 
-    # What messages call it.
+    # The name in messages.
     flat.__name__ = exported.fun_name
     function = custom_vjp(flat)
 

@@ -138,7 +138,7 @@ class Queue:
         entry.due = 0.0 if until else now + wait
         self._count += 1
         if not self._entries or self._entries[-1].order < entry.order:
-            self._entries.append(entry)  # as nearly all: none is urgent
+            self._entries.append(entry)  # the common case: no urgent request
         else:
             bisect.insort(self._entries, entry, key=_order)
         heapq.heappush(self._deadlines, (entry.deadline, self._count, entry))

@@ -107,7 +107,7 @@ class Replica:
         self.starts: int = 0
         self.failed: bool = False
         self._backoff = Backoff()
-        #: When the process became ready; seconds that took; when it should next be.
+        #: When it became ready; how long loading took; when it should be ready again.
         self._ready_at: float | None = None
         self._loading = math.inf
         self._expected = math.inf

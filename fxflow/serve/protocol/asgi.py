@@ -487,7 +487,7 @@ def bounded_protocol(
                 return
             if self._timer is None:
                 self._wait()
-            # Data that also holds the end of another request is not counted.
+            # Do not count data that also includes the end of another request.
             if not self._others:
                 self._bytes += len(data)
                 if self._bytes > head_bytes:

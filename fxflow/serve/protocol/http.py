@@ -277,7 +277,7 @@ class _Application:
         if body is None or not isinstance(served, ModelService):
             return served
         refusal = served.refusal(waited)
-        # An urgent request, which its body names, may be answered nevertheless.
+        # A body with a priority or timeout may still be answered in time: read it.
         if refusal is None or b"priority" in body or b"timeout" in body:
             return served
         return refusal
