@@ -27,7 +27,7 @@ from fxflow.distributed import processes
 _LEADER = "import json, sys; exec(json.loads(sys.stdin.readline()))"
 #: Disables prompts, and detects a host that is down within a minute.
 _SSH = ("-o", "BatchMode=yes", "-o", "ServerAliveInterval=20")
-_COLOURS = (36, 33, 32, 35, 34, 31, 96, 93, 92, 95, 94, 91)
+_COLORS = (36, 33, 32, 35, 34, 31, 96, 93, 92, 95, 94, 91)
 #: What gloo prints to standard output whenever it connects. Its threads interleave
 #: their lines, so that loose numbers remain after this is removed.
 _NOISE = re.compile(
@@ -40,7 +40,7 @@ _PIECE = 1 << 16
 #: Erases the terminal's line from the cursor to its end.
 _ERASE = "\033[K"
 #: Seconds after gloo's output during which a line of digits counts as part of it.
-_AFTER = 0.05
+_NOISE_SECONDS = 0.05
 
 
 class Output:
@@ -52,15 +52,15 @@ class Output:
     its last state.
 
     Args:
-      colour: whether prefixes are coloured.
+      color: whether prefixes are colored.
 
     Attributes:
       ending: whether all children are being ended; what they print about that is
         dropped.
     """
 
-    def __init__(self, colour: bool) -> None:
-        self._colour = colour
+    def __init__(self, color: bool) -> None:
+        self._color = color
         self.ending = False
         self._lock = threading.Lock()
         #: The live line: its stream, its mark, and its text.
@@ -69,9 +69,9 @@ class Output:
     def mark(self, number: int, label: str = "") -> str:
         """Returns the prefix of a child's lines: its label, or its number."""
         text = f"[{label or number}]"
-        if not self._colour:
+        if not self._color:
             return f"{text} "
-        return f"\033[{_COLOURS[number % len(_COLOURS)]}m{text}\033[0m "
+        return f"\033[{_COLORS[number % len(_COLORS)]}m{text}\033[0m "
 
     def write(self, stream: TextIO, mark: str, line: bytes) -> None:
         """Writes one line, above the live line."""
@@ -275,7 +275,7 @@ class Child:
     @staticmethod
     def _copy(pipe: Any, stream: TextIO, mark: str, output: Output) -> None:
         with pipe:
-            noisy = -_AFTER
+            noisy = -_NOISE_SECONDS
             ending = EndingFilter()
             lines = Lines()
 
@@ -289,7 +289,7 @@ class Child:
                 if _NOISE.search(line):
                     noisy = now
                     line = _NOISE.sub(b"", line)
-                if now - noisy > _AFTER or not _LEFT_OVER.fullmatch(line):
+                if now - noisy > _NOISE_SECONDS or not _LEFT_OVER.fullmatch(line):
                     output.write(stream, mark, line)
 
             while piece := pipe.read1(_PIECE):

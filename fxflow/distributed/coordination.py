@@ -81,7 +81,7 @@ class Connection:
 
     def _read(self) -> None:
         pause = min(5.0, self._timeout / 4)
-        heard = pinged = time.monotonic()
+        received_at = pinged = time.monotonic()
         reason = "its connection was closed"
         try:
             while True:
@@ -91,14 +91,14 @@ class Connection:
                     pinged = now
                 if self.channel.readable(pause):
                     message, payload = self.channel.receive()
-                    heard = time.monotonic()
+                    received_at = time.monotonic()
                     self._take(message, payload)
-                elif now - heard > self._timeout:
+                elif now - received_at > self._timeout:
                     # If this process was stopped for a while, the coordinator is
                     # fine, and its reply to the ping has already arrived.
                     if self.channel.readable(pause):
                         continue
-                    reason = f"no message arrived for {now - heard:.0f} s"
+                    reason = f"no message arrived for {now - received_at:.0f} s"
                     break
         except (EOFError, OSError):
             pass

@@ -187,7 +187,7 @@ class Group:
         """
         self._purpose = purpose
         if self._stop.ask():
-            self.tell(protocol.Hold())
+            self.broadcast(protocol.Hold())
 
     def _notice(self, caller: Caller, request: protocol.Notice, payload: Any) -> None:
         self.ask_to_stop("stop")
@@ -199,7 +199,7 @@ class Group:
     def _decide(self) -> None:
         until = self._stop.decide(self.channels.keys() - self.departed.keys())
         if until is not None:
-            self.tell(protocol.Until(until, self._purpose))
+            self.broadcast(protocol.Until(until, self._purpose))
 
     # -- liveness ----------------------------------------------------------------------
 
@@ -209,10 +209,10 @@ class Group:
     def _ask_waiting(
         self, caller: Caller, request: protocol.AskWaiting, payload: Any
     ) -> None:
-        self.tell(protocol.SayWaiting())
+        self.broadcast(protocol.SayWaiting())
 
     def _judge(self, caller: Caller, request: protocol.Judge, payload: Any) -> None:
-        self.tell(protocol.Late(request.processes, request.why))
+        self.broadcast(protocol.Late(request.processes, request.why))
 
     def leave(self, rank: int, why: str) -> None:
         """Records that a process has left, and fails the barriers that need it."""
@@ -231,7 +231,7 @@ class Group:
         self._barriers.clear()
         self._getters.clear()
 
-    def tell(self, event: Any) -> None:
+    def broadcast(self, event: Any) -> None:
         """Sends an event of this epoch to every live process."""
         for rank, channel in self.channels.items():
             if rank not in self.departed:
@@ -286,7 +286,7 @@ class Server:
         self.port: int = self._listener.getsockname()[1]
         self._connections: set[socket.socket] = set()
         #: channel → the time of its last message.
-        self._heard: dict[Channel, float] = {}
+        self._received_at: dict[Channel, float] = {}
         self._start(self._accept)
         self._start(self._watch)
 
@@ -321,7 +321,7 @@ class Server:
             with self.lock:
                 self._connections.discard(connection)
 
-    def converse(
+    def serve_messages(
         self,
         channel: Channel,
         handle: Callable[[Any, Message, Any], None],
@@ -330,18 +330,18 @@ class Server:
         """Serves a process until it leaves or is lost.
 
         Args:
-          channel: to the process.
+          channel: the channel to the process.
           handle: called under the lock for each message except heartbeats, with its
-            content, the message and its bytes.
-          left: called once under the lock with the reason; empty if the process left
-            by itself.
+            content, the message and its payload.
+          left: called under the lock with the reason when the process has left, unless
+            the server stops; the reason is empty if the process signed off.
         """
         why = "its connection was closed"
-        self._heard[channel] = time.monotonic()
+        self._received_at[channel] = time.monotonic()
         try:
             while True:
                 message, payload = channel.receive()
-                self._heard[channel] = time.monotonic()
+                self._received_at[channel] = time.monotonic()
                 content = protocol.read(message)
                 if isinstance(content, protocol.Ping):
                     channel.post(protocol.written(protocol.PingReply()))
@@ -355,7 +355,7 @@ class Server:
             pass
         except (ValueError, KeyError, TypeError) as error:
             why = f"it sent an invalid message: {error!r}"
-        silent = self._heard.pop(channel, None) is None
+        silent = self._received_at.pop(channel, None) is None
         if silent and why:
             why = f"no heartbeat arrived for {self.heartbeat_timeout:g} s"
         with self.lock:
@@ -366,15 +366,15 @@ class Server:
     def _watch(self) -> None:
         while not self._stopped.wait(min(1.0, self.heartbeat_timeout / 10)):
             oldest = time.monotonic() - self.heartbeat_timeout
-            for channel, heard in list(self._heard.items()):
-                if heard < oldest:
+            for channel, received_at in list(self._received_at.items()):
+                if received_at < oldest:
                     # The thread that reads the channel wakes up, and learns the reason
                     # from the missing entry.
-                    self._heard.pop(channel, None)
-                    self.silent(channel)
+                    self._received_at.pop(channel, None)
+                    self.handle_silence(channel)
                     channel.close()
 
-    def silent(self, channel: Channel) -> None:
+    def handle_silence(self, channel: Channel) -> None:
         """Handles a process that was silent for too long."""
 
     def welcome(self, channel: Channel, first: Any) -> None:
@@ -473,7 +473,7 @@ class Coordinator(Server):
                 self._names[rank] = first.name
                 if len(self.group.channels) == self.group.size:
                     self._complete = True
-                    self.group.tell(protocol.AllJoined(self._all_names()))
+                    self.group.broadcast(protocol.AllJoined(self._all_names()))
         if refusal:
             channel.send(protocol.written(protocol.Refused(refusal)))
             return
@@ -493,13 +493,13 @@ class Coordinator(Server):
                 return
             if why:
                 # Before `leave` fails their barriers: they must know the reason first.
-                self.group.tell(protocol.Lost(rank, self._names[rank], why))
+                self.group.broadcast(protocol.Lost(rank, self._names[rank], why))
             self.group.leave(rank, why or LEFT)
             if why and self._service is not None and self._others():
                 # They may be waiting in the runtime for data from this process.
                 self._stand_ins.append(StandIn(self._service, rank))
 
-        self.converse(channel, handle, left)
+        self.serve_messages(channel, handle, left)
 
     def _refusal(self, rank: int, size: int) -> str:
         group = self.group

@@ -416,7 +416,7 @@ class _Worker:
                 case protocol.Go():
                     epoch.go = True
                 case protocol.Hold() | protocol.Until():
-                    epoch.agreement.hear(event)
+                    epoch.agreement.handle(event)
                 case protocol.Abort():
                     self._break(event.why)
             self._changed.notify_all()

@@ -215,7 +215,7 @@ def _parser() -> argparse.ArgumentParser:
         help="an environment variable for the processes; may be repeated",
     )
     add("--timeout", type=float, metavar="S", help="end all processes after S seconds")
-    add("--no-color", action="store_true", help="do not colour the prefixes of lines")
+    add("--no-color", action="store_true", help="do not color the prefixes of lines")
     add(
         "--ssh",
         default="ssh",

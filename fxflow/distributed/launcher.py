@@ -44,12 +44,12 @@ class Launcher:
     interrupts_are_failures = True
 
     def __init__(self, options: argparse.Namespace) -> None:
-        colour = (
+        color = (
             not options.no_color
             and "NO_COLOR" not in os.environ
             and sys.stdout.isatty()
         )
-        self.output = Output(colour)
+        self.output = Output(color)
         self.children: dict[int, Child] = {}
         self.finished: list[Child] = []
         self.status: int | None = None

@@ -231,7 +231,7 @@ class Membership(Server):
                 self._lost(worker, why or "it has left")
                 self._advance()
 
-        self.converse(channel, handle, left)
+        self.serve_messages(channel, handle, left)
 
     def _lost(self, worker: _Worker, why: str) -> None:
         if worker in self._members and worker.phase != "out":
@@ -268,7 +268,7 @@ class Membership(Server):
             for member in self._members:
                 member.phase = "running"
             self._deadline = None
-            self._group.tell(protocol.Go())
+            self._group.broadcast(protocol.Go())
             # A worker may have joined, or received SIGTERM, in the meantime.
             if any(w.phase == "ready" for w in self._workers.values()):
                 self._admit_ready()
@@ -343,7 +343,7 @@ class Membership(Server):
             return
         self._broken = why
         self._deadline = time.monotonic() + self._regroup
-        self._group.tell(protocol.Abort(why))
+        self._group.broadcast(protocol.Abort(why))
         self._group.end(why)
 
     def _advance(self) -> None:
@@ -432,7 +432,7 @@ class Membership(Server):
         with self.lock:
             self._fail(why)
 
-    def silent(self, channel: Channel) -> None:
+    def handle_silence(self, channel: Channel) -> None:
         """Has a silent worker killed: it may be stopped, and wake up later."""
         with self.lock:
             for number, worker in self._workers.items():

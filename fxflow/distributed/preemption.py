@@ -89,7 +89,7 @@ class Agreement:
             if self._point.is_held:
                 self._report()
 
-    def hear(self, event: Hold | Until) -> None:
+    def handle(self, event: Hold | Until) -> None:
         """Handles an event of the coordinator; called by the thread that reads."""
         with self._changed:
             if isinstance(event, Until):

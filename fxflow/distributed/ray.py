@@ -34,9 +34,9 @@ from fxflow.errors import DistributedError
 #: Seconds without an answer from an actor after which the launcher reports it.
 _QUIET = 30.0
 #: Seconds without a placement after which the launcher reports that it waits.
-_AT_ONCE = 3.0
+_REPORT_AFTER = 3.0
 #: Seconds within which Ray's head must accept a connection.
-_REACHED = 5.0
+_CONNECT_TIMEOUT = 5.0
 
 
 def ray_module() -> Any:
@@ -82,7 +82,7 @@ def resources_of(text: str) -> dict[str, float]:
     return found
 
 
-def _check_reached(address: str) -> None:
+def _check_reachable(address: str) -> None:
     """Raises if nothing listens at ``host:port``, which Ray reports after minutes."""
     try:
         place = Address.parse(address)
@@ -91,7 +91,7 @@ def _check_reached(address: str) -> None:
     if "/" in place.host:  # "ray://host:port"
         return
     try:
-        socket.create_connection(place, _REACHED).close()
+        socket.create_connection(place, _CONNECT_TIMEOUT).close()
     except OSError as error:
         raise DistributedError(
             f"no Ray cluster answers at {address}: {error.strerror or error}"
@@ -346,7 +346,7 @@ class _Places:
             return
         group = ray.util.placement_group([dict(resources)] * len(names), "SPREAD")
         self._groups.append(group)
-        if not group.wait(min(_AT_ONCE, options.start_timeout)):
+        if not group.wait(min(_REPORT_AFTER, options.start_timeout)):
             listed = ", ".join(names)
             taken = ",".join(f"{k}={v:g}" for k, v in resources.items())
             left = ray.available_resources()
@@ -362,7 +362,7 @@ class _Places:
                 file=sys.stderr,
                 flush=True,
             )
-            if not group.wait(max(0.0, options.start_timeout - _AT_ONCE)):
+            if not group.wait(max(0.0, options.start_timeout - _REPORT_AFTER)):
                 raise DistributedError(
                     f"Ray did not place {listed} within {seconds}: {why}"
                 )
@@ -452,7 +452,7 @@ def launch_on_ray(
     places = None
     try:
         if mine:
-            _check_reached(options.ray)
+            _check_reachable(options.ray)
             ray.init(options.ray, log_to_driver=False, logging_level="WARNING")
         # With placeholder addresses: only the jobs' names and order are used.
         jobs = jobs_of(options, command, ["ray"], ["?:0"] * options.ps, keys)

@@ -379,7 +379,7 @@ def _join(
 
     def on_event(event: Any, epoch: int) -> None:
         if isinstance(event, (protocol.Hold, protocol.Until)):
-            agreement.hear(event)
+            agreement.handle(event)
         else:
             _on_event(event)
 

@@ -83,7 +83,7 @@ class Watch:
         self._pending: _Pending | None = None
         self._rollbacks = 0
 
-    def begin(self, state: Any) -> None:
+    def count(self, state: Any) -> None:
         """Counts the nonfinite elements of the next step's state, if they are unknown.
 
         Args:
@@ -95,7 +95,7 @@ class Watch:
         _, self._counts, _ = self._compared([], self._inexact(state), None)
         self._seen = state
 
-    def look(self, before: Any, position: Any) -> None:
+    def record(self, before: Any, position: Any) -> None:
         """Records the results of a step, and checks those of the step before.
 
         Args:
@@ -111,12 +111,12 @@ class Watch:
             run.state = self._select(fine, run.state, before)
             self._seen, self._counts = run.state, kept
             return
-        if self.settle():
+        if self.check():
             return  # this step started from the state of a failed step
         self._pending = _Pending(fine, now, counts, run.outputs, run.step, position)
         self._seen, self._counts = run.state, now
 
-    def settle(self) -> bool:
+    def check(self) -> bool:
         """Checks the pending step.
 
         Returns:

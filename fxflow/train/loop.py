@@ -473,7 +473,7 @@ class _Loop(Generic[S, B]):
         if checkpointer is not None:
 
             def save(metrics: Mapping[str, Any]) -> None:
-                watch.settle()
+                watch.check()
                 self._save(progress, metrics)
 
             progress._save = save
@@ -481,7 +481,7 @@ class _Loop(Generic[S, B]):
         try:
             with interrupted.handling():
                 reason = self._epochs_of(progress, watch, interrupted)
-                watch.settle()
+                watch.check()
             if checkpointer is not None and reason == "interrupted":
                 self._save(progress)
         finally:
@@ -534,7 +534,7 @@ class _Loop(Generic[S, B]):
             if batch is _END:
                 return "", True
             before = progress.state
-            watch.begin(before)
+            watch.count(before)
             pair = step(before, batch)
             if type(pair) is not tuple or len(pair) != 2:
                 raise ArgumentError(
@@ -544,13 +544,13 @@ class _Loop(Generic[S, B]):
             progress.step += 1
             progress.batch = batch
             self._position = batches.state
-            watch.look(before, self._position)
+            watch.record(before, self._position)
             for hook in hooks:
                 hook(progress)
             if log is not None and progress.step % self._log_every == 0:
                 log(progress.step, scalars(progress.outputs))
             if checkpointer is not None and checkpointer.is_due(progress.step):
-                watch.settle()
+                watch.check()
                 self._save(progress)
             if progress._reason:
                 return progress._reason, False
@@ -573,7 +573,7 @@ class _Loop(Generic[S, B]):
         ]
         metadata = {
             "epoch": progress.epoch,
-            "positions": _of_all(json.dumps(position)),
+            "positions": _gather_texts(json.dumps(position)),
             "hook_states": hook_states,
         }
         metrics = {
@@ -619,7 +619,7 @@ class _Loop(Generic[S, B]):
         return True
 
 
-def _of_all(text: str) -> list[str]:
+def _gather_texts(text: str) -> list[str]:
     """Returns the texts of all processes."""
     data = np.frombuffer(text.encode(), np.uint8)
     lengths = process_allgather(np.array(len(data)))

@@ -24,7 +24,7 @@ def end_of(child: Child, seconds: float = 20) -> int:
     return code
 
 
-def test_prefixes_have_the_label_and_a_colour() -> None:
+def test_prefixes_have_the_label_and_a_color() -> None:
     assert Output(False).mark(3) == "[3] "
     assert Output(True).mark(0) == "\033[36m[0]\033[0m "
     stream = io.StringIO()

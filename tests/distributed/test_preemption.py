@@ -13,26 +13,26 @@ from fxflow.distributed.protocol import Hold, InStep, Notice, Until
 from fxflow.errors import DistributedError
 
 
-class Told:
+class Recorder:
     """Records what a process sends to the coordinator."""
 
     def __init__(self) -> None:
-        self.said: list[Any] = []
+        self.posted: list[Any] = []
 
     def post(self, message: Any) -> None:
-        self.said.append(message)
+        self.posted.append(message)
 
 
 @pytest.fixture
-def told() -> Told:
-    return Told()
+def recorder() -> Recorder:
+    return Recorder()
 
 
 @pytest.fixture
-def agreement(told: Told) -> Any:
+def agreement(recorder: Recorder) -> Any:
     before = signal.getsignal(signal.SIGTERM)
     result = Agreement()
-    result.attach(told)  # type: ignore[arg-type]
+    result.attach(recorder)  # type: ignore[arg-type]
     yield result
     result.close()
     assert signal.getsignal(signal.SIGTERM) is before
@@ -47,28 +47,30 @@ def wait_until(true: Any) -> None:
 
 def test_a_signal_sets_the_event() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    with noticing() as told:
-        assert not told.is_set()
+    with noticing() as notice:
+        assert not notice.is_set()
         os.kill(os.getpid(), signal.SIGTERM)
-        assert told.wait(5)
+        assert notice.wait(5)
     assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_the_coordinator_is_notified_of_the_signal(
-    agreement: Agreement, told: Told
+    agreement: Agreement, recorder: Recorder
 ) -> None:
     agreement.listen()
     assert not agreement.reached(0)
     os.kill(os.getpid(), signal.SIGTERM)
-    wait_until(lambda: told.said == [Notice()])
+    wait_until(lambda: recorder.posted == [Notice()])
 
 
-def test_the_process_stops_at_the_agreed_step(agreement: Agreement, told: Told) -> None:
+def test_the_process_stops_at_the_agreed_step(
+    agreement: Agreement, recorder: Recorder
+) -> None:
     assert [agreement.reached(step) for step in range(3)] == [False] * 3
-    agreement.hear(Hold())
-    agreement.hear(Hold())
-    assert told.said == [InStep(3)]
-    timer = threading.Timer(0.2, agreement.hear, [Until(5, "stop")])
+    agreement.handle(Hold())
+    agreement.handle(Hold())
+    assert recorder.posted == [InStep(3)]
+    timer = threading.Timer(0.2, agreement.handle, [Until(5, "stop")])
     timer.start()
     started = time.monotonic()
     # It begins no step before the decision.
@@ -80,20 +82,20 @@ def test_the_process_stops_at_the_agreed_step(agreement: Agreement, told: Told) 
 
 def test_steps_may_be_skipped(agreement: Agreement) -> None:
     assert not agreement.reached(10)
-    agreement.hear(Hold())
-    agreement.hear(Until(11, "stop"))
+    agreement.handle(Hold())
+    agreement.handle(Until(11, "stop"))
     assert [agreement.reached(step) for step in (20, 30)] == [True, False]
 
 
-def test_events_before_attach_are_handled(told: Told) -> None:
+def test_events_before_attach_are_handled(recorder: Recorder) -> None:
     agreement = Agreement()
-    agreement.hear(Hold())
-    agreement.attach(told)  # type: ignore[arg-type]
-    assert told.said == [InStep(0)]
+    agreement.handle(Hold())
+    agreement.attach(recorder)  # type: ignore[arg-type]
+    assert recorder.posted == [InStep(0)]
 
 
 def test_a_missing_decision_times_out(agreement: Agreement) -> None:
-    agreement.hear(Hold())
+    agreement.handle(Hold())
     with (
         config.override(collective_timeout=1),
         pytest.raises(DistributedError, match=r"did not agree on a step .* 1 s"),
@@ -102,7 +104,7 @@ def test_a_missing_decision_times_out(agreement: Agreement) -> None:
 
 
 def test_a_lost_process_ends_the_wait(agreement: Agreement) -> None:
-    agreement.hear(Hold())
+    agreement.handle(Hold())
 
     def lose() -> None:
         set_failure(DistributedError("process 1 is lost", [1]))

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from fxflow.distributed import launch
-from fxflow.distributed.ray import _check_reached, _Places, resources_of
+from fxflow.distributed.ray import _check_reachable, _Places, resources_of
 from fxflow.errors import DistributedError
 from tests.processes import check_gone
 
@@ -211,9 +211,9 @@ def test_a_missing_cluster_is_reported() -> None:
         closed.bind(("127.0.0.1", 0))  # no process listens there
         address = f"127.0.0.1:{closed.getsockname()[1]}"
         with pytest.raises(DistributedError, match=f"no Ray cluster .* {address}"):
-            _check_reached(address)
+            _check_reachable(address)
     for text in ("auto", "local", "ray://127.0.0.1:1"):
-        _check_reached(text)  # Ray detects these addresses
+        _check_reachable(text)  # Ray detects these addresses
 
 
 def test_a_missing_ray_package_is_reported(

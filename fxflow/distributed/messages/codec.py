@@ -55,7 +55,7 @@ KINDS = (
 
 #: Bytes of a chunk; see `benchmarks/parameter_server/transport.py`.
 CHUNK = 2 << 20
-#: Arrays of at most this many bytes share a frame with their neighbours.
+#: Arrays of at most this many bytes share a frame with their neighbors.
 SMALL = 32 << 10
 
 _MARK = b"fxfm"

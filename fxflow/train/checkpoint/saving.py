@@ -413,11 +413,15 @@ def _fits(expected: Any, entry: Entry, cast: bool) -> bool:
     return (
         not entry.key
         and entry.shape == shape
-        and (cast or dtype == entry.stored.newbyteorder("=") or dtype == _here(entry))
+        and (
+            cast
+            or dtype == entry.stored.newbyteorder("=")
+            or dtype == _configured_dtype(entry)
+        )
     )
 
 
-def _here(entry: Entry) -> Any:
+def _configured_dtype(entry: Entry) -> Any:
     """Returns the dtype of an entry's array under the current `config.x64`."""
     return dtypes.dtype(entry.stored)
 

@@ -38,7 +38,7 @@ class Image:
     """An image, or several in a grid.
 
     Attributes:
-      pixels: `[height, width]` (grey), `[height, width, 1 | 3 | 4]`, or `[n, height,
+      pixels: `[height, width]` (gray), `[height, width, 1 | 3 | 4]`, or `[n, height,
         width, channels]`; floats in [0, 1] or uint8.
     """
 

@@ -67,7 +67,7 @@ def test_process_0_must_run_on_the_machine_of_mpirun() -> None:
     assert found.coordinator_address == "127.0.0.1:61441"
 
 
-def test_names_of_this_machine_are_recognised() -> None:
+def test_names_of_this_machine_are_recognized() -> None:
     assert is_here(socket.gethostname()) and is_here("127.0.0.1")
     assert not is_here("192.0.2.7")
     assert is_here("no.such.name.invalid")  # True if unknown

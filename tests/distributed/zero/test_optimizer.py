@@ -258,8 +258,8 @@ def test_losses_use_shared_arguments_and_collectives() -> None:
         x, y = batch
         key = fxflow.random.fold_in(key, lax.axis_index("data"))
         kept = fxflow.random.bernoulli(key, 0.5, x.shape)
-        centre = lax.pmean(fnp.mean(y, 0), "data")
-        return fnp.mean((model(params, x * kept) - (y - centre)) ** 2)
+        center = lax.pmean(fnp.mean(y, 0), "data")
+        return fnp.mean((model(params, x * kept) - (y - center)) ** 2)
 
     sharded = sharded_optimizer(noisy, optim.sgd(0.1), mesh=mesh(4))
 
