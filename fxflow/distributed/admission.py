@@ -78,7 +78,7 @@ class _Peer:
         if self.received[:4] != expected[: min(4, len(self.received))]:
             with contextlib.suppress(OSError):
                 self.connection.recv(1 << 12)  # unread data would cause a reset
-            raise EOFError("it is not a process of fxflow")
+            raise EOFError("it is not an fxflow process")
         if len(self.received) < len(expected):
             return False
         if hmac.compare_digest(self.received, expected):

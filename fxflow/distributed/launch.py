@@ -282,7 +282,7 @@ def _launch_jobs(
         options.workers = max(len(slots) - options.chief, 0 if options.chief else 1)
     count = options.workers + options.chief
     if options.ps < (0 if options.join else 1) or count < 1:
-        least = "at least one worker" if options.join else "at least one of each"
+        least = "need at least one " + ("worker" if options.join else "of each")
         parser.error(f"--ps {options.ps} --workers {options.workers}: {least}")
     if options.join:
         for name in ("ray", "chief", "ps_shards"):

@@ -94,7 +94,7 @@ def decode(payload: bytes | bytearray | memoryview) -> tuple[list[HostLeaf], Any
     except MessageError as error:
         raise ValueError(f"these bytes are not a tree of arrays: {error}") from None
     if len(found) != 1 or not incoming.idle:
-        raise ValueError("these bytes are cut off, or more than a tree of arrays")
+        raise ValueError("these bytes are truncated, or longer than a tree of arrays")
     fields, arrays = found[0].fields, found[0].arrays
     for array in arrays.values():
         array.flags.writeable = True  # only this message uses the memory

@@ -257,7 +257,7 @@ def initialize(
         if clients.started():
             raise RuntimeError(
                 "fxflow.distributed.initialize must come before anything that uses "
-                f"devices; started already: {', '.join(clients.started())}. Move the "
+                f"devices; already started: {', '.join(clients.started())}. Move the "
                 "call to the start of the program"
             )
         membership = _cluster_membership(

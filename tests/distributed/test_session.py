@@ -222,7 +222,7 @@ def test_initializing_after_using_devices_is_refused(
     )
     run = start(sys.executable, write(code))
     assert run.end(20) == 1
-    assert "before anything that uses devices; started already: cpu" in run.text
+    assert "before anything that uses devices; already started: cpu" in run.text
 
 
 def test_a_single_process_initializes_once(

@@ -69,7 +69,7 @@ def unpack(message: codec.Message) -> tuple[Message, memoryview]:
       MessageError: it is another kind of message.
     """
     if message.kind != "control" or message.arrays.keys() - {"payload"}:
-        raise MessageError("kind", f"got a message {message.kind!r}")
+        raise MessageError("kind", f"unexpected message {message.kind!r}")
     payload = message.arrays.get("payload")
     return message.fields, memoryview(b"") if payload is None else payload.data
 

@@ -203,8 +203,8 @@ def encode(
     except struct.error:
         raise MessageError(
             "size",
-            f"worker, sequence and epoch are integers from 0 to {_MOST_UINT64}; got "
-            f"{message.worker!r}, {message.sequence!r} and {message.epoch!r}",
+            f"worker, sequence and epoch must be integers from 0 to {_MOST_UINT64}; "
+            f"got {message.worker!r}, {message.sequence!r} and {message.epoch!r}",
         ) from None
     return [head + text, *_frames(message.arrays.values(), chunk)]
 
@@ -571,7 +571,7 @@ def _plan(described: list[Any], limits: Limits) -> list[_Part]:
             )
         name, dtype_name, shape = one
         if type(name) is not str or name in names:
-            raise MessageError("arrays", f"array {name!r:.80}: not a new name")
+            raise MessageError("arrays", f"array {name!r:.80}: not a distinct name")
         names.add(name)
         dtype = _DTYPES.get(dtype_name) if type(dtype_name) is str else None
         if dtype is None:
@@ -639,7 +639,7 @@ def _arrays(plan: list[_Part], body: Sequence[bytes | memoryview]) -> dict[str, 
 def _finished(array: Array, part: _Part) -> Array:
     """Returns a message's array from its elements, checked and read-only."""
     if part.dtype is dtypes.bool_ and part.nbytes and array.view(np.uint8).max() > 1:
-        raise MessageError("arrays", f"array {part.name!r:.80}: a boolean is 0 or 1")
+        raise MessageError("arrays", f"array {part.name!r:.80}: booleans are 0 or 1")
     array = array.reshape(part.shape)
     array.flags.writeable = False
     return array

@@ -274,7 +274,7 @@ class SharedMemory:
         self._windows.clear()
         self._peer = self._peer_challenge = None
 
-    # -- meeting -----------------------------------------------------------------------
+    # -- handshake ---------------------------------------------------------------------
 
     def hello(self) -> bytes:
         """Returns a frame with this end's challenge, and the proof if there is one."""

@@ -220,7 +220,7 @@ class Dataset(Generic[T]):
         if seed is not None:
             _seed("map", seed)
         if processes and not workers:
-            raise ArgumentError("map: processes=True needs workers=, their number")
+            raise ArgumentError("map: processes=True needs workers=, their count")
 
         def arguments(item: Any) -> tuple[Any, ...]:
             element = self._element(item)
