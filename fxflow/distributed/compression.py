@@ -119,7 +119,7 @@ def bf16(rounding: str = "nearest") -> Code:
 
 
 def f16() -> Code:
-    """Returns the code that rounds to nearest IEEE 16-bit number.
+    """Returns the code that rounds to the nearest IEEE 16-bit number.
 
     Returns:
       The code; its step is 2⁻¹¹ of the number, at least 2⁻²⁴. Numbers beyond the
@@ -233,7 +233,7 @@ def one_bit(block_size: int = BLOCK) -> Code:
 
 
 def as_code(code: str | Code) -> Code:
-    """Returns a code, given by name or as such.
+    """Returns the code with a name; returns a `Code` unchanged.
 
     Args:
       code: a code, `"bf16"`, `"f16"`, `"int8"` or `"one_bit"`.

@@ -457,7 +457,7 @@ class Coordinator(Server):
             self._service = Service(num_processes)
 
     def service_of(self, first: protocol.Runtime) -> Service | None:
-        """Returns the one service."""
+        """Returns the runtime's service of this run."""
         with self.lock:
             return self._service
 

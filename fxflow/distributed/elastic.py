@@ -140,9 +140,9 @@ def elastic(
       step: ``step(world, state, index)`` returns the next state. It is called for
         each index, starting at 0, by all members of the `World`, and may use all
         devices (`fxflow.devices()`, `World.mesh`) and `multihost`. Its result must not
-        depend on the epoch: let the batch be a function of the index, and each member
-        take its part of the batch by `World.rank` and `World.size`. A jitted function
-        in `step` is compiled again for each number of members.
+        depend on the epoch: let the batch be a function of the index, and let each
+        member take its part by `World.rank` and `World.size`. A jitted function in
+        `step` is compiled again for each number of members.
       state: the initial state: a pytree of arrays, the same in all workers. `step`
         cannot use other arrays made before this call: each epoch has its own devices.
       num_steps: the number of steps.

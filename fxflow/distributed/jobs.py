@@ -42,7 +42,7 @@ from fxflow.distributed.parameter_server.views import View
 from fxflow.distributed.processes import status_of
 from fxflow.errors import DistributedError
 
-#: Seconds for the servers of the run to join to answer.
+#: Seconds for servers to answer a launch that joins their run.
 _ANSWER_TIMEOUT = 5.0
 #: Seconds for servers to transfer their shards, which takes at most 20.
 LEAVE_GRACE = 25.0

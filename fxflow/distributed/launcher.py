@@ -164,7 +164,7 @@ class Launcher:
                 if code is not None:
                     del self.children[number]
                     self.finished.append(child)
-                    child.send(signal.SIGKILL)  # what it left behind
+                    child.send(signal.SIGKILL)  # its remaining descendants
                     if self.on_end(number, code, bool(forwarded)):
                         kill_at = min(kill_at, now + GRACE)
             for start in [one for one in self.starts if one[0] <= now]:

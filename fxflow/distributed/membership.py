@@ -433,7 +433,7 @@ class Membership(Server):
             self._fail(why)
 
     def handle_silence(self, channel: Channel) -> None:
-        """Has a silent worker killed: it may be stopped, and wake up later."""
+        """Kills a silent worker, which may be stopped and wake up later."""
         with self.lock:
             for number, worker in self._workers.items():
                 if worker.channel is channel:

@@ -219,7 +219,7 @@ def lead(orders: TextIO = sys.stdin) -> int:
     process = Process(order["command"], order["environment"])
     threading.Thread(target=_obey, args=(process, orders), daemon=True).start()
     code = process.ended.result()
-    process.kill()  # what it left behind
+    process.kill()  # its remaining descendants
     return status_of(code)
 
 

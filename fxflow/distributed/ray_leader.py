@@ -87,7 +87,7 @@ class Leader:
         for reader in readers:
             reader.start()
         code = process.ended.result()
-        process.kill()  # what it left behind
+        process.kill()  # its remaining descendants
         for reader in readers:
             reader.join(5)
         with self._changed:

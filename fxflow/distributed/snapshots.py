@@ -244,7 +244,7 @@ def fetch(
 
 
 def assemble(parts: Sequence[tuple[Any, HostLeaf]], count: int) -> list[HostLeaf]:
-    """Joins pieces to whole leaves.
+    """Joins pieces into whole leaves.
 
     Args:
       parts: pairs ``([leaf, index], piece)`` that cover all leaves.

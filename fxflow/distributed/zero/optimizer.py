@@ -406,8 +406,8 @@ def sharded_optimizer(
         wider), or encoded: "bf16", "f16", "int8", "one_bit" or a `Code` of
         `distributed.compression`. A code's error is added to the next gradient.
       has_aux: whether `loss_fn` returns `(loss, aux)`.
-      combine: how the parts' losses, gradients and aux combine to the batch's: "mean"
-        (the loss is a mean over examples) or "sum".
+      combine: how the parts' losses, gradients and aux combine into the batch's:
+        "mean" (the loss is a mean over examples) or "sum".
 
     Returns:
       A `ShardedOptimizer`: `init`, `step`, `params`, `whole` and `shard`.

@@ -8,7 +8,7 @@ and runs the graph on this device's pieces, node by node:
 - reshapes leave the pieces unchanged, because they are flat, in C order;
 - a reduction to one number reduces this device's piece, then over the devices;
 - branches and calls run their own graphs in the same way;
-- for any other operation the operands are gathered, and each device does all of it.
+- for any other operation the operands are gathered, and each device computes all of it.
 
 So each optimizer gives the same results as on one device, and common optimizers compute
 them on the pieces alone.
