@@ -415,22 +415,22 @@ def log_results(
     step: int,
     settings: dict[str, Any],
     curve: Curve,
-    shares: np.ndarray,
+    probabilities: np.ndarray,
     data: Mnist,
 ) -> None:
     """Logs the results: mistakes, a curve, points, the settings with results."""
     logs, metrics = training.logs, training.metrics
     labels = data.test_labels
-    matrix = metrics.confusion(shares.argmax(-1), labels.astype(int), 10).matrix
+    matrix = metrics.confusion(probabilities.argmax(-1), labels.astype(int), 10).matrix
     rows = np.asarray(matrix) / np.asarray(matrix).sum(axis=1, keepdims=True)
     chosen = np.arange(min(1000, len(labels)))
     log(
         step,
         {
             "confusion": logs.Image(np.kron(1 - rows, np.ones((16, 16)))),
-            "is it an 8?": logs.Curve(metrics.scores(shares[:, 8], labels == 8)),
+            "is it an 8?": logs.Curve(metrics.scores(probabilities[:, 8], labels == 8)),
             "points": logs.Embedding(
-                np.log(shares[chosen] + 1e-6),
+                np.log(probabilities[chosen] + 1e-6),
                 metadata=[str(label) for label in labels[chosen]],
                 images=data.test_images[chosen, ..., None] / 255.0,
             ),
@@ -475,11 +475,17 @@ def main(arguments: list[str] | None = None) -> float:
             print(f"stopped after {len(curve.losses)} steps")
         model = MODELS[given.model]
         logits = fxflow.jit(lambda images: model.apply(params, scale(images)))
-        shares = nn.softmax(logits(data.test_images))
-        draw(curve, data.test_images, data.test_labels, np.asarray(shares), given.plot)
+        probabilities = nn.softmax(logits(data.test_images))
+        draw(
+            curve,
+            data.test_images,
+            data.test_labels,
+            np.asarray(probabilities),
+            given.plot,
+        )
         if sinks:
             steps = len(curve.losses)
-            log_results(log, steps, settings, curve, np.asarray(shares), data)
+            log_results(log, steps, settings, curve, np.asarray(probabilities), data)
             profile_step(model, data, given.logdir)
     print(f"picture: {Path(given.plot).absolute()}")
     return curve.accuracies[-1]

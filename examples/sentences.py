@@ -135,7 +135,7 @@ def encoded(
 
 
 def folds(labels: np.ndarray, count: int = 10) -> np.ndarray:
-    """Returns each sentence's fold, equal in all runs, with labels in equal shares."""
+    """Returns each sentence's fold, equal in all runs, with labels evenly divided."""
     rng = np.random.default_rng(2014)
     found = np.zeros(len(labels), np.int32)
     for label in np.unique(labels):

@@ -62,8 +62,8 @@ def load(folder: str) -> serve.Model:
             numbers = numbers[: stored["length"] - 2 * stored["margin"]]
             rows[k, stored["margin"] : stored["margin"] + len(numbers)] = numbers
             known[k] = np.count_nonzero(numbers)
-        (shares,) = net.run([rows], len(rows))
-        return {"praise": shares[:, 1], "known_words": known}
+        (probabilities,) = net.run([rows], len(rows))
+        return {"praise": probabilities[:, 1], "known_words": known}
 
     return serve.Model(opinion, inputs={"text": "bytes[batch]"}, jit=False)
 
@@ -82,7 +82,7 @@ def write(
     """
 
     @fxflow.jit
-    def shares(weights: Any, rows: fxflow.Array) -> fxflow.Array:
+    def probabilities(weights: Any, rows: fxflow.Array) -> fxflow.Array:
         params, frozen = weights
         return nn.softmax(logits(params, frozen, rows, None, 0.0))
 
@@ -92,7 +92,7 @@ def write(
         rows = fxflow.ShapeDtypeStruct((size, length), np.int32)
         export.save(
             folder / f"opinion-{size}.fx",
-            export.export(shares)(weights, rows),
+            export.export(probabilities)(weights, rows),
             params=weights,
             beside="opinion.safetensors",
         )

@@ -205,7 +205,7 @@ def encoded(
     return np.concatenate(coded), docs
 
 
-def kept_shares(counts: np.ndarray, settings: Settings) -> np.ndarray:
+def kept_fractions(counts: np.ndarray, settings: Settings) -> np.ndarray:
     """Returns the fraction f32[n] of each word's occurrences that is kept."""
     often = settings.threshold / (counts / counts.sum())
     return np.minimum(np.sqrt(often) + often, 1).astype(np.float32)
@@ -238,7 +238,7 @@ def fit(
     """Trains vectors; returns them and the speed in words/s."""
     vocabulary = Vocabulary(texts, least)
     ids, docs = encoded(vocabulary, texts)
-    keep = kept_shares(vocabulary.counts, settings)
+    keep = kept_fractions(vocabulary.counts, settings)
     key = random.key(settings.seed)
     rng = np.random.default_rng(settings.seed)
     state = init(key, len(vocabulary), settings)

@@ -21,7 +21,7 @@ from word2vec import (
     Settings,
     Vectors,
     encoded,
-    kept_shares,
+    kept_fractions,
     loss_of,
     neighbours,
     options,
@@ -77,12 +77,12 @@ class Stretches:
         width = BLOCK + 2 * self.window
         self.places = np.arange(blocks)[:, None] * BLOCK + np.arange(width)
         self.drawn = settings.drawn
-        self.shares = np.cumsum(counts**0.75) / np.sum(counts**0.75)
+        self.cumulative = np.cumsum(counts**0.75) / np.sum(counts**0.75)
 
     def ids(self, words: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
         """Returns each table's rows for a stretch, with those of sampled words."""
         around = words[self.places]
-        drawn = np.searchsorted(self.shares, rng.random(self.drawn))
+        drawn = np.searchsorted(self.cumulative, rng.random(self.drawn))
         own = around[:, self.window : -self.window]
         return {"in": own, "out": np.concatenate([around.reshape(-1), drawn])}
 
@@ -115,7 +115,7 @@ def fit(
     index, workers = (cluster.rank, len(cluster.trainers) or 1) if cluster else (0, 1)
     vocabulary = Vocabulary(texts, least)
     ids, docs = encoded(vocabulary, texts[index::workers])
-    keep = kept_shares(vocabulary.counts, settings)
+    keep = kept_fractions(vocabulary.counts, settings)
     key = random.fold_in(random.key(settings.seed), index)
     rng = np.random.default_rng([settings.seed, index])
     rows = Stretches(vocabulary.counts, settings)

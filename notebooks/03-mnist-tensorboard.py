@@ -50,7 +50,7 @@ def trained(name, epochs=3):
         return (optim.apply_updates(params, updates), memory), {"loss": value}
 
     @fxflow.jit
-    def shares(params, images):
+    def probabilities(params, images):
         return fxflow.nn.softmax(model.apply(params, scale(images)))
 
     params = model.init(random.key(0))
@@ -61,7 +61,7 @@ def trained(name, epochs=3):
     def evaluate(progress):
         params = progress.state[0]
         found = train.metrics.accuracy(
-            shares(params, test_images), test_labels.astype(int)
+            probabilities(params, test_images), test_labels.astype(int)
         )
         host = fxflow.tree.map(np.asarray, params)
         weights = train.logs.histograms(host, "params/")
@@ -82,7 +82,7 @@ def trained(name, epochs=3):
             log=keep,
             log_every=1,
         )
-        guessed = np.asarray(shares(state[0], test_images))
+        guessed = np.asarray(probabilities(state[0], test_images))
         reached = float(np.mean(guessed.argmax(-1) == test_labels))
         settings = {"model": name, "epochs": epochs}
         log(

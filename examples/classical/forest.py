@@ -30,7 +30,7 @@ class Tree(NamedTuple):
 
     feature: Array  # i32[2^depth - 1]
     bound: Array  # i32[2^depth - 1]
-    shares: Array  # f32[2^depth, classes]
+    fractions: Array  # f32[2^depth, classes]
 
 
 def quantiles(x: np.ndarray, bins: int) -> np.ndarray:
@@ -38,10 +38,10 @@ def quantiles(x: np.ndarray, bins: int) -> np.ndarray:
 
     Repeated values count once, because most pixels are blank.
     """
-    shares = np.linspace(0, 1, bins + 1)[1:-1]
-    return np.stack([np.quantile(np.unique(column), shares) for column in x.T]).astype(
-        "float32"
-    )
+    fractions = np.linspace(0, 1, bins + 1)[1:-1]
+    return np.stack(
+        [np.quantile(np.unique(column), fractions) for column in x.T]
+    ).astype("float32")
 
 
 @fxflow.jit
@@ -107,8 +107,8 @@ def grow(
         bounds.append(bound)
     counts = ops.segment_sum(y, node, 2**depth)
     # A leaf without points of this tree has no vote.
-    shares = counts / fnp.maximum(counts.sum(1, keepdims=True), 1e-6)
-    return Tree(fnp.concatenate(features), fnp.concatenate(bounds), shares)
+    fractions = counts / fnp.maximum(counts.sum(1, keepdims=True), 1e-6)
+    return Tree(fnp.concatenate(features), fnp.concatenate(bounds), fractions)
 
 
 @functools.partial(
@@ -145,6 +145,6 @@ def leaf(tree: Tree, x: Array) -> Array:
 
 @fxflow.jit
 def predict(forest: Tree, x: Array) -> Array:
-    """Returns the class with the largest mean share, `i32[n]`."""
-    shares = fxflow.vmap(lambda tree: tree.shares[leaf(tree, x)])(forest)
-    return shares.mean(0).argmax(1)
+    """Returns the class with the largest mean fraction, `i32[n]`."""
+    fractions = fxflow.vmap(lambda tree: tree.fractions[leaf(tree, x)])(forest)
+    return fractions.mean(0).argmax(1)

@@ -16,7 +16,7 @@ def draw(
     curve: "Curve",
     images: np.ndarray,
     labels: np.ndarray,
-    shares: np.ndarray,
+    probabilities: np.ndarray,
     path: str,
 ) -> None:
     """Draws a run into a picture file.
@@ -25,7 +25,7 @@ def draw(
         curve: the losses and accuracies of the run.
         images: test images `u8[n, 28, 28]`.
         labels: their labels, `u8[n]`.
-        shares: the model's probabilities, `f32[n, 10]`.
+        probabilities: the model's probabilities, `f32[n, 10]`.
         path: the path of the file; its suffix determines the format.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -42,7 +42,7 @@ def draw(
         axes.grid(axis="y", color="#e6e9ec", linewidth=0.8)
         axes.set_axisbelow(True)
 
-    guesses = shares.argmax(-1)
+    guesses = probabilities.argmax(-1)
     missed = int(np.sum(guesses != labels))
     bottom.suptitle(
         f"{missed:,} of {len(labels):,} test digits are misread. Above each: what the "
@@ -50,7 +50,7 @@ def draw(
         fontsize=11,
         color=INK,
     )
-    chosen = choose(labels, shares, ROWS * COLUMNS)
+    chosen = choose(labels, probabilities, ROWS * COLUMNS)
     for axes, k in zip(bottom.subplots(ROWS, COLUMNS).flat, chosen, strict=False):
         draw_digit(axes, images[k], int(labels[k]), int(guesses[k]))
     for axes in bottom.axes[len(chosen) :]:
@@ -59,15 +59,15 @@ def draw(
     figure.savefig(path, dpi=120)
 
 
-def choose(labels: np.ndarray, shares: np.ndarray, count: int) -> np.ndarray:
+def choose(labels: np.ndarray, probabilities: np.ndarray, count: int) -> np.ndarray:
     """Chooses digits to show: the first ones, then the most confident mistakes.
 
     At most half of them are mistakes; the most confident one is the last.
     """
-    wrong = np.flatnonzero(shares.argmax(-1) != labels)
-    surest = wrong[np.argsort(shares[wrong].max(-1), kind="stable")]
+    wrong = np.flatnonzero(probabilities.argmax(-1) != labels)
+    surest = wrong[np.argsort(probabilities[wrong].max(-1), kind="stable")]
     mistakes = surest[max(0, len(surest) - count // 2) :]
-    right = np.flatnonzero(shares.argmax(-1) == labels)[: count - len(mistakes)]
+    right = np.flatnonzero(probabilities.argmax(-1) == labels)[: count - len(mistakes)]
     return np.concatenate([right, mistakes])
 
 

@@ -97,11 +97,11 @@ def test_ctrl_c_once_asks_and_twice_interrupts(mnist: ModuleType) -> None:
 @pytest.mark.parametrize("missed", [0, 3, 30])
 def test_the_picture_shows_mistakes(mnist: ModuleType, missed: int) -> None:
     labels = np.arange(40) % 10
-    shares = np.full((40, 10), 0.05)
-    shares[np.arange(40), (labels + (np.arange(40) < missed)) % 10] = 0.5
-    shares[0] *= 1.5
-    chosen = sys.modules["helpers.picture"].choose(labels, shares, 20)
-    wrong = shares.argmax(-1)[chosen] != labels[chosen]
+    probabilities = np.full((40, 10), 0.05)
+    probabilities[np.arange(40), (labels + (np.arange(40) < missed)) % 10] = 0.5
+    probabilities[0] *= 1.5
+    chosen = sys.modules["helpers.picture"].choose(labels, probabilities, 20)
+    wrong = probabilities.argmax(-1)[chosen] != labels[chosen]
     assert wrong.sum() == min(missed, 10) and len(set(chosen)) == 20
     assert not missed or (chosen[-1] == 0 and wrong[-1])
 
@@ -109,8 +109,8 @@ def test_the_picture_shows_mistakes(mnist: ModuleType, missed: int) -> None:
 def test_the_picture(mnist: ModuleType, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="pip install fxflow[examples]")
     curve = mnist.Curve([2.0, 1.0, 0.5], [0.3, 0.8])
-    images, labels, shares = np.zeros((9, 28, 28)), np.arange(9), np.eye(10)[1:]
-    mnist.draw(curve, images, labels, shares, str(tmp_path / "run.png"))
+    images, labels, probabilities = np.zeros((9, 28, 28)), np.arange(9), np.eye(10)[1:]
+    mnist.draw(curve, images, labels, probabilities, str(tmp_path / "run.png"))
     assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -140,8 +140,8 @@ def test_what_a_run_logs(mnist: ModuleType, tmp_path: Path) -> None:
             mnist.MODELS[name], data, epochs=2, batch_size=16, learning_rate=1e-3,
             progress=False, log=log,
         )  # fmt: skip
-        shares = np.full((256, 10), 0.1)
-        mnist.log_results(log, 64, settings, curve, shares, data)
+        probabilities = np.full((256, 10), 0.1)
+        mnist.log_results(log, 64, settings, curve, probabilities, data)
     (events,) = tmp_path.glob("events*")
     written = events.read_bytes()
     for name in (b"train/loss", b"test/accuracy", b"params/out/w", b"hidden1/dot"):
