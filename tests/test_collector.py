@@ -9,11 +9,15 @@ from fxflow._collector import Paused
 
 def test_resumes_as_it_was() -> None:
     assert gc.isenabled()
-    paused = Paused()
-    assert not gc.isenabled()
-    paused.resume()
-    assert gc.isenabled()
-    assert not gc.get_freeze_count()
+    gc.unfreeze()  # as in a process that runs no tests
+    try:
+        paused = Paused()
+        assert not gc.isenabled()
+        paused.resume()
+        assert gc.isenabled()
+        assert not gc.get_freeze_count()
+    finally:
+        gc.freeze()
     gc.disable()
     try:
         Paused().resume()
