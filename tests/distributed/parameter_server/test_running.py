@@ -59,7 +59,7 @@ def tf_config(**task: object) -> dict[str, str]:
         ({"ps": PS[0]}, {}, "each with a list of addresses; got 'ps': '10.0.0.1:1'"),
         ({"ps": {"0": PS[0], "2": PS[1]}}, {}, "each with a list of addresses"),
         ({"ps": PS, "worker": [PS[1]]}, {}, "have '10.0.0.2:1', as ps has"),
-        ({"ps": [PS[0], "10.0.0.2"]}, {}, "ps 1: an address of a parameter server"),
+        ({"ps": [PS[0], "10.0.0.2"]}, {}, "ps 1: a parameter server's address"),
         ({"ps": ["10.0.0.2:99999"]}, {}, "from 1 to 65535; got '10.0.0.2:99999'"),
         ({"ps": [3]}, {}, "got '3'"),
         (None, {"TF_CONFIG": "{"}, "TF_CONFIG must read"),
