@@ -46,6 +46,7 @@ from fxflow import numpy as numpy  # isort: skip (arrays get their operators the
 if _typing.TYPE_CHECKING:
     from fxflow import checkify as checkify
     from fxflow import custom_batching as custom_batching
+    from fxflow import dataflow as dataflow
     from fxflow import debug as debug
     from fxflow.devices.package import devices as devices
     from fxflow import distributed as distributed
@@ -122,7 +123,7 @@ _public(
     globals(),
     (*__all__, "numpy", "__version__"),
     lazy=(
-        "checkify", "custom_batching", "debug", "devices", "distributed", "dtypes",
+        "checkify", "custom_batching", "dataflow", "debug", "devices", "distributed", "dtypes",
         "errors", "export", "extend", "ffi", "flatten_util", "image", "lax", "memory",
         "nn", "ops", "optim", "profiler", "random", "ref", "scipy", "serve", "sharding",
         "stages", "train", "tree", "typing", "viz",

@@ -26,6 +26,7 @@ ORDER = (
     ("scipy",),
     ("optim",),
     ("distributed",),
+    ("dataflow",),
     ("viz",),
     ("profiler",),
     ("train",),

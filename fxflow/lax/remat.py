@@ -331,12 +331,12 @@ def _inline(
         for part in called.nodes:
             outputs = [Var(v.aval) for v in part.outputs]
             inner.update(zip(part.outputs, outputs, strict=True))
-            copied.append(
-                part.replace(inputs=renamed(part.inputs, inner), outputs=outputs)
-            )
+            inside = renamed(part.inputs, inner)
+            scope = part.scope or node.scope
+            copied.append(part.replace(inputs=inside, outputs=outputs, scope=scope))
         results = renamed(called.outputs, inner)
-        inside = Graph(inputs_of(inputs), copied, results)
-        _inline(inside, calls, nodes, names)
+        written = Graph(inputs_of(inputs), copied, results)
+        _inline(written, calls, nodes, names)
         names.update(zip(node.outputs, renamed(results, names), strict=True))
 
 

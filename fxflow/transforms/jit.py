@@ -34,7 +34,7 @@ from fxflow.core.ir.discharge import require_distinct
 from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.references import Ref
 from fxflow.core.ir.staging import trace_flat
-from fxflow.core.ir.trace import Tracer, state
+from fxflow.core.ir.trace import Tracer, placing_scopes, state
 from fxflow.core.runtime.eager import EVAL, EvalTrace, options_of
 from fxflow.core.runtime.execute import check_finite
 from fxflow.core.runtime.library import exact
@@ -457,7 +457,13 @@ class JitFunction(CachedCall[P, R]):
 
     def _traced(self, bound: Bound, avals: Sequence[Any]) -> Traced:
         known = self._caches.traced
-        context = (state.axes, options_of(config), state.open_layouts, current.mesh)
+        context = (
+            state.axes,
+            options_of(config),
+            state.open_layouts,
+            current.mesh,
+            placing_scopes(),
+        )
         key = (bound.treedef, bound.static_key(), tuple(avals), context)
         # What is traced within another trace may capture what belongs to that.
         if isinstance(state.trace, EvalTrace):

@@ -257,7 +257,7 @@ class _Stage:
 WRITTEN_BYTES = 4096
 
 
-def _is_small(const: Array) -> bool:
+def is_small(const: Array) -> bool:
     """Returns whether a captured array becomes a part of the program."""
     kind = const._type
     return (
@@ -312,7 +312,7 @@ class Lowered(_Stage):
             where = [t.placement for t in arg_types] or [buffers.default_placement()]
             native = platform is None and all(p.platform == "cpu" for p in where)
             graph = optimized(graph, native=native)
-            small = [_is_small(c) for c in consts]
+            small = [is_small(c) for c in consts]
             if any(small) and graph.mesh is None:
                 values = dict(compress(zip(graph.inputs, consts, strict=False), small))
                 graph = with_literals(graph, values)

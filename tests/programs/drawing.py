@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -83,13 +85,25 @@ class Program:
         last = first + len(self.steps)
         return tuple(i for i in range(first, last) if i not in used)
 
-    def __call__(self, api: Api, *arguments: Any) -> list[Any]:
-        """Runs the program with a library on arguments in place of its inputs."""
+    def __call__(
+        self,
+        api: Api,
+        *arguments: Any,
+        scope: Callable[[int], Any] = contextlib.nullcontext,
+    ) -> list[Any]:
+        """Runs the program with a library on arguments in place of its inputs.
+
+        Args:
+          api: the library.
+          *arguments: one for each input.
+          scope: returns the context of a step, by its number.
+        """
         values = [api.np.asarray(a) for a in arguments]
-        for step in self.steps:
+        for number, step in enumerate(self.steps):
             operands = (values[i] for i in step.operands)
             operation = OPERATIONS[step.name]
-            values.append(operation.apply(api, *operands, **step.parameters))
+            with scope(number):
+                values.append(operation.apply(api, *operands, **step.parameters))
         return [values[i] for i in self.results]
 
     def arguments(self) -> list[Any]:

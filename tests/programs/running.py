@@ -125,7 +125,7 @@ def vectorized_last(api: Api, program: Program, arguments: Sequence[Any]) -> Ans
 # -- derivatives -----------------------------------------------------------------------
 
 
-def _loss(api: Api, program: Program, arguments: Sequence[Any]) -> Any:
+def _loss(api: Api, program: Callable[..., Any], arguments: Sequence[Any]) -> Any:
     """The program as a function of its real arguments to one number."""
     places = [i for i, a in enumerate(arguments) if a.dtype.kind == "f"]
 
@@ -245,6 +245,34 @@ def sharded_eager(api: Api, program: Program, arguments: Sequence[Any]) -> Answe
     return eager(api, program, _laid_out(api, program, arguments))
 
 
+def _scoped(api: Api, program: Program) -> Callable[..., Any]:
+    """The program with most of its steps on devices that the seed picks."""
+    dataflow = importlib.import_module("fxflow.dataflow")
+    rng = np.random.default_rng(program.seed)
+    picks = rng.integers(-2, 4, len(program.steps))
+
+    def scope(number: int) -> Any:
+        pick = int(picks[number])
+        where = f"/device:cpu:{pick}"
+        return contextlib.nullcontext() if pick < 0 else dataflow.on(where)
+
+    return lambda *arguments: program(api, *arguments, scope=scope)
+
+
+def dataflow(api: Api, program: Program, arguments: Sequence[Any]) -> Answer:
+    """The program cut over four devices."""
+    jit = importlib.import_module("fxflow.dataflow").jit
+    return arrays(jit(_scoped(api, program))(*arguments))
+
+
+def gradient_dataflow(api: Api, program: Program, arguments: Sequence[Any]) -> Answer:
+    """The gradient cut over four devices."""
+    jit = importlib.import_module("fxflow.dataflow").jit
+    function = _scoped(api, program)
+    loss, given = _loss(api, lambda _, *args: function(*args), arguments)
+    return arrays(jit(api.grad(loss, tuple(range(len(given)))))(*given))
+
+
 #: Each way with the way whose answer is right.
 WAYS: dict[str, tuple[Way, Way]] = {
     "compiled": (compiled, eager),
@@ -261,6 +289,8 @@ WAYS: dict[str, tuple[Way, Way]] = {
     "differences": (differences, forwards),
     "sharded": (sharded, eager),
     "sharded eager": (sharded_eager, eager),
+    "dataflow": (dataflow, eager),
+    "gradient dataflow": (gradient_dataflow, gradient),
 }
 #: What JAX is asked for.
 PEER = {"jax": (compiled, eager), "jax gradient": (gradient_compiled, gradient)}

@@ -28,7 +28,7 @@ from fxflow.core.caches import Cache, Room
 from fxflow.core.ir.graph import Graph, Node, any_node
 from fxflow.core.ir.primitive import Primitive
 from fxflow.core.ir.staging import trace_flat
-from fxflow.core.ir.trace import Tracer, state
+from fxflow.core.ir.trace import Tracer, placing_scopes, state
 from fxflow.core.labels import tree_labels
 from fxflow.core.runtime.eager import options, plans_of
 
@@ -78,7 +78,8 @@ def trace_body(
     """
     key: Any = function_key(function)
     if key is not None:
-        key = (key, name, in_tree, tuple(avals), state.axes, options())
+        scopes = placing_scopes()
+        key = (key, name, in_tree, tuple(avals), state.axes, scopes, options())
         known = _bodies.get(key)
         if known is not None:
             graph, refs, out_tree = known

@@ -1,0 +1,26 @@
+"""One function on several devices: its dataflow graph cut by scopes.
+
+`on` says where operations run; `jit` cuts the function's graph where values pass from
+one device to another, and runs the parts; a `Plan` says what runs where.
+"""
+
+from fxflow.core.boundary import public as _public
+from fxflow.dataflow.cutting import Edge, Fragment
+from fxflow.dataflow.partitioned import DataflowFunction, jit
+from fxflow.dataflow.plan import Plan
+from fxflow.dataflow.scopes import DeviceSpec, Stage, colocate, on, stages
+
+__all__ = [
+    "DataflowFunction",
+    "DeviceSpec",
+    "Edge",
+    "Fragment",
+    "Plan",
+    "Stage",
+    "colocate",
+    "jit",
+    "on",
+    "stages",
+]
+
+_public(globals(), __all__)

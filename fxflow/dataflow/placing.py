@@ -1,0 +1,280 @@
+"""Placing: on which devices each operation of a graph runs.
+
+The order of precedence, which a plan prints:
+
+1. the scope (`on`) of the operation;
+2. for `device_put` inside the function, the device that it names;
+3. where its operands are: the place of most of their bytes;
+4. for an operation of arguments and constants alone, where its results are used. What
+   is small and used in several places is computed in each;
+5. the device of the committed arguments, or the default device.
+
+An argument is used where its users are: it is sent there from wherever it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fxflow.core.arrays.aval import ArrayType, everywhere
+from fxflow.core.ir.graph import Graph, Node, Var, subgraphs
+from fxflow.core.source import describe
+from fxflow.dataflow.scopes import Beside, DeviceSpec, Stage, Where, where_of
+from fxflow.devices import Device, buffers, local_devices
+from fxflow.devices.clients import resolve
+from fxflow.devices.meshes import Mesh
+from fxflow.devices.shardings import SingleDeviceSharding
+from fxflow.errors import ArgumentError, PlacementError
+
+#: Results up to this size are computed in each place that uses them, if they depend on
+#: arguments and constants alone and cost less than sending them.
+CLONED_BYTES = 1024
+
+Place = buffers.Placement
+"""Where a fragment runs: a device, or a mesh whose devices share its operations."""
+
+
+class Places:
+    """What labels and stages mean: the argument `devices` of `dataflow.jit`.
+
+    Args:
+      devices: a sequence of devices (or their names) for the stages, or a mapping from
+        labels and stages to devices, names or meshes; None: this process's devices.
+
+    Raises:
+      ArgumentError: it is neither.
+    """
+
+    def __init__(self, devices: Any = None) -> None:
+        self._by_label: dict[Any, Any] = {}
+        self._devices: list[Device] | None = None
+        if isinstance(devices, Mapping):
+            self._by_label = dict(devices)
+        elif isinstance(devices, Mesh):
+            self._devices = list(devices.flat)
+        elif isinstance(devices, Sequence) and not isinstance(devices, str):
+            self._devices = [resolve(device) for device in devices]
+        elif devices is not None:
+            raise ArgumentError(
+                "dataflow.jit: devices is a sequence of devices, or a mapping from "
+                f"labels to devices, got {devices!r}"
+            )
+        if self._devices == []:
+            raise ArgumentError("dataflow.jit: devices is empty")
+
+    @property
+    def devices(self) -> list[Device]:
+        """The devices that stages are spread over."""
+        if self._devices is None:
+            found = [d for d in map(_device_of, self._by_label.values()) if d]
+            self._devices = list(dict.fromkeys(found)) or list(local_devices())
+        return self._devices
+
+    def place(self, where: Where) -> Place:
+        """Returns the place that a scope means.
+
+        Raises:
+          PlacementError: there is no such device, or no device for a label.
+        """
+        if isinstance(where, Stage):
+            named = self._by_label.get(where, self._by_label.get(str(where)))
+            if named is None:
+                index = where.index * len(self.devices) // where.count
+                named = self.devices[index]
+            return _placed(named)
+        if isinstance(where, str):
+            if where in self._by_label:
+                return _placed(self._by_label[where])
+            if where.partition(":")[0] in ("cpu", "gpu", "cuda", "tpu"):
+                return _placed(where)
+            known = ", ".join(map(repr, self._by_label)) or "none"
+            raise PlacementError(
+                f"no device for the label {where!r}: name it in dataflow.jit(devices="
+                f"{{{where!r}: device}}); labels given: {known}"
+            )
+        return _placed(where)
+
+
+def _device_of(named: Any) -> Device | None:
+    return None if isinstance(named, Mesh) else _placed(named).device
+
+
+def _placed(named: Any) -> Place:
+    if isinstance(named, Mesh):
+        place: Place = everywhere(named)
+        return place
+    if isinstance(named, str) and named.startswith("/"):
+        named = DeviceSpec.parse(named)
+    if isinstance(named, DeviceSpec):
+        named = named.device()
+    return buffers.placement(resolve(named))
+
+
+@dataclass
+class Placed:
+    """The nodes of a graph with their places.
+
+    Attributes:
+      nodes: in an order that can be run; small ones may be there once for each place.
+      places: one for each node.
+      made: the place at which each variable is computed; arguments are not in it.
+      notes: what was decided and may surprise.
+    """
+
+    nodes: list[Node]
+    places: list[Place]
+    made: dict[Var, Place]
+    notes: list[str] = field(default_factory=list)
+
+
+def place_nodes(
+    graph: Graph, places: Places, arg_types: Sequence[ArrayType], *, strict: bool
+) -> Placed:
+    """Places the nodes of a graph; see the module.
+
+    Args:
+      graph: with its calls written out.
+      places: what labels mean.
+      arg_types: of the inputs.
+      strict: whether scopes that cannot be followed are errors.
+
+    Raises:
+      PlacementError: a scope names no device; with `strict`, a loop or branch holds
+        scopes of several places.
+    """
+    notes: list[str] = []
+    known: dict[Where, Place] = {}
+
+    made: dict[Var, Place] = {}
+
+    def resolved(where: Where, node: Node) -> Place | None:
+        if isinstance(where, Beside):
+            return made.get(where.var)
+        try:
+            found = known.get(where)
+            if found is None:
+                found = known[where] = places.place(where)
+        except PlacementError as error:
+            raise PlacementError(f"{error} ({describe(node.source)})") from None
+        return found
+
+    chosen: list[Place | None] = []
+    for node in graph.nodes:
+        place = _own_place(node, resolved, notes, strict)
+        if place is None:
+            weights: dict[Place, int] = {}
+            for atom in node.inputs:
+                if type(atom) is Var and atom in made:
+                    weights[made[atom]] = weights.get(made[atom], 0) + atom.aval.nbytes
+            place = max(weights, key=lambda p: weights[p]) if weights else None
+        chosen.append(place)
+        if place is not None:
+            made.update(dict.fromkeys(node.outputs, place))
+    default = _default(arg_types)
+    return _by_uses(graph, chosen, made, default, notes)
+
+
+def _own_place(
+    node: Node,
+    resolved: Callable[[Where, Node], Place | None],
+    notes: list[str],
+    strict: bool,
+) -> Place | None:
+    """Returns the place that a node itself states."""
+    where = where_of(node.scope)
+    if where is not None:
+        place = resolved(where, node)
+        if place is not None:
+            return place
+    if node.primitive.name == "device_put":
+        to = node.params.get("to")
+        if isinstance(to, SingleDeviceSharding):
+            (device,) = to.device_set
+            return buffers.placement(device)
+        if isinstance(to, Device):
+            return buffers.placement(to)
+    inside = {w for _, inner in subgraphs(node.params) for w in _scopes_inside(inner)}
+    if len(inside) == 1:
+        return resolved(inside.pop(), node)
+    if inside:
+        told = (
+            f"{node.primitive.name} ({describe(node.source)}) holds scopes of several "
+            f"places ({', '.join(sorted(map(str, inside)))}): a loop or branch runs "
+            "in one place as a whole"
+        )
+        if strict:
+            raise PlacementError(f"{told}; put the scopes outside of it")
+        notes.append(told)
+    return None
+
+
+def _scopes_inside(graph: Graph) -> set[Where]:
+    def find() -> set[Where]:
+        found = set()
+        for node in graph.nodes:
+            where = where_of(node.scope)
+            if where is not None:
+                found.add(where)
+            else:
+                for _, inner in subgraphs(node.params):
+                    found |= _scopes_inside(inner)
+        return found
+
+    return graph.remembered("scopes_inside", find)
+
+
+def _default(arg_types: Sequence[ArrayType]) -> Place:
+    committed = [t.placement for t in arg_types if t.committed]
+    found: Place = committed[0] if committed else buffers.default_placement()
+    return found
+
+
+def _by_uses(
+    graph: Graph,
+    chosen: list[Place | None],
+    made: dict[Var, Place],
+    default: Place,
+    notes: list[str],
+) -> Placed:
+    """Places what depends on arguments and constants alone where it is used."""
+    uses: dict[Var, dict[Place, None]] = {}
+    copies: list[list[Place]] = []
+    for node, place in zip(reversed(graph.nodes), reversed(chosen), strict=True):
+        if place is not None:
+            where = [place]
+        else:
+            wanted: dict[Place, None] = {}
+            for var in node.outputs:
+                wanted.update(uses.get(var, {}))
+            where = list(wanted) or [default]
+            small = sum(v.aval.nbytes for v in node.outputs) <= CLONED_BYTES
+            cheap = not node.effects and not subgraphs(node.params)
+            if len(where) > 1 and not (small and cheap) and node.inputs:
+                where = where[-1:]
+        for atom in node.inputs:
+            if type(atom) is Var and atom not in made:
+                uses.setdefault(atom, {}).update(dict.fromkeys(where))
+        copies.append(where)
+    copies.reverse()
+    nodes: list[Node] = []
+    placed: list[Place] = []
+    # Where a variable is computed more than once, each place has a name for its own.
+    names: dict[tuple[Var, Place], Var] = {}
+    for node, where in zip(graph.nodes, copies, strict=True):
+        for number, place in enumerate(where):
+            inputs = [
+                names.get((a, place), a) if type(a) is Var else a for a in node.inputs
+            ]
+            outputs = list(node.outputs)
+            if number:
+                outputs = [Var(v.aval) for v in node.outputs]
+            for old, new in zip(node.outputs, outputs, strict=True):
+                if len(where) > 1:
+                    names[old, place] = new
+                made[new] = place
+            same = number == 0 and inputs == list(node.inputs)
+            nodes.append(node if same else node.replace(inputs=inputs, outputs=outputs))
+            placed.append(place)
+    return Placed(nodes, placed, made, notes)

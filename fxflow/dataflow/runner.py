@@ -1,0 +1,269 @@
+"""The runner: fragments on the devices of this process, a thread for each device.
+
+The runtime's CPU client starts the programs of one thread one after the other, and lets
+programs of two threads overlap on one device. So each device has one thread, which
+starts its fragments in the plan's order: devices overlap, and none runs two at once.
+
+A step's values are in slots, one for each value and place that needs it. A thread pulls
+what its fragment takes from the slots of other places, once, and drops each value after
+its last use.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple
+
+from fxflow.core.arrays import Array, type_on
+from fxflow.core.runtime.execute import Program, buffer_at
+from fxflow.dataflow.placing import Place
+
+#: Seconds after which a device's thread ends if it has nothing to do.
+IDLE = 5.0
+
+
+class Pull(NamedTuple):
+    """A value that a fragment takes.
+
+    Attributes:
+      slot: where the place's own copy is.
+      source: the slot that it is copied from, if it is not computed in this place.
+    """
+
+    slot: int
+    source: int | None
+
+
+class Task(NamedTuple):
+    """A fragment, ready to run in every step.
+
+    Attributes:
+      number: of the fragment.
+      place: where it runs.
+      program: compiled for the place.
+      constants: what the program takes first.
+      pulls: its other arguments.
+      results: slots of its results.
+      frees: slots that only this place reads, for the last time here.
+      drops: slots that several places read, for the last time at this place here.
+      needs: indices of the fragments of other threads that it waits for.
+      tells: numbers of the threads that wait for it.
+      awaited: whether the caller waits for it.
+      describe: returns what it is, for messages.
+    """
+
+    number: int
+    place: Place
+    program: Program
+    constants: tuple[Array, ...]
+    pulls: tuple[Pull, ...]
+    results: tuple[int, ...]
+    frees: tuple[int, ...]
+    drops: tuple[int, ...]
+    needs: tuple[int, ...]
+    tells: tuple[int, ...]
+    awaited: bool
+    describe: Callable[[], str]
+
+    def run(self, values: list[Any]) -> None:
+        """Starts the fragment's program; its results are computed asynchronously.
+
+        Args:
+          values: of the step, by slot.
+        """
+        place, arrays = self.place, list(self.constants)
+        for slot, source in self.pulls:
+            array = values[slot]
+            if array is None and source is not None:
+                array = values[slot] = copied(values[source], place)
+            arrays.append(array)
+        outs = self.program(arrays)
+        for slot, out in zip(self.results, outs, strict=True):
+            values[slot] = out
+        for slot in self.frees:
+            values[slot] = None
+
+
+def copied(array: Array, place: Place) -> Array:
+    """Returns the array at a place: itself if it is there, or a copy."""
+    if array._type.placement is place:
+        return array
+    return Array(buffer_at(array, place), type_on(array.aval, place, True))
+
+
+class Step:
+    """One run of all fragments.
+
+    Args:
+      values: by slot; those of the arguments are there, the others None.
+      threads: that take part.
+      shared: how many places read each slot that several read.
+
+    Attributes:
+      started: indices of the fragments that have been started.
+      done: where the caller waits: for indices of fragments, or None when a thread has
+        nothing left to do.
+      error: what the first fragment that failed raised.
+      stopped: whether the fragments that have not been started are left out.
+    """
+
+    __slots__ = ("done", "error", "left", "started", "stopped", "threads", "values")
+
+    def __init__(
+        self,
+        values: list[Any],
+        threads: Sequence[Thread] = (),
+        shared: Iterable[tuple[int, int]] = (),
+    ) -> None:
+        self.values, self.threads = values, threads
+        # A list to pop from, which is atomic, for each slot.
+        self.left = {slot: [None] * count for slot, count in shared}
+        self.started: set[int] = set()
+        self.done: SimpleQueue[int | None] = SimpleQueue()
+        self.error: BaseException | None = None
+        self.stopped = False
+
+    def stop(self, error: BaseException | None = None) -> None:
+        """Leaves out the fragments that have not been started.
+
+        Args:
+          error: why.
+        """
+        self.error = self.error or error
+        self.stopped = True
+        for thread in self.threads:
+            thread.wake()
+
+    def run(self, task: Task) -> bool:
+        """Starts a fragment; returns whether it could be started."""
+        try:
+            task.run(self.values)
+        except BaseException as error:
+            error.add_note(f"in {task.describe()}")
+            self.stop(error)
+            return False
+        for slot in task.drops:
+            left = self.left[slot]
+            left.pop()
+            if not left:
+                self.values[slot] = None
+        return True
+
+
+class Thread:
+    """Starts the fragments of one device, or of devices that meshes join, in order.
+
+    It ends when it has had nothing to do for a while, and starts again when needed.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._orders: SimpleQueue[tuple[Step, Sequence[Task]] | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._running = False
+
+    def submit(self, step: Step, row: Sequence[Task]) -> None:
+        """Adds the row of a step to what the thread has to do."""
+        with self._lock:
+            self._orders.put((step, row))
+            if not self._running:
+                self._running = True
+                name = f"fxflow {self.name}"
+                threading.Thread(target=self._serve, name=name, daemon=True).start()
+
+    def wake(self) -> None:
+        """Has the thread look again at what it waits for."""
+        self._orders.put(None)
+
+    def _serve(self) -> None:
+        waiting: deque[tuple[Step, Sequence[Task]]] = deque()
+        while True:
+            if waiting:
+                self._run(*waiting.popleft(), waiting)
+                continue
+            try:
+                order = self._orders.get(timeout=IDLE)
+            except Empty:
+                with self._lock:
+                    if self._orders.empty():
+                        self._running = False
+                        return
+            else:
+                if order is not None:
+                    waiting.append(order)
+
+    def _run(self, step: Step, row: Sequence[Task], waiting: deque[Any]) -> None:
+        started, threads = step.started, step.threads
+        for task in row:
+            while not step.stopped and not started.issuperset(task.needs):
+                order = self._orders.get()
+                if order is not None:
+                    waiting.append(order)
+            if step.stopped or not step.run(task):
+                break
+            started.add(task.number)
+            for number in task.tells:
+                threads[number].wake()
+            if task.awaited:
+                step.done.put(task.number)
+        step.done.put(None)
+
+
+_threads: dict[Any, Thread] = {}
+
+
+def thread_of(devices: tuple[Any, ...], name: str) -> Thread:
+    """Returns the thread of some devices, which all dataflow functions share."""
+    return _threads.setdefault(devices, Thread(name))
+
+
+def run_step(
+    values: list[Any],
+    rows: Sequence[tuple[Thread, Sequence[Task]]],
+    shared: Sequence[tuple[int, int]],
+    awaited: int,
+) -> list[Any]:
+    """Runs all fragments once; returns when those that give results have been started.
+
+    Args:
+      values: by slot; those of the arguments are there.
+      rows: the fragments of each thread.
+      shared: slots that several places read, and how many.
+      awaited: how many fragments give results.
+
+    Returns:
+      The values.
+
+    Raises:
+      Exception: what a fragment raised, with a note that names the fragment.
+    """
+    if len(rows) == 1:
+        step = Step(values, (), shared)
+        for task in rows[0][1]:
+            if not step.run(task):
+                break
+    else:
+        threads = [thread for thread, _ in rows]
+        step = Step(values, threads, shared)
+        ended = 0
+        try:
+            for thread, row in rows:
+                thread.submit(step, row)
+            while awaited and not step.stopped:
+                if step.done.get() is None:
+                    ended += 1
+                else:
+                    awaited -= 1
+        except BaseException:
+            step.stop()
+            raise
+        finally:
+            # Nothing of a step that failed or was interrupted is left running.
+            while step.stopped and ended < len(rows):
+                ended += step.done.get() is None
+    if step.error is not None:
+        raise step.error
+    return step.values
