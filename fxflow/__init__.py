@@ -123,10 +123,10 @@ _public(
     globals(),
     (*__all__, "numpy", "__version__"),
     lazy=(
-        "checkify", "custom_batching", "dataflow", "debug", "devices", "distributed", "dtypes",
-        "errors", "export", "extend", "ffi", "flatten_util", "image", "lax", "memory",
-        "nn", "ops", "optim", "profiler", "random", "ref", "scipy", "serve", "sharding",
-        "stages", "train", "tree", "typing", "viz",
+        "checkify", "custom_batching", "dataflow", "debug", "devices", "distributed",
+        "dtypes", "errors", "export", "extend", "ffi", "flatten_util", "image", "lax",
+        "memory", "nn", "ops", "optim", "profiler", "random", "ref", "scipy", "serve",
+        "sharding", "stages", "train", "tree", "typing", "viz",
     ),
     elsewhere={
         "lax.global_arrays": (

@@ -203,6 +203,11 @@ class Partitioned:
                 forget(array)
         return outs
 
+    def runner(self, arg_types: Sequence[ArrayType]) -> Runner:
+        """Returns the way to run it from the short path; see `Compiled.runner`."""
+        unflatten = self.traced.arrays.out_tree.unflatten
+        return lambda leaves, _: unflatten(self.run(leaves)), True
+
 
 def _last_uses(
     drafts: Sequence[Any], slots: Mapping[Any, int], kept: set[int]
@@ -267,21 +272,6 @@ class DataflowFunction(JitFunction[P, R]):
             return made
 
         return self._caches.compiled.once(key, compile, patient=True)
-
-    def _keep_fast(
-        self,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        compiled: Any,
-        arg_types: Sequence[Any],
-        runner: Runner | None = None,
-    ) -> None:
-        unflatten = compiled.traced.out_tree.unflatten
-
-        def run(leaves: Sequence[Array], raw: list[Any]) -> Any:
-            return unflatten(compiled.run(leaves))
-
-        super()._keep_fast(args, kwargs, compiled, arg_types, runner or (run, True))
 
     @boundary
     def plan(self, *args: Any, **kwargs: Any) -> Plan:

@@ -19,7 +19,7 @@ from fxflow.core.ir.graph import Var
 from fxflow.core.ir.staging import GraphTracer
 from fxflow.core.ir.trace import Tracer, state
 from fxflow.devices import Device
-from fxflow.devices.clients import resolve
+from fxflow.devices.clients import default_backend, resolve
 from fxflow.devices.meshes import Mesh
 from fxflow.errors import ArgumentError, PlacementError
 
@@ -97,7 +97,7 @@ class DeviceSpec:
           PlacementError: there is no such device.
           BackendError: the platform cannot be used.
         """
-        kind = self.kind or "cpu"
+        kind = self.kind or default_backend()
         task = "" if self.task is None else f"/task:{self.task}"
         return resolve(f"{task}/device:{kind}:{self.index or 0}")
 

@@ -68,7 +68,6 @@ from fxflow.transforms.stages import (
     Runner,
     Traced,
     ref_runner,
-    runner_of,
 )
 
 P = ParamSpec("P")
@@ -280,9 +279,7 @@ class CachedCall(Bindable[P, R]):
         else:
             _, treedef, statics = self._split(args, kwargs)
             key = (treedef, statics)
-        self._caches.fast.keep(
-            (key, *arg_types), runner or runner_of(compiled, arg_types)
-        )
+        self._caches.fast.keep((key, *arg_types), runner or compiled.runner(arg_types))
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Calls what is not known yet."""

@@ -503,6 +503,35 @@ class Compiled(_Stage):
             forget(array)
         return outs
 
+    def runner(self, arg_types: Sequence[ArrayType]) -> Runner:
+        """Returns the cheapest way to run the program.
+
+        Args:
+          arg_types: of the leaves as they are given.
+        """
+        placements = self.program.placements[len(self.constants) :]
+        moving = {
+            i: placement
+            for i, placement in zip(self.lowered.kept, placements, strict=True)
+            if not arg_types[i].placement.same_layout(
+                placement, len(arg_types[i].aval.physical.shape)
+            )
+        }
+        run = _run_in_place(self)
+        if not moving:
+            return run, False
+
+        def run_moved(leaves: Sequence[Array], raw: list[Any]) -> Any:
+            there = [
+                buffer_of(leaf) if buffer is None and i not in moving else buffer
+                for i, (leaf, buffer) in enumerate(zip(leaves, raw, strict=True))
+            ]
+            for i, placement in moving.items():
+                there[i] = buffer_at(leaves[i], placement)
+            return run(leaves, there)
+
+        return run_moved, True
+
     def prepare_donation(self, given: Sequence[Array], arrays: Sequence[Array]) -> None:
         """Drops host views of donated memory.
 
@@ -607,37 +636,6 @@ whether it takes None for the buffer of an array in host memory, which it puts w
 is needed itself."""
 
 
-def runner_of(compiled: Compiled, arg_types: Sequence[ArrayType]) -> Runner:
-    """Returns the cheapest way to run a program.
-
-    Args:
-      compiled: the program.
-      arg_types: of the leaves as they are given.
-    """
-    placements = compiled.program.placements[len(compiled.constants) :]
-    moving = {
-        i: placement
-        for i, placement in zip(compiled.lowered.kept, placements, strict=True)
-        if not arg_types[i].placement.same_layout(
-            placement, len(arg_types[i].aval.physical.shape)
-        )
-    }
-    run = _run_in_place(compiled)
-    if not moving:
-        return run, False
-
-    def run_moved(leaves: Sequence[Array], raw: list[Any]) -> Any:
-        there = [
-            buffer_of(leaf) if buffer is None and i not in moving else buffer
-            for i, (leaf, buffer) in enumerate(zip(leaves, raw, strict=True))
-        ]
-        for i, placement in moving.items():
-            there[i] = buffer_at(leaves[i], placement)
-        return run(leaves, there)
-
-    return run_moved, True
-
-
 def ref_runner(
     compiled: Compiled,
     arg_types: Sequence[ArrayType],
@@ -653,7 +651,7 @@ def ref_runner(
     traced = compiled.traced
     call = traced.call
     assert call is not None
-    run, puts = runner_of(compiled, arg_types)
+    run, puts = compiled.runner(arg_types)
     types = list(arg_types)
     unflatten = traced.out_tree.unflatten
 

@@ -1,0 +1,168 @@
+"""The runner: fragments overlap, errors stop the step, nothing is left running."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fxflow
+from fxflow import dataflow
+from fxflow import numpy as fnp
+from fxflow.dataflow import on, runner
+
+
+def sleeping(seconds: float, log: list[Any]) -> Any:
+    def sleep(x: Any) -> Any:
+        log.append(("start", threading.current_thread().name))
+        time.sleep(seconds)
+        log.append(("end", threading.current_thread().name))
+        return x
+
+    return lambda x: fxflow.pure_callback(sleep, x, x)
+
+
+def test_two_devices_overlap() -> None:
+    log: list[Any] = []
+    wait = sleeping(0.2, log)
+
+    def f(x: Any) -> Any:
+        with on("/device:cpu:1"):
+            a = wait(x)
+        with on("/device:cpu:2"):
+            b = wait(x + 1)
+        with on("/device:cpu:1"):
+            return a + b
+
+    assert dataflow.jit(f)(1.0) == 3
+    assert [kind for kind, _ in log] == ["start", "start", "end", "end"]
+
+
+def test_one_device_runs_one_fragment_at_a_time() -> None:
+    log: list[Any] = []
+    wait = sleeping(0.05, log)
+
+    def f(x: Any) -> Any:
+        for i in (1, 2, 1):
+            with on(f"/device:cpu:{i}"):
+                x = wait(x)
+        return x
+
+    g = dataflow.jit(f)
+    g(1.0)
+    log.clear()
+    threads = [threading.Thread(target=g, args=(1.0,)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    running: dict[str, int] = {}
+    for kind, thread in log:
+        running[thread] = running.get(thread, 0) + (1 if kind == "start" else -1)
+        assert running[thread] <= 1
+    assert len(log) == 12
+
+
+def test_an_error_names_the_fragment_and_stops_the_step() -> None:
+    ran: list[str] = []
+
+    def fails(x: Any) -> Any:
+        raise ValueError("broken")
+
+    def f(x: Any) -> Any:
+        with on("/device:cpu:1"):
+            x = fxflow.pure_callback(fails, x, x)
+        with on("/device:cpu:2"):
+            return fxflow.pure_callback(lambda v: ran.append("late") or v, x, x)
+
+    g = dataflow.jit(f)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="broken") as caught:
+            g(1.0)
+        (note,) = (n for n in caught.value.__notes__ if "fragment" in n)
+        assert "fragment 0 of f on cpu:1" in note and "test_runner.py" in note
+    assert not ran
+
+
+def test_a_deleted_argument_is_an_error() -> None:
+    def f(x: Any) -> Any:
+        with on("/device:cpu:1"):
+            y = fnp.sin(x)
+        with on("/device:cpu:2"):
+            return y + x
+
+    g, x = dataflow.jit(f), fnp.ones(300)
+    g(x)
+    x.delete()
+    with pytest.raises(fxflow.errors.DeletedArrayError):
+        g(x)
+    assert np.allclose(g(fnp.ones(300)), np.sin(1) + 1)
+
+
+def test_threads_end_when_they_are_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "IDLE", 0.05)
+    monkeypatch.setattr(runner, "_threads", {})
+
+    def f(x: Any) -> Any:
+        with on("/device:cpu:4"):
+            x = fnp.sin(x)
+        with on("/device:cpu:5"):
+            return fnp.cos(x)
+
+    g = dataflow.jit(f)
+    first = g(1.0)
+
+    def left() -> list[str]:
+        names = [t.name for t in threading.enumerate()]
+        return [n for n in names if n in ("fxflow cpu:4", "fxflow cpu:5")]
+
+    deadline = time.monotonic() + 30
+    while left() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not left()
+    assert g(1.0) == first  # and start again
+
+
+def test_values_are_dropped_after_their_last_use() -> None:
+    def f(x: Any) -> Any:
+        with on("/device:cpu:1"):
+            a = fnp.sin(x)
+        with on("/device:cpu:2"):
+            b = fnp.cos(a)
+        with on("/device:cpu:1"):
+            return (a + fxflow.device_put(b)).sum()
+
+    g, x = dataflow.jit(f), fnp.ones((7, 11))
+    g(x).block_until_ready()
+    gc.collect()
+    alive = [a for a in fxflow.live_arrays() if a.shape == (7, 11)]
+    assert len(alive) == 1
+
+
+def test_many_callers_at_once() -> None:
+    def f(x: Any) -> Any:
+        for i in range(4):
+            with on(f"/device:cpu:{i}"):
+                x = x * 2 + i
+        return x
+
+    g = dataflow.jit(f)
+    want = {i: float(fxflow.jit(f)(float(i))) for i in range(4)}
+    wrong: list[Any] = []
+
+    def call(i: int) -> None:
+        for _ in range(50):
+            got = float(g(float(i)))
+            if got != want[i]:
+                wrong.append((i, got))
+
+    threads = [threading.Thread(target=call, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not wrong and not any(t.is_alive() for t in threads)
