@@ -33,8 +33,8 @@ from fxflow.core.caches import Cache, Room, alive, on_clear
 from fxflow.core.ir.discharge import require_distinct
 from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.references import Ref
-from fxflow.core.ir.staging import trace_flat
-from fxflow.core.ir.trace import Tracer, placing_scopes, state
+from fxflow.core.ir.staging import placing_scopes, trace_flat
+from fxflow.core.ir.trace import Tracer, state
 from fxflow.core.runtime.eager import EVAL, EvalTrace, options_of
 from fxflow.core.runtime.execute import check_finite
 from fxflow.core.runtime.library import exact

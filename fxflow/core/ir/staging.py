@@ -268,6 +268,11 @@ def trace_flat(
     return graph, consts
 
 
+def placing_scopes() -> tuple[str, ...]:
+    """Returns the scopes that say where operations run; part of a traced body's key."""
+    return tuple(name for name in state.scope if type(name) is not str)
+
+
 def closed(graph: Graph, consts: Sequence[Any]) -> Graph:
     """Returns a graph with its captured values written into it as literals.
 

@@ -89,11 +89,6 @@ class State(threading.local):
 state: State = State()
 
 
-def placing_scopes() -> tuple[str, ...]:
-    """Returns the scopes that say where operations run; part of a traced body's key."""
-    return tuple(name for name in state.scope if type(name) is not str)
-
-
 def under(trace: Trace, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Calls `function` with `trace` as the current interpreter."""
     previous = state.trace

@@ -27,8 +27,8 @@ from fxflow.core.arrays import Array, Aval
 from fxflow.core.caches import Cache, Room
 from fxflow.core.ir.graph import Graph, Node, any_node
 from fxflow.core.ir.primitive import Primitive
-from fxflow.core.ir.staging import trace_flat
-from fxflow.core.ir.trace import Tracer, placing_scopes, state
+from fxflow.core.ir.staging import placing_scopes, trace_flat
+from fxflow.core.ir.trace import Tracer, state
 from fxflow.core.labels import tree_labels
 from fxflow.core.runtime.eager import options, plans_of
 
