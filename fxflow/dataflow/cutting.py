@@ -110,6 +110,7 @@ def cut(graph: Graph, placed: Placed, *, strict: bool = False) -> Cut:
     levels = _levels(placed)
     if strict:
         _require_no_return(placed, levels)
+    _delay(graph, placed, levels)
     groups = _split(graph, placed, levels)
     maker: dict[Var, int] = {}
     fragments: list[Fragment] = []
@@ -160,6 +161,27 @@ def _require_no_return(placed: Placed, levels: Sequence[int]) -> None:
                 f"before, {node.primitive.name} ({describe(node.source)}) after "
                 "another place; without strict it is cut in two"
             )
+
+
+def _delay(graph: Graph, placed: Placed, levels: list[int]) -> None:
+    """Moves cheap nodes to the level of their first use, which saves fragments.
+
+    Those of more work stay, to run while the place would wait for others.
+    """
+    first: dict[Var, int] = {}  # level of the first use; -1: another place's
+    at = dict(zip(map(id, placed.nodes), placed.places, strict=True))
+    made = {v: at[id(node)] for node in placed.nodes for v in node.outputs}
+    first.update((atom, -1) for atom in graph.outputs if type(atom) is Var)
+    for i in reversed(range(len(placed.nodes))):
+        node, place = placed.nodes[i], placed.places[i]
+        uses = [first[v] for v in node.outputs if v in first]
+        if uses and min(uses) > levels[i] and not node.effects:
+            flops = graph_cost(Graph([], [node], []))["flops"]
+            levels[i] = min(uses) if flops < SPLIT_FLOPS else levels[i]
+        for atom in node.inputs:
+            if type(atom) is Var:
+                use = levels[i] if made.get(atom) is place else -1
+                first[atom] = min(first.get(atom, use), use)
 
 
 Group = tuple[Place, int, list[Node]]

@@ -5,8 +5,9 @@ The order of precedence, which a plan prints:
 1. the scope (`on`) of the operation;
 2. for `device_put` inside the function, the device that it names;
 3. where its operands are: the place of most of their bytes;
-4. for an operation of arguments and constants alone, where its results are used. What
-   is small and used in several places is computed in each;
+4. for an operation of arguments and constants alone, and for one whose results are
+   larger than its operands (a broadcast), where its results are used. What is small and
+   used in several places is computed in each;
 5. the device of the committed arguments, or the default device.
 
 An argument is used where its users are: it is sent there from wherever it is.
@@ -161,19 +162,38 @@ def place_nodes(
         return found
 
     chosen: list[Place | None] = []
+    # Where operations whose place their uses decide run if these do not say, either.
+    otherwise: list[Place] = []
+    near: dict[Var, Place] = {}
+    default = _default(arg_types)
     for node in graph.nodes:
         place = _own_place(node, resolved, notes, strict)
+        fallback = default
         if place is None:
             weights: dict[Place, int] = {}
             for atom in node.inputs:
                 if type(atom) is Var and atom in made:
                     weights[made[atom]] = weights.get(made[atom], 0) + atom.aval.nbytes
-            place = max(weights, key=lambda p: weights[p]) if weights else None
+            if weights:
+                fallback = max(weights, key=lambda p: weights[p])
+                if not _expands(node, sum(weights.values())):
+                    place = fallback
+            else:
+                sources = [near[a] for a in node.inputs if type(a) is Var and a in near]
+                fallback = sources[0] if sources else default
         chosen.append(place)
-        if place is not None:
-            made.update(dict.fromkeys(node.outputs, place))
-    default = _default(arg_types)
-    return _by_uses(graph, chosen, made, default, notes)
+        otherwise.append(fallback)
+        (near if place is None else made).update(
+            dict.fromkeys(node.outputs, place or fallback)
+        )
+    return _by_uses(graph, chosen, otherwise, made, notes)
+
+
+def _expands(node: Node, nbytes: int) -> bool:
+    """Returns whether a node's results are larger than the bytes that it is sent."""
+    if node.effects or subgraphs(node.params):
+        return False
+    return sum(int(v.aval.nbytes) for v in node.outputs) > nbytes
 
 
 def _own_place(
@@ -234,21 +254,24 @@ def _default(arg_types: Sequence[ArrayType]) -> Place:
 def _by_uses(
     graph: Graph,
     chosen: list[Place | None],
+    otherwise: list[Place],
     made: dict[Var, Place],
-    default: Place,
     notes: list[str],
 ) -> Placed:
-    """Places what depends on arguments and constants alone where it is used."""
+    """Places operations that have no place yet where their results are used."""
     uses: dict[Var, dict[Place, None]] = {}
     copies: list[list[Place]] = []
-    for node, place in zip(reversed(graph.nodes), reversed(chosen), strict=True):
+    backward = zip(
+        reversed(graph.nodes), reversed(chosen), reversed(otherwise), strict=True
+    )
+    for node, place, fallback in backward:
         if place is not None:
             where = [place]
         else:
             wanted: dict[Place, None] = {}
             for var in node.outputs:
                 wanted.update(uses.get(var, {}))
-            where = list(wanted) or [default]
+            where = list(wanted) or [fallback]
             small = sum(v.aval.nbytes for v in node.outputs) <= CLONED_BYTES
             cheap = not node.effects and not subgraphs(node.params)
             if len(where) > 1 and not (small and cheap) and node.inputs:
