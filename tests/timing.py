@@ -21,6 +21,7 @@ BUDGETS: dict[str, float] = {
     "tests/compat": 70,
     "tests/conformance": 110,
     "tests/core": 70,
+    "tests/dataflow": 40,
     "tests/deploy": 50,
     "tests/devices": 50,
     "tests/distributed": 490,
