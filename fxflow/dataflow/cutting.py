@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from fxflow.core.ir.graph import Graph, Node, Var
 from fxflow.core.ir.higher_order import graph_cost
@@ -37,6 +38,9 @@ class Fragment:
       index: in the order in which fragments are started.
       place: where it runs.
       level: changes of place on the longest path to it.
+      round: of the loop that was written out.
+      kind: "F", or in the backward half of a round's levels "B", or "W" for what comes
+        apart because no other place waits for it.
       graph: its operations; its variables are those of the whole graph.
       after: indices of the fragments whose results it takes.
     """
@@ -44,6 +48,8 @@ class Fragment:
     index: int
     place: Place
     level: int
+    round: int
+    kind: str
     graph: Graph
     after: tuple[int, ...] = ()
 
@@ -114,10 +120,13 @@ def cut(graph: Graph, placed: Placed, *, strict: bool = False) -> Cut:
     groups = _split(graph, placed, levels)
     maker: dict[Var, int] = {}
     fragments: list[Fragment] = []
-    for index, (place, level, nodes) in enumerate(groups):
+    top = max((group.level for group in groups), default=0)
+    for index, (level, round_, place, nodes, awaited) in enumerate(groups):
         for node in nodes:
             maker.update(dict.fromkeys(node.outputs, index))
-        fragments.append(Fragment(index, place, level, Graph([], nodes, [])))
+        kind = "W" if not awaited else "F" if 2 * level <= top else "B"
+        operations = Graph([], nodes, [])
+        fragments.append(Fragment(index, place, level, round_, kind, operations))
     _close(graph, fragments, maker)
     edges = _edges(graph, fragments, maker)
     return Cut(fragments, edges, placed.notes)
@@ -168,44 +177,64 @@ def _delay(graph: Graph, placed: Placed, levels: list[int]) -> None:
 
     Those of more work stay, to run while the place would wait for others.
     """
-    first: dict[Var, int] = {}  # level of the first use; -1: another place's
-    at = dict(zip(map(id, placed.nodes), placed.places, strict=True))
-    made = {v: at[id(node)] for node in placed.nodes for v in node.outputs}
+    first: dict[Var, int] = {}  # level of the first use; -1: elsewhere
+    where = [*zip(placed.places, placed.rounds, strict=True)]
+    made = {
+        v: at
+        for node, at in zip(placed.nodes, where, strict=True)
+        for v in node.outputs
+    }
     first.update((atom, -1) for atom in graph.outputs if type(atom) is Var)
     for i in reversed(range(len(placed.nodes))):
-        node, place = placed.nodes[i], placed.places[i]
+        node = placed.nodes[i]
         uses = [first[v] for v in node.outputs if v in first]
         if uses and min(uses) > levels[i] and not node.effects:
             flops = graph_cost(Graph([], [node], []))["flops"]
             levels[i] = min(uses) if flops < SPLIT_FLOPS else levels[i]
         for atom in node.inputs:
             if type(atom) is Var:
-                use = levels[i] if made.get(atom) is place else -1
+                use = levels[i] if made.get(atom) == where[i] else -1
                 first[atom] = min(first.get(atom, use), use)
 
 
-Group = tuple[Place, int, list[Node]]
+class Group(NamedTuple):
+    """The nodes of a fragment.
+
+    Attributes:
+      level: changes of place on the longest path to it.
+      round: of the loop that was written out.
+      place: where it runs.
+      nodes: in order.
+      awaited: False for what comes apart because no other place waits for it.
+    """
+
+    level: int
+    round: int
+    place: Place
+    nodes: list[Node]
+    awaited: bool = True
 
 
 def _split(graph: Graph, placed: Placed, levels: Sequence[int]) -> list[Group]:
-    """Returns nodes by place and level; what others wait for comes apart, first."""
-    groups: dict[tuple[int, Place], list[Node]] = defaultdict(list)
-    at: dict[Var, tuple[int, Place]] = {}
-    for node, place, level in zip(placed.nodes, placed.places, levels, strict=True):
-        groups[level, place].append(node)
-        at.update(dict.fromkeys(node.outputs, (level, place)))
+    """Returns nodes by level, round and place; what others wait for comes first."""
+    groups: dict[tuple[int, int, Place], list[Node]] = defaultdict(list)
+    made: dict[Var, Place] = {}
+    keys = zip(placed.nodes, levels, placed.rounds, placed.places, strict=True)
+    for node, level, round_, place in keys:
+        groups[level, round_, place].append(node)
+        made.update(dict.fromkeys(node.outputs, place))
     awaited: set[Var] = set()
     for node, place in zip(placed.nodes, placed.places, strict=True):
         for atom in node.inputs:
-            if type(atom) is Var and atom in at and at[atom][1] is not place:
+            if type(atom) is Var and made.get(atom, place) is not place:
                 awaited.add(atom)
     found: list[Group] = []
-    for (level, place), nodes in sorted(groups.items(), key=lambda item: item[0][0]):
+    for key, nodes in sorted(groups.items(), key=lambda item: item[0][:2]):
         urgent, rest = _by_urgency(nodes, awaited)
         if urgent and rest and graph_cost(Graph([], rest, []))["flops"] >= SPLIT_FLOPS:
-            found += [(place, level, urgent), (place, level, rest)]
+            found += [Group(*key, urgent), Group(*key, rest, False)]
         else:
-            found.append((place, level, nodes))
+            found.append(Group(*key, nodes))
     return found
 
 
@@ -264,6 +293,33 @@ def _edges(
         Edge(var, maker.get(var), place, tuple(indices))
         for (var, place), indices in users.items()
     ]
+
+
+def in_order(cut: Cut, order: Sequence[int]) -> Cut:
+    """Returns the cut with its fragments in another order, numbered anew.
+
+    Args:
+      cut: to reorder.
+      order: indices of its fragments, in an order that can be run.
+    """
+    new = {old: number for number, old in enumerate(order)}
+    fragments = [
+        replace(
+            cut.fragments[old],
+            index=number,
+            after=tuple(sorted(new[i] for i in cut.fragments[old].after)),
+        )
+        for number, old in enumerate(order)
+    ]
+    edges = [
+        replace(
+            edge,
+            source=None if edge.source is None else new[edge.source],
+            users=tuple(sorted(new[i] for i in edge.users)),
+        )
+        for edge in cut.edges
+    ]
+    return Cut(fragments, edges, cut.notes)
 
 
 def check(fragments: Sequence[Fragment]) -> None:

@@ -14,10 +14,12 @@ from fxflow.core.ir.graph import Graph, Literal, Var
 from fxflow.core.ir.staging import with_literals
 from fxflow.core.runtime.execute import LoweredProgram, Program
 from fxflow.core.source import describe
-from fxflow.dataflow.cutting import Fragment, check, cut
-from fxflow.dataflow.placing import Place, Places, place_nodes
-from fxflow.dataflow.plan import Plan, place_name
+from fxflow.dataflow.cutting import Cut, Fragment, check, cut, in_order
+from fxflow.dataflow.loops import unrolled
+from fxflow.dataflow.placing import Place, Placed, Places, place_nodes
+from fxflow.dataflow.plan import Plan, estimated_seconds, place_name
 from fxflow.dataflow.runner import Pull, Task, run_step, thread_of
+from fxflow.dataflow.schedules import Schedule, schedule_named, simulate
 from fxflow.errors import ArgumentError
 from fxflow.lax.remat import CALLS, inlined
 from fxflow.transforms.arguments import (
@@ -41,6 +43,7 @@ class Partitioned:
       arg_types: of the leaves of its arguments.
       places: what labels mean.
       strict: whether scopes that cannot be followed are errors.
+      schedule: orders the fragments, if loops are written out.
 
     Attributes:
       traced: the function.
@@ -53,14 +56,17 @@ class Partitioned:
         arg_types: Sequence[ArrayType],
         places: Places,
         strict: bool,
+        schedule: Schedule,
     ) -> None:
         self.traced = traced
         given = traced.arrays
         self._consts = [as_array(c) for c in given.consts]
-        graph = inlined(given.graph, CALLS)
+        graph, rounds = unrolled(inlined(given.graph, CALLS))
         types = [*(c._type for c in self._consts), *arg_types]
-        placed = place_nodes(graph, places, types, strict=strict)
-        self.plan = Plan(given.name, graph, cut(graph, placed, strict=strict))
+        placed = place_nodes(graph, rounds, places, types, strict=strict)
+        self.plan = Plan(
+            given.name, graph, *_scheduled(graph, placed, strict, schedule)
+        )
         check(self.plan.fragments)
         self._programs: dict[Any, Program] = {}
         self._prepare(graph)
@@ -209,6 +215,19 @@ class Partitioned:
         return lambda leaves, _: unflatten(self.run(leaves)), True
 
 
+def _scheduled(
+    graph: Graph, placed: Placed, strict: bool, schedule: Schedule
+) -> tuple[Cut, str]:
+    """Returns the cut in the order of a schedule, and the schedule's name."""
+    made = cut(graph, placed, strict=strict)
+    if not any(placed.rounds):
+        return made, ""
+    timeline = simulate(made.fragments, estimated_seconds, schedule)
+    ran = [ran for row in timeline.rows.values() for ran in row]
+    ran.sort(key=lambda r: (r.start, r.work.index))
+    return in_order(made, [r.work.index for r in ran]), schedule.name
+
+
 def _last_uses(
     drafts: Sequence[Any], slots: Mapping[Any, int], kept: set[int]
 ) -> tuple[dict[int, list[int]], dict[int, list[int]], list[tuple[int, int]]]:
@@ -254,11 +273,17 @@ class DataflowFunction(JitFunction[P, R]):
     """A function cut over devices for each signature. Made by `dataflow.jit`."""
 
     def __init__(
-        self, fun: Callable[P, R], given: JitOptions, devices: Any, strict: bool
+        self,
+        fun: Callable[P, R],
+        given: JitOptions,
+        devices: Any,
+        strict: bool,
+        schedule: str,
     ) -> None:
         super().__init__(fun, given, Cache("calls of dataflow.jit"))
-        self._arguments = (fun, given, devices, strict)
+        self._arguments = (fun, given, devices, strict, schedule)
         self._places, self._strict = Places(devices), strict
+        self._schedule = schedule_named(schedule)
 
     def __repr__(self) -> str:
         return f"<dataflow.jit of {self._name}>"
@@ -267,7 +292,9 @@ class DataflowFunction(JitFunction[P, R]):
         key = (traced, *arg_types)
 
         def compile() -> Any:
-            made: Any = Partitioned(traced, arg_types, self._places, self._strict)
+            made: Any = Partitioned(
+                traced, arg_types, self._places, self._strict, self._schedule
+            )
             self._caches.compiled.keep(key, made, 0)
             return made
 
@@ -292,6 +319,7 @@ def jit(
     fun: Callable[P, R],
     *,
     devices: Any = None,
+    schedule: str = "1f1b",
     strict: bool = False,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
@@ -304,6 +332,7 @@ def jit(
     fun: None = None,
     *,
     devices: Any = None,
+    schedule: str = "1f1b",
     strict: bool = False,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
@@ -315,6 +344,7 @@ def jit(
     fun: Callable[..., Any] | None = None,
     *,
     devices: Any = None,
+    schedule: str = "1f1b",
     strict: bool = False,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
@@ -338,6 +368,9 @@ def jit(
       devices: what stages and labels mean: a sequence of devices, over which stages are
         spread, or a mapping from labels and stages to devices, their names or meshes.
         None: this process's devices.
+      schedule: in which order devices run the rounds of a loop (`scan`) whose body has
+        scopes of several places: "1f1b", "gpipe", "zb-h1" or "breadth". Such a loop is
+        written out, so that its rounds overlap: micro-batches of a pipeline, say.
       strict: whether a scope that cannot be followed is an error, and a place that a
         path leaves and comes back to, too. Otherwise the plan notes it.
       static_argnums: see `fxflow.jit`.
@@ -377,6 +410,6 @@ def jit(
 
     def decorate(function: Callable[..., Any]) -> DataflowFunction[..., Any]:
         require_callable(function, "dataflow.jit")
-        return DataflowFunction(function, given, devices, strict)
+        return DataflowFunction(function, given, devices, strict, schedule)
 
     return decorate if fun is None else decorate(fun)

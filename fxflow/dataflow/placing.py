@@ -16,7 +16,7 @@ An argument is used where its users are: it is sent there from wherever it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from fxflow.core.arrays.aval import ArrayType, everywhere
@@ -120,23 +120,31 @@ class Placed:
     Attributes:
       nodes: in an order that can be run; small ones may be there once for each place.
       places: one for each node.
+      rounds: of loops that are written out, one for each node.
       made: the place at which each variable is computed; arguments are not in it.
       notes: what was decided and may surprise.
     """
 
     nodes: list[Node]
     places: list[Place]
+    rounds: list[int]
     made: dict[Var, Place]
-    notes: list[str] = field(default_factory=list)
+    notes: list[str]
 
 
 def place_nodes(
-    graph: Graph, places: Places, arg_types: Sequence[ArrayType], *, strict: bool
+    graph: Graph,
+    rounds: Sequence[int],
+    places: Places,
+    arg_types: Sequence[ArrayType],
+    *,
+    strict: bool,
 ) -> Placed:
     """Places the nodes of a graph; see the module.
 
     Args:
       graph: with its calls written out.
+      rounds: of its nodes.
       places: what labels mean.
       arg_types: of the inputs.
       strict: whether scopes that cannot be followed are errors.
@@ -186,7 +194,7 @@ def place_nodes(
         (near if place is None else made).update(
             dict.fromkeys(node.outputs, place or fallback)
         )
-    return _by_uses(graph, chosen, otherwise, made, notes)
+    return _by_uses(graph, rounds, chosen, otherwise, made, notes)
 
 
 def _expands(node: Node, nbytes: int) -> bool:
@@ -215,7 +223,7 @@ def _own_place(
             return buffers.placement(device)
         if isinstance(to, Device):
             return buffers.placement(to)
-    inside = {w for _, inner in subgraphs(node.params) for w in _scopes_inside(inner)}
+    inside = {w for _, inner in subgraphs(node.params) for w in scopes_inside(inner)}
     if len(inside) == 1:
         return resolved(inside.pop(), node)
     if inside:
@@ -230,7 +238,9 @@ def _own_place(
     return None
 
 
-def _scopes_inside(graph: Graph) -> set[Where]:
+def scopes_inside(graph: Graph) -> set[Where]:
+    """Returns the places that the scopes of a graph's operations name."""
+
     def find() -> set[Where]:
         found = set()
         for node in graph.nodes:
@@ -239,7 +249,7 @@ def _scopes_inside(graph: Graph) -> set[Where]:
                 found.add(where)
             else:
                 for _, inner in subgraphs(node.params):
-                    found |= _scopes_inside(inner)
+                    found |= scopes_inside(inner)
         return found
 
     return graph.remembered("scopes_inside", find)
@@ -253,6 +263,7 @@ def _default(arg_types: Sequence[ArrayType]) -> Place:
 
 def _by_uses(
     graph: Graph,
+    rounds: Sequence[int],
     chosen: list[Place | None],
     otherwise: list[Place],
     made: dict[Var, Place],
@@ -283,9 +294,10 @@ def _by_uses(
     copies.reverse()
     nodes: list[Node] = []
     placed: list[Place] = []
+    copied_rounds: list[int] = []
     # Where a variable is computed more than once, each place has a name for its own.
     names: dict[tuple[Var, Place], Var] = {}
-    for node, where in zip(graph.nodes, copies, strict=True):
+    for node, where, round_ in zip(graph.nodes, copies, rounds, strict=True):
         for number, place in enumerate(where):
             inputs = [
                 names.get((a, place), a) if type(a) is Var else a for a in node.inputs
@@ -300,4 +312,5 @@ def _by_uses(
             same = number == 0 and inputs == list(node.inputs)
             nodes.append(node if same else node.replace(inputs=inputs, outputs=outputs))
             placed.append(place)
-    return Placed(nodes, placed, made, notes)
+            copied_rounds.append(round_)
+    return Placed(nodes, placed, copied_rounds, made, notes)

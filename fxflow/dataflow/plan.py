@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from fxflow.core.ir.graph import Graph, Var
 from fxflow.core.source import describe
 from fxflow.dataflow.cutting import Cut, Edge, Fragment
 from fxflow.dataflow.placing import Place
+from fxflow.dataflow.schedules import Timeline, simulate
+
+#: What a core of a CPU does in a second, and what starting a program takes; only their
+#: ratio matters for the order of fragments.
+_FLOPS, _START = 1e10, 1e-5
 
 
 class Plan:
@@ -16,6 +21,7 @@ class Plan:
     Attributes:
       name: of the function.
       graph: the whole, with calls written out.
+      schedule: by which the fragments were ordered.
       fragments: in the order in which they are started.
       edges: what is sent: one for each value and place that needs it.
       notes: what was decided and may surprise.
@@ -38,8 +44,8 @@ class Plan:
       places: scopes, device_put inside, operands, uses, committed arguments
     """
 
-    def __init__(self, name: str, graph: Graph, cut: Cut) -> None:
-        self.name, self.graph = name, graph
+    def __init__(self, name: str, graph: Graph, cut: Cut, schedule: str) -> None:
+        self.name, self.graph, self.schedule = name, graph, schedule
         self.fragments: list[Fragment] = cut.fragments
         self.edges: list[Edge] = cut.edges
         self.notes: list[str] = cut.notes
@@ -55,6 +61,14 @@ class Plan:
             if any(var in node.outputs for node in fragment.graph.nodes):
                 return fragment.place
         return None
+
+    def simulate(self, seconds: Callable[[Fragment], float] | None = None) -> Timeline:
+        """Returns when each fragment runs, under a virtual clock.
+
+        Args:
+          seconds: that a fragment takes; None estimates it from its flops.
+        """
+        return simulate(self.fragments, seconds or estimated_seconds)
 
     def __str__(self) -> str:
         return self.to_text()
@@ -111,11 +125,19 @@ class Plan:
                 )
             )
         text += table(rows, right=(2,)) if self.edges else []
+        if self.schedule:
+            bubble = self.simulate().bubble
+            text.append(f"schedule: {self.schedule}, bubble {bubble:.0%} by flops")
         text.append(
             "places: scopes, device_put inside, operands, uses, committed arguments"
         )
         text += [f"note: {note}" for note in self.notes]
         return "\n".join(text)
+
+
+def estimated_seconds(fragment: Fragment) -> float:
+    """Returns about how long a fragment takes, by its flops."""
+    return _START + fragment.flops / _FLOPS
 
 
 def place_name(place: Place) -> str:
