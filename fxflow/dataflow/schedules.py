@@ -152,7 +152,7 @@ class Timeline(NamedTuple):
 
 def simulate(
     works: Sequence[Work],
-    seconds: Callable[[Work], float],
+    seconds: Callable[[Any], float],
     schedule: Schedule | None = None,
     *,
     sent: Callable[[Work, Work], float] = lambda source, work: 0.0,
