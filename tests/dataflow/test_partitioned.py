@@ -222,18 +222,18 @@ def test_strict_refuses_what_the_plan_would_note() -> None:
     with pytest.raises(PlacementError, match="comes back to"):
         dataflow.jit(back, strict=True)(0.5)
 
-    def body(c: Any, _: Any) -> Any:
+    def branch(x: Any) -> Any:
         with on("/device:cpu:1"):
-            c = fnp.sin(c)
+            x = fnp.sin(x)
         with on("/device:cpu:2"):
-            return fnp.cos(c), None
+            return fnp.cos(x)
 
-    def loop(x: Any) -> Any:
-        return lax.scan(body, x, length=2)[0]
+    def f(x: Any) -> Any:
+        return lax.cond(x > 0, branch, fnp.exp, x)
 
-    assert "one place as a whole" in str(dataflow.jit(loop).plan(0.5))
+    assert "one place as a whole" in str(dataflow.jit(f).plan(0.5))
     with pytest.raises(PlacementError, match="put the scopes outside"):
-        dataflow.jit(loop, strict=True)(0.5)
+        dataflow.jit(f, strict=True)(0.5)
 
 
 @pytest.mark.parametrize(
@@ -245,6 +245,8 @@ def test_devices_are_checked_at_once(devices: Any, message: str) -> None:
         dataflow.jit(network, devices=devices)
     with pytest.raises(ArgumentError, match="strict is a bool"):
         dataflow.jit(network, strict=1)  # type: ignore[call-overload]
+    with pytest.raises(ArgumentError, match="no schedule 'late'"):
+        dataflow.jit(network, schedule="late")
     with pytest.raises(ArgumentError, match="takes a function"):
         dataflow.jit(3)  # type: ignore[call-overload]
 
