@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
@@ -188,7 +189,8 @@ class Partitioned:
             module_name=f"jit_{self.plan.name}",
             out_shardings=[place.sharding] * len(graph.outputs),
         )
-        key = (place, lowered.text)
+        # Locations name scopes and lines: equal programs may differ in them.
+        key = (place, re.sub(r' loc\("[^"]*"\)', "", lowered.text))
         program = self._programs.get(key)
         if program is None:
             program = self._programs[key] = lowered.compile(self.traced.options)

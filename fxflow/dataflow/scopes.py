@@ -248,6 +248,9 @@ def stages(count: int) -> tuple[Stage, ...]:
     Args:
       count: of the stages, at least 1.
 
+    Returns:
+      A tuple of `count` stages.
+
     Raises:
       ArgumentError: the count is not a positive integer.
 
