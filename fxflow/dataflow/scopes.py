@@ -165,7 +165,7 @@ class on(ContextDecorator):
         other string, a label, which `dataflow.jit(devices={label: device})` resolves.
 
     Raises:
-      ArgumentError: `where` is none of these.
+      ArgumentError: `where` is something else.
       PlacementError: a string that starts with ``/`` is not a device name.
 
     Example:
