@@ -19,11 +19,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from fxflow.core.ir.graph import Graph, Node, Var
+from fxflow.core.ir.graph import Graph, Node, Var, any_node
 from fxflow.core.ir.higher_order import graph_cost
 from fxflow.core.source import describe
 from fxflow.dataflow.placing import Place, Placed
 from fxflow.errors import PlacementError
+from fxflow.lax.callbacks import PythonCallback
 
 #: The rest of a fragment of less work than this stays with what is waited for: a
 #: fragment of its own takes about as long to start.
@@ -189,12 +190,22 @@ def _delay(graph: Graph, placed: Placed, levels: list[int]) -> None:
         node = placed.nodes[i]
         uses = [first[v] for v in node.outputs if v in first]
         if uses and min(uses) > levels[i] and not node.effects:
-            flops = graph_cost(Graph([], [node], []))["flops"]
-            levels[i] = min(uses) if flops < SPLIT_FLOPS else levels[i]
+            levels[i] = min(uses) if _is_cheap([node]) else levels[i]
         for atom in node.inputs:
             if type(atom) is Var:
                 use = levels[i] if made.get(atom) == where[i] else -1
                 first[atom] = min(first.get(atom, use), use)
+
+
+def _is_cheap(nodes: Sequence[Node]) -> bool:
+    """Returns whether nodes take less than a fragment takes to start."""
+    graph = Graph([], nodes, [])
+    # A host callback may take any time.
+    if any_node(
+        graph, "calls_python", lambda n: isinstance(n.primitive, PythonCallback)
+    ):
+        return False
+    return graph_cost(graph)["flops"] < SPLIT_FLOPS
 
 
 class Group(NamedTuple):
@@ -231,7 +242,7 @@ def _split(graph: Graph, placed: Placed, levels: Sequence[int]) -> list[Group]:
     found: list[Group] = []
     for key, nodes in sorted(groups.items(), key=lambda item: item[0][:2]):
         urgent, rest = _by_urgency(nodes, awaited)
-        if urgent and rest and graph_cost(Graph([], rest, []))["flops"] >= SPLIT_FLOPS:
+        if urgent and rest and not _is_cheap(rest):
             found += [Group(*key, urgent), Group(*key, rest, False)]
         else:
             found.append(Group(*key, nodes))
