@@ -122,7 +122,8 @@ class Partitioned:
         self._awaited = 0
         for fragment, program, constants, pulls in drafts:
             index, own = fragment.index, number[fragment.index]
-            awaited = any(v in outputs for v in fragment.results)
+            gives = any(v in outputs for v in fragment.results)
+            awaited = gives or bool(fragment.graph.effects)
             self._awaited += awaited
             task = Task(
                 index,

@@ -226,13 +226,13 @@ def run_step(
     shared: Sequence[tuple[int, int]],
     awaited: int,
 ) -> list[Any]:
-    """Runs all fragments once; returns when those that give results have been started.
+    """Runs all fragments once; returns when those that are awaited have been started.
 
     Args:
       values: by slot; those of the arguments are there.
       rows: the fragments of each thread.
       shared: slots that several places read, and how many.
-      awaited: how many fragments give results.
+      awaited: how many fragments give results or have effects.
 
     Returns:
       The values.
