@@ -88,7 +88,7 @@ class Edge:
 
 
 @dataclass
-class Cut:
+class Fragments:
     """A graph in fragments.
 
     Attributes:
@@ -102,7 +102,7 @@ class Cut:
     notes: list[str]
 
 
-def cut(graph: Graph, placed: Placed, *, strict: bool = False) -> Cut:
+def cut(graph: Graph, placed: Placed, *, strict: bool = False) -> Fragments:
     """Cuts a graph.
 
     Args:
@@ -130,7 +130,7 @@ def cut(graph: Graph, placed: Placed, *, strict: bool = False) -> Cut:
         fragments.append(Fragment(index, place, level, round_, kind, operations))
     _close(graph, fragments, maker)
     edges = _edges(graph, fragments, maker)
-    return Cut(fragments, edges, placed.notes)
+    return Fragments(fragments, edges, placed.notes)
 
 
 def _levels(placed: Placed) -> list[int]:
@@ -208,7 +208,7 @@ def _is_cheap(nodes: Sequence[Node]) -> bool:
     return graph_cost(graph)["flops"] < SPLIT_FLOPS
 
 
-class Group(NamedTuple):
+class _Group(NamedTuple):
     """The nodes of a fragment.
 
     Attributes:
@@ -226,7 +226,7 @@ class Group(NamedTuple):
     awaited: bool = True
 
 
-def _split(graph: Graph, placed: Placed, levels: Sequence[int]) -> list[Group]:
+def _split(graph: Graph, placed: Placed, levels: Sequence[int]) -> list[_Group]:
     """Returns nodes by level, round and place; what others wait for comes first."""
     groups: dict[tuple[int, int, Place], list[Node]] = defaultdict(list)
     made: dict[Var, Place] = {}
@@ -239,13 +239,13 @@ def _split(graph: Graph, placed: Placed, levels: Sequence[int]) -> list[Group]:
         for atom in node.inputs:
             if type(atom) is Var and made.get(atom, place) is not place:
                 awaited.add(atom)
-    found: list[Group] = []
+    found: list[_Group] = []
     for key, nodes in sorted(groups.items(), key=lambda item: item[0][:2]):
         urgent, rest = _by_urgency(nodes, awaited)
         if urgent and rest and not _is_cheap(rest):
-            found += [Group(*key, urgent), Group(*key, rest, False)]
+            found += [_Group(*key, urgent), _Group(*key, rest, False)]
         else:
-            found.append(Group(*key, nodes))
+            found.append(_Group(*key, nodes))
     return found
 
 
@@ -306,19 +306,19 @@ def _edges(
     ]
 
 
-def in_order(cut: Cut, order: Sequence[int]) -> Cut:
-    """Returns the cut with its fragments in another order, numbered anew.
+def in_order(made: Fragments, order: Sequence[int]) -> Fragments:
+    """Returns fragments in another order, numbered anew.
 
     Args:
-      cut: to reorder.
+      made: to reorder.
       order: indices of its fragments, in an order that can be run.
     """
     new = {old: number for number, old in enumerate(order)}
     fragments = [
         replace(
-            cut.fragments[old],
+            made.fragments[old],
             index=number,
-            after=tuple(sorted(new[i] for i in cut.fragments[old].after)),
+            after=tuple(sorted(new[i] for i in made.fragments[old].after)),
         )
         for number, old in enumerate(order)
     ]
@@ -328,9 +328,9 @@ def in_order(cut: Cut, order: Sequence[int]) -> Cut:
             source=None if edge.source is None else new[edge.source],
             users=tuple(sorted(new[i] for i in edge.users)),
         )
-        for edge in cut.edges
+        for edge in made.edges
     ]
-    return Cut(fragments, edges, cut.notes)
+    return Fragments(fragments, edges, made.notes)
 
 
 def check(fragments: Sequence[Fragment]) -> None:

@@ -15,12 +15,12 @@ from fxflow.core.ir.graph import Graph, Literal, Var
 from fxflow.core.ir.staging import with_literals
 from fxflow.core.runtime.execute import LoweredProgram, Program
 from fxflow.core.source import describe
-from fxflow.dataflow.cutting import Cut, Fragment, check, cut, in_order
+from fxflow.dataflow.cutting import Fragment, Fragments, check, cut, in_order
 from fxflow.dataflow.loops import unrolled
 from fxflow.dataflow.placing import Place, Placed, Places, place_nodes
 from fxflow.dataflow.plan import Plan, estimated_seconds, place_name
-from fxflow.dataflow.runner import Pull, Task, run_step, thread_of
-from fxflow.dataflow.schedules import Schedule, schedule_named, simulate
+from fxflow.dataflow.runner import Task, TaskInput, run_step, thread_of
+from fxflow.dataflow.schedules import ScheduleRule, schedule_named, simulate
 from fxflow.errors import ArgumentError
 from fxflow.lax.remat import CALLS, inlined
 from fxflow.transforms.arguments import (
@@ -57,7 +57,7 @@ class Partitioned:
         arg_types: Sequence[ArrayType],
         places: Places,
         strict: bool,
-        schedule: Schedule,
+        schedule: ScheduleRule,
     ) -> None:
         self.traced = traced
         given = traced.arrays
@@ -89,7 +89,7 @@ class Partitioned:
             slot(var, None)
         threads = self._threads(fragments)
         outputs = {a for a in graph.outputs if type(a) is Var}
-        drafts: list[tuple[Fragment, Program, tuple[Array, ...], list[Pull]]] = []
+        drafts: list[tuple[Fragment, Program, tuple[Array, ...], list[TaskInput]]] = []
         for fragment in fragments:
             program, constants, inputs = self._compile(fragment, consts)
             pulls = []
@@ -100,7 +100,7 @@ class Partitioned:
                     source = slot(var, None)
                 elif made.place is not fragment.place:
                     source = slot(var, made.place)
-                pulls.append(Pull(slot(var, fragment.place), source))
+                pulls.append(TaskInput(slot(var, fragment.place), source))
             drafts.append((fragment, program, constants, pulls))
         kept = {slot(v, maker[v].place) for v in outputs if v in maker}
         kept |= {slot(v, None) for v in graph.inputs[graph.num_consts :]}
@@ -219,8 +219,8 @@ class Partitioned:
 
 
 def _scheduled(
-    graph: Graph, placed: Placed, strict: bool, schedule: Schedule
-) -> tuple[Cut, str]:
+    graph: Graph, placed: Placed, strict: bool, schedule: ScheduleRule
+) -> tuple[Fragments, str]:
     """Returns the cut in the order of a schedule, and the schedule's name."""
     made = cut(graph, placed, strict=strict)
     if not any(placed.rounds):

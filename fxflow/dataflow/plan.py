@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from fxflow.core.ir.graph import Graph, Var
 from fxflow.core.source import describe
-from fxflow.dataflow.cutting import Cut, Edge, Fragment
+from fxflow.dataflow.cutting import Edge, Fragment, Fragments
 from fxflow.dataflow.placing import Place
 from fxflow.dataflow.schedules import Timeline, simulate
 
@@ -44,11 +44,11 @@ class Plan:
       places: scopes, device_put inside, operands, uses, committed arguments
     """
 
-    def __init__(self, name: str, graph: Graph, cut: Cut, schedule: str) -> None:
+    def __init__(self, name: str, graph: Graph, made: Fragments, schedule: str) -> None:
         self.name, self.graph, self.schedule = name, graph, schedule
-        self.fragments: list[Fragment] = cut.fragments
-        self.edges: list[Edge] = cut.edges
-        self.notes: list[str] = cut.notes
+        self.fragments: list[Fragment] = made.fragments
+        self.edges: list[Edge] = made.edges
+        self.notes: list[str] = made.notes
 
     @property
     def places(self) -> list[Place]:

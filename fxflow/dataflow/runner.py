@@ -25,7 +25,7 @@ from fxflow.dataflow.placing import Place
 IDLE = 5.0
 
 
-class Pull(NamedTuple):
+class TaskInput(NamedTuple):
     """A value that a fragment takes.
 
     Attributes:
@@ -59,7 +59,7 @@ class Task(NamedTuple):
     place: Place
     program: Program
     constants: tuple[Array, ...]
-    pulls: tuple[Pull, ...]
+    pulls: tuple[TaskInput, ...]
     results: tuple[int, ...]
     frees: tuple[int, ...]
     drops: tuple[int, ...]
@@ -94,7 +94,7 @@ def copied(array: Array, place: Place) -> Array:
     return Array(buffer_at(array, place), type_on(array.aval, place, True))
 
 
-class Step:
+class StepRun:
     """One run of all fragments.
 
     Args:
@@ -161,11 +161,11 @@ class Thread:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._orders: SimpleQueue[tuple[Step, Sequence[Task]] | None] = SimpleQueue()
+        self._orders: SimpleQueue[tuple[StepRun, Sequence[Task]] | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._running = False
 
-    def submit(self, step: Step, row: Sequence[Task]) -> None:
+    def submit(self, step: StepRun, row: Sequence[Task]) -> None:
         """Adds the row of a step to what the thread has to do."""
         with self._lock:
             self._orders.put((step, row))
@@ -179,7 +179,7 @@ class Thread:
         self._orders.put(None)
 
     def _serve(self) -> None:
-        waiting: deque[tuple[Step, Sequence[Task]]] = deque()
+        waiting: deque[tuple[StepRun, Sequence[Task]]] = deque()
         while True:
             if waiting:
                 self._run(*waiting.popleft(), waiting)
@@ -195,7 +195,7 @@ class Thread:
                 if order is not None:
                     waiting.append(order)
 
-    def _run(self, step: Step, row: Sequence[Task], waiting: deque[Any]) -> None:
+    def _run(self, step: StepRun, row: Sequence[Task], waiting: deque[Any]) -> None:
         started, threads = step.started, step.threads
         for task in row:
             while not step.stopped and not started.issuperset(task.needs):
@@ -241,13 +241,13 @@ def run_step(
       Exception: what a fragment raised, with a note that names the fragment.
     """
     if len(rows) == 1:
-        step = Step(values, (), shared)
+        step = StepRun(values, (), shared)
         for task in rows[0][1]:
             if not step.run(task):
                 break
     else:
         threads = [thread for thread, _ in rows]
-        step = Step(values, threads, shared)
+        step = StepRun(values, threads, shared)
         ended = 0
         try:
             for thread, row in rows:

@@ -47,7 +47,7 @@ class Work(Protocol):
     after: tuple[int, ...]
 
 
-class Schedule(NamedTuple):
+class ScheduleRule(NamedTuple):
     """A rule for list scheduling.
 
     Attributes:
@@ -68,15 +68,15 @@ _BW_FIRST = {"B": 0, "W": 0, "F": 1}
 SCHEDULES = {
     s.name: s
     for s in (
-        Schedule("breadth", lambda w: (w.level, w.round, w.index)),
-        Schedule("gpipe", lambda w: (w.kind != "F", w.round, w.level, w.index)),
-        Schedule("1f1b", lambda w: (_BW_FIRST[w.kind], w.round, w.index), True),
-        Schedule("zb-h1", lambda w: (_B_FIRST[w.kind], w.round, -w.level), True),
+        ScheduleRule("breadth", lambda w: (w.level, w.round, w.index)),
+        ScheduleRule("gpipe", lambda w: (w.kind != "F", w.round, w.level, w.index)),
+        ScheduleRule("1f1b", lambda w: (_BW_FIRST[w.kind], w.round, w.index), True),
+        ScheduleRule("zb-h1", lambda w: (_B_FIRST[w.kind], w.round, -w.level), True),
     )
 }
 
 
-def schedule_named(name: Any) -> Schedule:
+def schedule_named(name: Any) -> ScheduleRule:
     """Returns a schedule by its name.
 
     Raises:
@@ -153,7 +153,7 @@ class Timeline(NamedTuple):
 def simulate(
     works: Sequence[Work],
     seconds: Callable[[Any], float],
-    schedule: Schedule | None = None,
+    schedule: ScheduleRule | None = None,
     *,
     sent: Callable[[Work, Work], float] = lambda source, work: 0.0,
 ) -> Timeline:

@@ -136,12 +136,12 @@ Where = DeviceSpec | Device | Mesh | Stage | Beside | str
 where another value is computed."""
 
 
-class Scope(str):
+class PlaceScope(str):
     """The name of a scope that says where its operations run."""
 
     where: Where
 
-    def __new__(cls, where: Where) -> Scope:
+    def __new__(cls, where: Where) -> PlaceScope:
         """Returns the scope of a place."""
         name = str(where).replace('"', "'").replace("\\", "/").strip("/")
         made = super().__new__(cls, f"on({name.replace('/', ',')})")
@@ -177,7 +177,7 @@ class on(ContextDecorator):
       0.0
     """
 
-    _scope: Scope
+    _scope: PlaceScope
 
     def __init__(self, where: Any) -> None:
         if isinstance(where, str) and where.startswith("/"):
@@ -187,7 +187,7 @@ class on(ContextDecorator):
                 "on: where to run is a Device, a name such as '/device:cpu:1', a Mesh, "
                 f"a stage or a label, got {where!r}"
             )
-        self._scope = Scope(where)
+        self._scope = PlaceScope(where)
         # A stack, since one decorator serves nested and repeated calls.
         self._previous: list[tuple[str, ...]] = []
 
@@ -271,7 +271,7 @@ def where_of(scope: Sequence[str]) -> Where | None:
     """
     found: Where | None = None
     for name in scope:
-        if type(name) is Scope:
+        if type(name) is PlaceScope:
             inner = name.where
             if type(found) is DeviceSpec and type(inner) is DeviceSpec:
                 inner = found.merge(inner)

@@ -208,7 +208,7 @@ class IndexedAxis(NamedTuple):
         )
 
 
-class Plan(NamedTuple):
+class IndexPlan(NamedTuple):
     """An index read against a shape.
 
     Attributes:
@@ -229,7 +229,7 @@ class Plan(NamedTuple):
     outside: bool
 
 
-_plans: Cache[Any, Plan] = Cache("indices", by_options=True)
+_plans: Cache[Any, IndexPlan] = Cache("indices", by_options=True)
 
 
 ADVANCED = -2
@@ -242,7 +242,7 @@ def plan_of(
     name: str,
     mode: GatherScatterMode | None = None,
     wrap: bool = True,
-) -> Plan:
+) -> IndexPlan:
     """Reads the static part of an index against the type of the operand.
 
     Args:
@@ -269,7 +269,7 @@ def _plan(
     name: str,
     mode: GatherScatterMode | None,
     wrap: bool,
-) -> Plan:
+) -> IndexPlan:
     consumed = sum(item not in (NEW, FILL, TRUE, FALSE) for item in static)
     if consumed > aval.ndim:
         raise OutOfRangeError(
@@ -359,7 +359,7 @@ def _plan(
     if advanced:
         # As in NumPy: the axes of arrays that do not stand together come first.
         layout.insert(first if runs == 1 else 0, ADVANCED)
-    return Plan(
+    return IndexPlan(
         tuple(shape),
         tuple(axes),
         tuple(layout),

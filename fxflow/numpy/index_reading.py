@@ -17,7 +17,7 @@ from fxflow.core.sizes import is_at_least, is_symbolic
 from fxflow.errors import OutOfRangeError, ShapeError
 from fxflow.lax.gather_scatter.dimension_numbers import GatherScatterMode
 from fxflow.lax.gather_scatter.gather import fill_param, fill_scalar
-from fxflow.numpy.index_plans import ADVANCED, Plan, plan_of
+from fxflow.numpy.index_plans import ADVANCED, IndexPlan, plan_of
 
 
 def get(
@@ -74,7 +74,7 @@ def mode_of(mode: Any) -> GatherScatterMode | None:
     return None if mode is None else GatherScatterMode.from_any(mode)
 
 
-def index_shape(arrays: Sequence[Any], plan: Plan, name: str) -> Shape:
+def index_shape(arrays: Sequence[Any], plan: IndexPlan, name: str) -> Shape:
     """Returns the shape that the arrays of an index have together."""
     if not plan.advanced:
         return ()
@@ -90,7 +90,7 @@ def index_shape(arrays: Sequence[Any], plan: Plan, name: str) -> Shape:
     )
 
 
-def result_shape(plan: Plan, middle: Shape) -> Shape:
+def result_shape(plan: IndexPlan, middle: Shape) -> Shape:
     """Returns the shape of the result, of which arrays have `middle`."""
     out: list[int] = []
     for d in plan.layout:
@@ -105,7 +105,7 @@ def _reshaped(x: Any, shape: Shape) -> Array:
     return x if x.aval.shape == shape else lax.reshape(x, shape)
 
 
-def _sliced(x: Any, plan: Plan) -> Array:
+def _sliced(x: Any, plan: IndexPlan) -> Array:
     """Returns `x` cut by the slices and ints; an int leaves an axis of length 1."""
     starts, limits, strides, reverse = [], [], [], []
     behind = [0] * len(plan.shape)
@@ -143,7 +143,7 @@ def _sliced(x: Any, plan: Plan) -> Array:
     return lax.rev(x, reverse) if reverse else x
 
 
-def _laid_out(x: Any, plan: Plan, middle: Shape) -> Array:
+def _laid_out(x: Any, plan: IndexPlan, middle: Shape) -> Array:
     """Returns `x`, of sliced axes and axes of length 1, as the layout says."""
     return _reshaped(x, result_shape(plan, middle))
 
@@ -179,7 +179,9 @@ def index_operand(value: Any, length: int, wrap: bool = True) -> Any:
     return value
 
 
-def _dynamically_sliced(x: Any, arrays: Sequence[Any], plan: Plan, wrap: bool) -> Array:
+def _dynamically_sliced(
+    x: Any, arrays: Sequence[Any], plan: IndexPlan, wrap: bool
+) -> Array:
     """Returns `x` cut by slices, ints and traced integers, which are clamped."""
     strided = any(a.is_strided for a in plan.axes)
     # A dynamic slice has no strides: what is static is cut off before.
@@ -208,7 +210,7 @@ def _dynamically_sliced(x: Any, arrays: Sequence[Any], plan: Plan, wrap: bool) -
     return lax.dynamic_slice(x, starts, sizes, allow_negative_indices=False)
 
 
-def _refuse_empty(aval: Aval, plan: Plan) -> None:
+def _refuse_empty(aval: Aval, plan: IndexPlan) -> None:
     for d, axis in enumerate(plan.axes):
         if axis.kind != "slice" and not plan.shape[d]:
             raise OutOfRangeError(
@@ -216,7 +218,7 @@ def _refuse_empty(aval: Aval, plan: Plan) -> None:
             )
 
 
-def array_values(arrays: Sequence[Any], plan: Plan, wrap: bool) -> dict[int, Any]:
+def array_values(arrays: Sequence[Any], plan: IndexPlan, wrap: bool) -> dict[int, Any]:
     """Returns for each axis picked by an array or integer its indices."""
     found: dict[int, Any] = {}
     for d, axis in enumerate(plan.axes):
@@ -268,7 +270,7 @@ def stack_columns(columns: Sequence[Any], shape: Shape) -> Any:
 def _gathered(
     x: Any,
     arrays: Sequence[Any],
-    plan: Plan,
+    plan: IndexPlan,
     mode: Any,
     fill_value: Any,
     unique: bool,
@@ -316,7 +318,7 @@ def _gathered(
     return _laid_out(out, plan, middle)
 
 
-def _nothing(x: Any, plan: Plan, middle: Shape) -> Array:
+def _nothing(x: Any, plan: IndexPlan, middle: Shape) -> Array:
     """Returns the empty result of picking nothing."""
     flat = (
         lax.reshape(x, (0,))
