@@ -190,14 +190,14 @@ def _delay(graph: Graph, placed: Placed, levels: list[int]) -> None:
         node = placed.nodes[i]
         uses = [first[v] for v in node.outputs if v in first]
         if uses and min(uses) > levels[i] and not node.effects:
-            levels[i] = min(uses) if _is_cheap([node]) else levels[i]
+            levels[i] = min(uses) if is_cheap([node]) else levels[i]
         for atom in node.inputs:
             if type(atom) is Var:
                 use = levels[i] if made.get(atom) == where[i] else -1
                 first[atom] = min(first.get(atom, use), use)
 
 
-def _is_cheap(nodes: Sequence[Node]) -> bool:
+def is_cheap(nodes: Sequence[Node]) -> bool:
     """Returns whether nodes take less than a fragment takes to start."""
     graph = Graph([], nodes, [])
     # A host callback may take any time.
@@ -242,7 +242,7 @@ def _split(graph: Graph, placed: Placed, levels: Sequence[int]) -> list[_Group]:
     found: list[_Group] = []
     for key, nodes in sorted(groups.items(), key=lambda item: item[0][:2]):
         urgent, rest = _by_urgency(nodes, awaited)
-        if urgent and rest and not _is_cheap(rest):
+        if urgent and rest and not is_cheap(rest):
             found += [_Group(*key, urgent), _Group(*key, rest, False)]
         else:
             found.append(_Group(*key, nodes))

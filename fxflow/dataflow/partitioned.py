@@ -15,7 +15,7 @@ from fxflow.core.ir.graph import Graph, Literal, Var
 from fxflow.core.ir.staging import with_literals
 from fxflow.core.runtime.execute import LoweredProgram, Program
 from fxflow.core.source import describe
-from fxflow.dataflow.cutting import Fragment, Fragments, check, cut, in_order
+from fxflow.dataflow.cutting import Fragment, Fragments, check, cut, in_order, is_cheap
 from fxflow.dataflow.loops import unrolled
 from fxflow.dataflow.placing import Place, Placed, Places, place_nodes
 from fxflow.dataflow.plan import Plan, estimated_seconds, place_name
@@ -140,6 +140,10 @@ class Partitioned:
                 _described(self.plan.name, fragment),
             )
             self._rows[own][1].append(task)
+        # Handing fragments to threads would take longer than running them.
+        if all(is_cheap(f.graph.nodes) for f in fragments):
+            tasks = sorted(task for _, row in self._rows for task in row)
+            self._rows = [(self._rows[0][0], tasks)] if tasks else []
         self._empty = [None] * (len(slots) - len(self.traced.arrays.in_avals))
         self._results = [
             a.array

@@ -15,6 +15,10 @@ from fxflow import dataflow
 from fxflow import numpy as fnp
 from fxflow.dataflow import on, runner
 
+DEVICES = fxflow.local_devices()
+#: Elements of arrays whose fragments go to the devices' threads.
+LARGE = 60_000
+
 
 def sleeping(seconds: float, log: list[Any]) -> Any:
     def sleep(x: Any) -> Any:
@@ -96,12 +100,13 @@ def test_a_deleted_argument_is_an_error() -> None:
         with on("/device:cpu:2"):
             return y + x
 
-    g, x = dataflow.jit(f), fnp.ones(300)
-    g(x)
-    x.delete()
-    with pytest.raises(fxflow.errors.DeletedArrayError):
+    for size in (3, LARGE):  # by the caller's thread, and by the devices'
+        g, x = dataflow.jit(f), fnp.ones(size)
         g(x)
-    assert np.allclose(g(fnp.ones(300)), np.sin(1) + 1)
+        x.delete()
+        with pytest.raises(fxflow.errors.DeletedArrayError):
+            g(x)
+        assert np.allclose(g(fnp.ones(size)), np.sin(1) + 1)
 
 
 def test_threads_end_when_they_are_idle(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,8 +119,9 @@ def test_threads_end_when_they_are_idle(monkeypatch: pytest.MonkeyPatch) -> None
         with on("/device:cpu:5"):
             return fnp.cos(x)
 
-    g = dataflow.jit(f)
-    first = g(1.0)
+    g, x = dataflow.jit(f), fnp.ones(LARGE)
+    first = g(x)
+    assert set(runner._threads) == {(DEVICES[4],), (DEVICES[5],)}
 
     def left() -> list[str]:
         names = [t.name for t in threading.enumerate()]
@@ -125,7 +131,7 @@ def test_threads_end_when_they_are_idle(monkeypatch: pytest.MonkeyPatch) -> None
     while left() and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not left()
-    assert g(1.0) == first  # and start again
+    assert (g(x) == first).all()  # and start again
 
 
 def test_values_are_dropped_after_their_last_use() -> None:
@@ -137,11 +143,12 @@ def test_values_are_dropped_after_their_last_use() -> None:
         with on("/device:cpu:1"):
             return (a + fxflow.device_put(b)).sum()
 
-    g, x = dataflow.jit(f), fnp.ones((7, 11))
-    g(x).block_until_ready()
-    gc.collect()
-    alive = [a for a in fxflow.live_arrays() if a.shape == (7, 11)]
-    assert len(alive) == 1
+    for shape in ((7, 11), (7, LARGE)):
+        g, x = dataflow.jit(f), fnp.ones(shape)
+        g(x).block_until_ready()
+        gc.collect()
+        alive = [a for a in fxflow.live_arrays() if a.shape == shape]
+        assert len(alive) == 1
 
 
 def test_many_callers_at_once() -> None:
@@ -152,12 +159,13 @@ def test_many_callers_at_once() -> None:
         return x
 
     g = dataflow.jit(f)
-    want = {i: float(fxflow.jit(f)(float(i))) for i in range(4)}
+    args = [fnp.full(LARGE, float(i)) for i in range(4)]
+    want = [float(fxflow.jit(f)(x)[0]) for x in args]
     wrong: list[Any] = []
 
     def call(i: int) -> None:
         for _ in range(50):
-            got = float(g(float(i)))
+            got = float(g(args[i])[0])
             if got != want[i]:
                 wrong.append((i, got))
 
