@@ -58,6 +58,7 @@ def unrolled(graph: Graph) -> tuple[Graph, list[int]]:
         for number, i in enumerate(reversed(steps) if p.reverse else steps):
             row = []
             for x in xs:
+                # Before the rounds, whose programs are then equal.
                 new, (out,) = _copied(_slice_of(x.aval, i), [x], node)
                 add(new, last)
                 row.append(out)
@@ -75,7 +76,22 @@ def unrolled(graph: Graph) -> tuple[Graph, list[int]]:
         names.update(zip(node.outputs, results, strict=True))
         made_in.update((a, last + p.length + 1) for a in results if type(a) is Var)
     outputs = renamed(graph.outputs, names)
-    return graph.replace(nodes=nodes, outputs=outputs), rounds
+    live = _live(nodes, outputs)
+    kept = [node for node, used in zip(nodes, live, strict=True) if used]
+    rounds = [number for number, used in zip(rounds, live, strict=True) if used]
+    return graph.replace(nodes=kept, outputs=outputs), rounds
+
+
+def _live(nodes: Sequence[Node], outputs: Sequence[Any]) -> list[bool]:
+    """Returns which nodes outputs depend on, or have effects."""
+    needed = set(map(id, outputs))
+    found = []
+    for node in reversed(nodes):
+        used = bool(node.effects) or any(id(v) in needed for v in node.outputs)
+        if used:
+            needed.update(map(id, node.inputs))
+        found.append(used)
+    return found[::-1]
 
 
 def _is_unrolled(node: Node) -> bool:

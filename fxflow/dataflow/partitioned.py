@@ -19,7 +19,7 @@ from fxflow.dataflow.cutting import Fragment, Fragments, check, cut, in_order, i
 from fxflow.dataflow.loops import unrolled
 from fxflow.dataflow.placing import Place, Placed, Places, place_nodes
 from fxflow.dataflow.plan import Plan, estimated_seconds, place_name
-from fxflow.dataflow.runner import Task, TaskInput, run_step, thread_of
+from fxflow.dataflow.runner import Task, TaskInput, copied, run_step, thread_of
 from fxflow.dataflow.schedules import ScheduleRule, schedule_named, simulate
 from fxflow.errors import ArgumentError
 from fxflow.lax.remat import CALLS, inlined
@@ -199,7 +199,7 @@ class Partitioned:
         program = self._programs.get(key)
         if program is None:
             program = self._programs[key] = lowered.compile(self.traced.options)
-        return program, tuple(held[v] for v in first), inputs
+        return program, tuple(copied(held[v], place) for v in first), inputs
 
     # -- calls -------------------------------------------------------------------------
 

@@ -119,3 +119,15 @@ def test_a_loop_in_one_place_stays_a_loop() -> None:
     plan = dataflow.jit(lambda x: lax.scan(body, 0.0, x)[0]).plan(X[0])
     (fragment,) = plan.fragments
     assert fragment.graph.nodes[-1].primitive.name == "scan"
+
+
+def test_rounds_that_nothing_needs_are_left_out() -> None:
+    def body(c: Any, x: Any) -> Any:
+        with on("/device:cpu:1"):
+            a = fnp.sin(x)
+        with on("/device:cpu:2"):
+            return a + 1, None  # the carry of the round before is not used
+
+    plan = dataflow.jit(lambda x: lax.scan(body, 0.0, x)[0]).plan(X[0])
+    names = [[n.primitive.name for n in f.graph.nodes] for f in plan.fragments]
+    assert names == [["slice", "reshape"], ["sin"], ["add"]]

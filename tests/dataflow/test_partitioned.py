@@ -124,9 +124,13 @@ def test_a_large_constant_is_sent_once() -> None:
         with on("/device:cpu:2"):
             return table[i]
 
-    g = dataflow.jit(f)
-    near(g(np.array([1, 2])), table[np.array([1, 2])])
-    near(g(np.array([3, 2])), table[np.array([3, 2])])
+    g, i = dataflow.jit(f), fnp.asarray([1, 2])
+    near(g(i), table[np.array([1, 2])])
+    there = fxflow.device_put(i + 1, DEVICES[2])
+    g(there)
+    with fxflow.transfer_guard_device_to_device("disallow"):
+        again = g(there)
+    near(again, table[np.array([2, 3])])
 
 
 def test_keys_loops_and_branches() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
 import threading
 import time
 from typing import Any
@@ -175,3 +177,34 @@ def test_many_callers_at_once() -> None:
     for thread in threads:
         thread.join(60)
     assert not wrong and not any(t.is_alive() for t in threads)
+
+
+def test_an_interrupt_leaves_nothing_running() -> None:
+    started, late = threading.Event(), []
+
+    def slow(x: Any) -> Any:
+        started.set()
+        time.sleep(0.3)
+        return x
+
+    def f(x: Any) -> Any:
+        with on("/device:cpu:1"):
+            x = fxflow.pure_callback(slow, x, x)
+        with on("/device:cpu:2"):
+            return fxflow.pure_callback(lambda v: late.append(1) or v, x, x)
+
+    def interrupt() -> None:
+        started.wait(60)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    g = dataflow.jit(f)
+    g(1.0)
+    started.clear()
+    late.clear()
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        g(1.0)
+    thread.join(60)
+    assert not late
+    assert g(2.0) == 2 and late == [1]
