@@ -15,14 +15,13 @@ from fxflow.core.ir.graph import Graph, Literal, Var
 from fxflow.core.ir.staging import with_literals
 from fxflow.core.runtime.execute import LoweredProgram, Program
 from fxflow.core.source import describe
-from fxflow.dataflow.cutting import Fragment, Fragments, check, cut, in_order, is_cheap
-from fxflow.dataflow.loops import unrolled
-from fxflow.dataflow.placing import Place, Placed, Places, place_nodes
-from fxflow.dataflow.plan import Plan, estimated_seconds, place_name
+from fxflow.dataflow.cutting import Fragment, is_cheap
+from fxflow.dataflow.placing import Place, Places
+from fxflow.dataflow.plan import Plan, place_name
+from fxflow.dataflow.planning import Planner
 from fxflow.dataflow.runner import Task, TaskInput, copied, run_step, thread_of
-from fxflow.dataflow.schedules import ScheduleRule, schedule_named, simulate
+from fxflow.dataflow.schedules import schedule_named
 from fxflow.errors import ArgumentError
-from fxflow.lax.remat import CALLS, inlined
 from fxflow.transforms.arguments import (
     as_indices,
     as_names,
@@ -41,36 +40,18 @@ class Partitioned:
 
     Args:
       traced: the function.
-      arg_types: of the leaves of its arguments.
-      places: what labels mean.
-      strict: whether scopes that cannot be followed are errors.
-      schedule: orders the fragments, if loops are written out.
+      plan: of the function.
 
     Attributes:
       traced: the function.
       plan: what runs where.
     """
 
-    def __init__(
-        self,
-        traced: Traced,
-        arg_types: Sequence[ArrayType],
-        places: Places,
-        strict: bool,
-        schedule: ScheduleRule,
-    ) -> None:
-        self.traced = traced
-        given = traced.arrays
-        self._consts = [as_array(c) for c in given.consts]
-        graph, rounds = unrolled(inlined(given.graph, CALLS))
-        types = [*(c._type for c in self._consts), *arg_types]
-        placed = place_nodes(graph, rounds, places, types, strict=strict)
-        self.plan = Plan(
-            given.name, graph, *_scheduled(graph, placed, strict, schedule)
-        )
-        check(self.plan.fragments)
+    def __init__(self, traced: Traced, plan: Plan) -> None:
+        self.traced, self.plan = traced, plan
+        self._consts = [as_array(c) for c in traced.arrays.consts]
         self._programs: dict[Any, Program] = {}
-        self._prepare(graph)
+        self._prepare(plan.graph)
 
     # -- preparation -------------------------------------------------------------------
 
@@ -222,19 +203,6 @@ class Partitioned:
         return lambda leaves, _: unflatten(self.run(leaves)), True
 
 
-def _scheduled(
-    graph: Graph, placed: Placed, strict: bool, schedule: ScheduleRule
-) -> tuple[Fragments, str]:
-    """Returns the cut in the order of a schedule, and the schedule's name."""
-    made = cut(graph, placed, strict=strict)
-    if not any(placed.rounds):
-        return made, ""
-    timeline = simulate(made.fragments, estimated_seconds, schedule)
-    ran = [ran for row in timeline.rows.values() for ran in row]
-    ran.sort(key=lambda r: (r.start, r.work.index))
-    return in_order(made, [r.work.index for r in ran]), schedule.name
-
-
 def _last_uses(
     drafts: Sequence[Any], slots: Mapping[Any, int], kept: set[int]
 ) -> tuple[dict[int, list[int]], dict[int, list[int]], list[tuple[int, int]]]:
@@ -289,8 +257,7 @@ class DataflowFunction(JitFunction[P, R]):
     ) -> None:
         super().__init__(fun, given, Cache("calls of dataflow.jit"))
         self._arguments = (fun, given, devices, strict, schedule)
-        self._places, self._strict = Places(devices), strict
-        self._schedule = schedule_named(schedule)
+        self._planner = Planner(Places(devices), strict, schedule_named(schedule))
 
     def __repr__(self) -> str:
         return f"<dataflow.jit of {self._name}>"
@@ -299,9 +266,8 @@ class DataflowFunction(JitFunction[P, R]):
         key = (traced, *arg_types)
 
         def compile() -> Any:
-            made: Any = Partitioned(
-                traced, arg_types, self._places, self._strict, self._schedule
-            )
+            plan = self._planner.plan(traced.arrays, arg_types)
+            made: Any = Partitioned(traced, plan)
             self._caches.compiled.keep(key, made, 0)
             return made
 
@@ -309,16 +275,14 @@ class DataflowFunction(JitFunction[P, R]):
 
     @boundary
     def plan(self, *args: Any, **kwargs: Any) -> Plan:
-        """Returns the plan for arguments of these types.
+        """Returns the plan for arguments of these types; compiles nothing.
 
         Args:
           *args: arrays or `ShapeDtypeStruct`s.
           **kwargs: likewise.
         """
-        traced = self.trace(*args, **kwargs)
-        types = [type_on(aval) for aval in traced.arrays.in_avals]
-        partitioned: Partitioned = self._compiled(traced, types)
-        return partitioned.plan
+        traced = self.trace(*args, **kwargs).arrays
+        return self._planner.plan(traced, traced.arg_types)
 
 
 @overload

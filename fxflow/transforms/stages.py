@@ -160,6 +160,16 @@ class Traced:
         return tuple(self.graph.out_avals)
 
     @property
+    def arg_types(self) -> list[ArrayType]:
+        """Types and placements of the leaves of the arguments."""
+        return [
+            type_on(aval)
+            if where is None
+            else type_on(aval, buffers.placement_for(where), True)
+            for aval, where in zip(self.in_avals, self.in_shardings, strict=True)
+        ]
+
+    @property
     def args_info(self) -> Any:
         """The arguments with an `ArgInfo` for each leaf."""
         return self.in_tree.unflatten(
@@ -193,13 +203,7 @@ class Traced:
           ArgumentError: several platforms, or a captured value is traced.
           DonationError: a donated leaf cannot be reused.
         """
-        given = self.arrays
-        arg_types = [
-            type_on(aval)
-            if where is None
-            else type_on(aval, buffers.placement_for(where), True)
-            for aval, where in zip(given.in_avals, given.in_shardings, strict=True)
-        ]
+        arg_types = self.arrays.arg_types
         if platforms is not None:
             if isinstance(platforms, str) or len(platforms) != 1:
                 raise ArgumentError(
