@@ -11,7 +11,7 @@ from fxflow.core.arrays import Array, ArrayType, as_array, type_on
 from fxflow.core.arrays.array import forget
 from fxflow.core.boundary import boundary
 from fxflow.core.caches import Cache
-from fxflow.core.ir.graph import Graph, Literal, Var
+from fxflow.core.ir.graph import Graph, Literal, Var, subgraphs
 from fxflow.core.ir.staging import with_literals
 from fxflow.core.runtime.execute import LoweredProgram, Program
 from fxflow.core.source import describe
@@ -22,6 +22,7 @@ from fxflow.dataflow.planning import Planner
 from fxflow.dataflow.runner import Task, TaskInput, copied, run_step, thread_of
 from fxflow.dataflow.schedules import schedule_named
 from fxflow.errors import ArgumentError
+from fxflow.lax.callbacks import PythonCallback
 from fxflow.transforms.arguments import (
     as_indices,
     as_names,
@@ -175,8 +176,10 @@ class Partitioned:
             module_name=f"jit_{self.plan.name}",
             out_shardings=[place.sharding] * len(graph.outputs),
         )
-        # Locations name scopes and lines: equal programs may differ in them.
-        key = (place, re.sub(r' loc\("[^"]*"\)', "", lowered.text))
+        # Locations name scopes and lines: equal programs may differ in them. Callbacks
+        # are numbers in the text.
+        text = re.sub(r' loc\("[^"]*"\)', "", lowered.text)
+        key = (place, text, *_callbacks(graph))
         program = self._programs.get(key)
         if program is None:
             program = self._programs[key] = lowered.compile(self.traced.options)
@@ -201,6 +204,17 @@ class Partitioned:
         """Returns the way to run it from the short path; see `Compiled.runner`."""
         unflatten = self.traced.arrays.out_tree.unflatten
         return lambda leaves, _: unflatten(self.run(leaves)), True
+
+
+def _callbacks(graph: Graph) -> list[int]:
+    """Returns the identities of the Python functions that a graph calls."""
+    found: list[int] = []
+    for node in graph.nodes:
+        if node.primitive.name == PythonCallback.name:
+            found.append(id(node.params["function"]))
+        for _, inner in subgraphs(node.params):
+            found += _callbacks(inner)
+    return found
 
 
 def _last_uses(

@@ -272,3 +272,18 @@ def test_equal_fragments_of_one_place_are_compiled_once() -> None:
     (partitioned,) = made._caches.compiled.values()
     assert len(partitioned.plan.fragments) == 5
     assert len(partitioned._programs) == 2
+
+
+def test_fragments_that_differ_in_their_callbacks_are_not_one_program() -> None:
+    def f(x: Any) -> Any:
+        calls = [lambda v: v + 1, lambda v: v * 10, lambda v: v - 2]
+        for i, call in enumerate(calls):
+            with on("/device:cpu:1"):
+                x = fxflow.pure_callback(call, x, x)
+            with on(f"/device:cpu:{2 + i % 2}"):
+                x = lax.cond(
+                    x > 0, lambda x, c=call: fxflow.pure_callback(c, x, x), fnp.sin, x
+                )
+        return x
+
+    assert dataflow.jit(f)(1.0) == ((1 + 1 + 1) * 100) - 4
