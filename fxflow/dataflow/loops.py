@@ -1,4 +1,4 @@
-"""Loops over parts of a batch, written out: each round's fragments can overlap others'.
+"""Loops over parts of a batch, written out: fragments of different rounds can overlap.
 
 A loop (`scan`) is one program, so it runs in one place. If its body holds scopes of
 several places it is written out instead, one copy of the body for each round: the
@@ -24,7 +24,10 @@ MAX_ROUNDS = 1024
 
 
 def unrolled(graph: Graph) -> tuple[Graph, list[int]]:
-    """Writes out the loops whose bodies hold scopes of several places.
+    """Writes out the loops and checkpoints that hold scopes of several places.
+
+    A checkpoint's second computation is in fragments of its own then, which keeps the
+    compiler from merging it with the first, but for what one fragment has of both.
 
     Args:
       graph: with its calls written out.
@@ -33,53 +36,111 @@ def unrolled(graph: Graph) -> tuple[Graph, list[int]]:
       The graph, and the round of each node: 0 before the first loop, 1 for its first
       round, and so on; what depends on a loop's results comes after its last round.
     """
-    nodes: list[Node] = []
-    rounds: list[int] = []
+    written = _Written()
     names: dict[Any, Any] = {}
-    made_in: dict[Var, int] = {}
-
-    def add(new: Sequence[Node], number: int) -> None:
-        nodes.extend(new)
-        rounds.extend([number] * len(new))
-        for node in new:
-            made_in.update(dict.fromkeys(node.outputs, number))
-
     for node in graph.nodes:
         inputs = renamed(node.inputs, names)
-        last = max((made_in.get(a, 0) for a in inputs if type(a) is Var), default=0)
-        if not _is_unrolled(node):
-            add([node.replace(inputs=inputs)], last)
-            continue
+        results = written.add(node.replace(inputs=inputs), 0)
+        names.update(zip(node.outputs, results, strict=True))
+    outputs = renamed(graph.outputs, names)
+    live = _live(written.nodes, outputs)
+    kept = [node for node, used in zip(written.nodes, live, strict=True) if used]
+    rounds = [r for r, used in zip(written.rounds, live, strict=True) if used]
+    return graph.replace(nodes=kept, outputs=outputs), rounds
+
+
+class _Written:
+    """The nodes written so far.
+
+    Attributes:
+      nodes: in order.
+      rounds: of the nodes.
+    """
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.rounds: list[int] = []
+        self._made_in: dict[Var, int] = {}
+
+    def _last_round(self, atoms: Sequence[Any]) -> int:
+        rounds = (self._made_in.get(a, 0) for a in atoms if type(a) is Var)
+        return max(rounds, default=0)
+
+    def add(self, node: Node, least: int) -> Sequence[Any]:
+        """Writes a node, or what it stands for; returns its results.
+
+        Args:
+          node: whose inputs have been written.
+          least: the round that it is in, if its inputs are from no later one.
+        """
+        name = node.primitive.name
+        if name in (_SCAN, _CHECKPOINT) and _spans_places(node.params["graph"]):
+            if name == _CHECKPOINT:
+                return self._copy(node.params["graph"], node.inputs, node, least)
+            if node.params["length"] <= MAX_ROUNDS:
+                return self._loop(node, least)
+        number = max(least, self._last_round(node.inputs))
+        self.nodes.append(node)
+        self.rounds.append(number)
+        self._made_in.update(dict.fromkeys(node.outputs, number))
+        return node.outputs
+
+    def _copy(
+        self, graph: Graph, values: Sequence[Any], call: Node, least: int
+    ) -> list[Any]:
+        """Writes a graph's nodes with variables of their own; returns its results.
+
+        Args:
+          graph: to copy.
+          values: atoms for its inputs.
+          call: the node that it is a part of, whose scope holds where a node has none.
+          least: see `add`.
+        """
+        graph = inlined(graph, CALLS)
+        names: dict[Any, Any] = dict(zip(graph.inputs, values, strict=True))
+        for node in graph.nodes:
+            copy = node.replace(
+                inputs=renamed(node.inputs, names),
+                outputs=[Var(v.aval) for v in node.outputs],
+                scope=node.scope or call.scope,
+                source=node.source or call.source,
+            )
+            results = self.add(copy, least)
+            names.update(zip(node.outputs, results, strict=True))
+        return renamed(graph.outputs, names)
+
+    def _loop(self, node: Node, least: int) -> list[Any]:
+        """Writes the rounds of a `scan`; returns its results."""
         p = ScanParams(**node.params)
-        body = inlined(p.graph, CALLS)
-        consts, carry, xs = p.split(inputs)
-        stacked: list[list[Any]] = [[] for _ in body.outputs[p.num_carry :]]
-        steps = range(p.length)
-        for number, i in enumerate(reversed(steps) if p.reverse else steps):
-            row = []
-            for x in xs:
-                # Before the rounds, whose programs are then equal.
-                new, (out,) = _copied(_slice_of(x.aval, i), [x], node)
-                add(new, last)
-                row.append(out)
-            new, outs = _copied(body, [*consts, *carry, *row], node)
-            add(new, last + number + 1)
+        before = max(least, self._last_round(node.inputs))
+        consts, carry, xs = p.split(node.inputs)
+        # Slices come before the rounds, whose programs are then equal.
+        slices = [
+            [self._copy(_slice_of(x.aval, i), [x], node, before)[0] for x in xs]
+            for i in range(p.length)
+        ]
+        stacked: list[list[Any]] = [[] for _ in p.graph.outputs[p.num_carry :]]
+        for number, row in enumerate(reversed(slices) if p.reverse else slices):
+            values = [*consts, *carry, *row]
+            outs = self._copy(p.graph, values, node, before + number + 1)
             carry = outs[: p.num_carry]
             for column, y in zip(stacked, outs[p.num_carry :], strict=True):
                 column.append(y)
-        results = list(carry)
-        for column in stacked:
-            column = column[::-1] if p.reverse else column
-            new, (out,) = _copied(_stack_of(column), column, node)
-            add(new, last + p.length + 1)
-            results.append(out)
-        names.update(zip(node.outputs, results, strict=True))
-        made_in.update((a, last + p.length + 1) for a in results if type(a) is Var)
-    outputs = renamed(graph.outputs, names)
-    live = _live(nodes, outputs)
-    kept = [node for node, used in zip(nodes, live, strict=True) if used]
-    rounds = [number for number, used in zip(rounds, live, strict=True) if used]
-    return graph.replace(nodes=kept, outputs=outputs), rounds
+        after = before + p.length + 1
+        columns = [column[::-1] if p.reverse else column for column in stacked]
+        results = [
+            *carry,
+            *(self._copy(_stack_of(c), c, node, after)[0] for c in columns),
+        ]
+        self._made_in.update((a, after) for a in results if type(a) is Var)
+        return results
+
+
+_SCAN, _CHECKPOINT = "scan", "checkpoint"
+
+
+def _spans_places(graph: Graph) -> bool:
+    return len(scopes_inside(inlined(graph, CALLS))) > 1
 
 
 def _live(nodes: Sequence[Node], outputs: Sequence[Any]) -> list[bool]:
@@ -92,35 +153,6 @@ def _live(nodes: Sequence[Node], outputs: Sequence[Any]) -> list[bool]:
             needed.update(map(id, node.inputs))
         found.append(used)
     return found[::-1]
-
-
-def _is_unrolled(node: Node) -> bool:
-    if node.primitive.name != "scan" or node.params["length"] > MAX_ROUNDS:
-        return False
-    return len(scopes_inside(inlined(node.params["graph"], CALLS))) > 1
-
-
-def _copied(
-    graph: Graph, values: Sequence[Any], call: Node
-) -> tuple[list[Node], list[Any]]:
-    """Returns a graph's nodes with variables of their own, and its results.
-
-    Args:
-      graph: to copy.
-      values: atoms for its inputs.
-      call: the node that it is a part of, whose scope holds where a node has none.
-    """
-    names: dict[Any, Any] = dict(zip(graph.inputs, values, strict=True))
-    nodes = []
-    for node in graph.nodes:
-        outputs = [Var(v.aval) for v in node.outputs]
-        inputs = renamed(node.inputs, names)
-        scope, source = node.scope or call.scope, node.source or call.source
-        nodes.append(
-            node.replace(inputs=inputs, outputs=outputs, scope=scope, source=source)
-        )
-        names.update(zip(node.outputs, outputs, strict=True))
-    return nodes, renamed(graph.outputs, names)
 
 
 def _slice_of(aval: Any, i: int) -> Graph:

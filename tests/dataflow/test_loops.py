@@ -131,3 +131,23 @@ def test_rounds_that_nothing_needs_are_left_out() -> None:
     plan = dataflow.jit(lambda x: lax.scan(body, 0.0, x)[0]).plan(X[0])
     names = [[n.primitive.name for n in f.graph.nodes] for f in plan.fragments]
     assert names == [["slice", "reshape"], ["sin"], ["add"]]
+
+
+@pytest.mark.parametrize("name", ["1f1b", "zb-h1"])
+def test_a_checkpoint_over_several_stages_is_written_out(name: str) -> None:
+    step = fxflow.value_and_grad(fxflow.checkpoint(loss))
+    split = dataflow.jit(step, devices=DEVICES)
+    assert len(split.plan(PARAMS, X).places) == 3
+    fxflow.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6),
+        split(PARAMS, X),
+        fxflow.jit(step)(PARAMS, X),
+    )
+    step = train.accumulate_gradients(fxflow.checkpoint(loss), 4)
+    split = dataflow.jit(step, devices=DEVICES, schedule=name)
+    assert len(split.plan(PARAMS, X).places) == 3
+    fxflow.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6),
+        split(PARAMS, X),
+        fxflow.jit(step)(PARAMS, X),
+    )
