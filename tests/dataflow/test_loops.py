@@ -40,6 +40,24 @@ def test_microbatches_of_a_pipeline_give_the_bits_of_jit(name: str) -> None:
     assert {f.round for f in plan.fragments} >= {0, 1, 2, 3}
 
 
+@pytest.mark.parametrize("order", [(0, 1, 0, 1), (0, 1, 1, 0)])
+def test_stages_that_share_a_device(order: tuple[int, ...]) -> None:
+    def deep(params: Any, x: Any) -> Any:
+        for stage, w in zip(stages(4), params, strict=True):
+            with on(stage):
+                x = fnp.tanh(x @ w)
+        return (x**2).mean()
+
+    params = [*PARAMS, PARAMS[0]]
+    step = train.accumulate_gradients(deep, 4)
+    devices = [DEVICES[i] for i in order]
+    for name in ("1f1b", "zb-h1"):
+        split = dataflow.jit(step, devices=devices, schedule=name)
+        fxflow.tree.map(
+            np.testing.assert_array_equal, split(params, X), fxflow.jit(step)(params, X)
+        )
+
+
 def test_rounds_share_their_programs() -> None:
     few, many = (
         dataflow.jit(train.accumulate_gradients(loss, n), devices=DEVICES)

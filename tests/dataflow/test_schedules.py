@@ -74,6 +74,19 @@ def test_bubbles_are_those_of_the_papers(name: str, stages: int, rounds: int) ->
     assert timeline.bubble == pytest.approx(1 - busy / (stages * timeline.seconds))
 
 
+@pytest.mark.parametrize("stages", [2, 4, 8])
+@pytest.mark.parametrize("rounds", [8, 16, 32])
+def test_two_chunks_on_each_device_halve_the_bubble(stages: int, rounds: int) -> None:
+    works = pipeline(2 * stages, rounds)
+    for work in works:
+        work.place %= stages
+    law = (rounds + (stages - 1) / 2) / rounds
+    for name in ("1f1b", "zb-h1"):
+        timeline = simulate(works, lambda w: 1.0, SCHEDULES[name])
+        check_rules(works, timeline)
+        assert timeline.seconds / (6 * rounds) <= 1.04 * law
+
+
 @pytest.mark.parametrize("name", ["1f1b", "zb-h1"])
 def test_few_rounds_are_in_memory_at_once(name: str) -> None:
     works = pipeline(4, 16)
