@@ -192,9 +192,12 @@ def test_a_first_view_that_only_a_worker_knows(tmp_path: Path) -> None:
     with running(tmp_path, 2) as run:
         decides = run.servers[0]._replicas
         say = decides._send
+        withheld: list[int] = []
 
         def silent(server: int, message: Any) -> None:
-            if message.kind != "view":
+            if message.kind == "view":
+                withheld.append(server)
+            else:
                 say(server, message)
 
         decides._send = silent  # type: ignore[method-assign]
@@ -203,7 +206,8 @@ def test_a_first_view_that_only_a_worker_knows(tmp_path: Path) -> None:
         while client.view.epoch == 1:
             time.sleep(0.01)
         run.stop(0)
-        assert run.servers[1].view.epoch == 1
+        # Server 1 learns of the view from the worker, perhaps it has already.
+        assert 1 in withheld
         run.start(0)
         client.wait(ticket)
         assert totals(client, push(client)) == [1, 1]
