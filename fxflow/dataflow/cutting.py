@@ -118,7 +118,7 @@ def cut(graph: Graph, placed: Placed, *, strict: bool = False) -> Fragments:
     if strict:
         _require_no_return(placed, levels)
     _delay(graph, placed, levels)
-    groups = _split(graph, placed, levels)
+    groups = _split(placed, levels)
     maker: dict[Var, int] = {}
     fragments: list[Fragment] = []
     top = max((group.level for group in groups), default=0)
@@ -129,7 +129,7 @@ def cut(graph: Graph, placed: Placed, *, strict: bool = False) -> Fragments:
         operations = Graph([], nodes, [])
         fragments.append(Fragment(index, place, level, round_, kind, operations))
     _close(graph, fragments, maker)
-    edges = _edges(graph, fragments, maker)
+    edges = _edges(fragments, maker)
     return Fragments(fragments, edges, placed.notes)
 
 
@@ -190,16 +190,15 @@ def _delay(graph: Graph, placed: Placed, levels: list[int]) -> None:
         node = placed.nodes[i]
         uses = [first[v] for v in node.outputs if v in first]
         if uses and min(uses) > levels[i] and not node.effects:
-            levels[i] = min(uses) if is_cheap([node]) else levels[i]
+            levels[i] = min(uses) if is_cheap(Graph([], [node], [])) else levels[i]
         for atom in node.inputs:
             if type(atom) is Var:
                 use = levels[i] if made.get(atom) == where[i] else -1
                 first[atom] = min(first.get(atom, use), use)
 
 
-def is_cheap(nodes: Sequence[Node]) -> bool:
-    """Returns whether nodes take less than a fragment takes to start."""
-    graph = Graph([], nodes, [])
+def is_cheap(graph: Graph) -> bool:
+    """Returns whether operations take less than a fragment takes to start."""
     # A host callback may take any time.
     if any_node(
         graph, "calls_python", lambda n: n.primitive.name == PythonCallback.name
@@ -226,7 +225,7 @@ class _Group(NamedTuple):
     awaited: bool = True
 
 
-def _split(graph: Graph, placed: Placed, levels: Sequence[int]) -> list[_Group]:
+def _split(placed: Placed, levels: Sequence[int]) -> list[_Group]:
     """Returns nodes by level, round and place; what others wait for comes first."""
     groups: dict[tuple[int, int, Place], list[Node]] = defaultdict(list)
     made: dict[Var, Place] = {}
@@ -242,7 +241,7 @@ def _split(graph: Graph, placed: Placed, levels: Sequence[int]) -> list[_Group]:
     found: list[_Group] = []
     for key, nodes in sorted(groups.items(), key=lambda item: item[0][:2]):
         urgent, rest = _by_urgency(nodes, awaited)
-        if urgent and rest and not is_cheap(rest):
+        if urgent and rest and not is_cheap(Graph([], rest, [])):
             found += [_Group(*key, urgent), _Group(*key, rest, False)]
         else:
             found.append(_Group(*key, nodes))
@@ -291,9 +290,7 @@ def _close(graph: Graph, fragments: list[Fragment], maker: dict[Var, int]) -> No
         fragment.after = tuple(sorted(after))
 
 
-def _edges(
-    graph: Graph, fragments: Sequence[Fragment], maker: dict[Var, int]
-) -> list[Edge]:
+def _edges(fragments: Sequence[Fragment], maker: dict[Var, int]) -> list[Edge]:
     users: dict[tuple[Var, Place], list[int]] = defaultdict(list)
     for fragment in fragments:
         for var in fragment.graph.inputs:

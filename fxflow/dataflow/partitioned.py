@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
@@ -123,7 +122,7 @@ class Partitioned:
             )
             self._rows[own][1].append(task)
         # Handing fragments to threads would take longer than running them.
-        if all(is_cheap(f.graph.nodes) for f in fragments):
+        if all(is_cheap(f.graph) for f in fragments):
             tasks = sorted(task for _, row in self._rows for task in row)
             self._rows = [(self._rows[0][0], tasks)] if tasks else []
         self._empty = [None] * (len(slots) - len(self.traced.arrays.in_avals))
@@ -178,8 +177,7 @@ class Partitioned:
         )
         # Locations name scopes and lines: equal programs may differ in them. Callbacks
         # are numbers in the text.
-        text = re.sub(r' loc\("[^"]*"\)', "", lowered.text)
-        key = (place, text, *_callbacks(graph))
+        key = (place, lowered.text_without_locations, *_callbacks(graph))
         program = self._programs.get(key)
         if program is None:
             program = self._programs[key] = lowered.compile(self.traced.options)

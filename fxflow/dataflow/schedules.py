@@ -61,7 +61,6 @@ class ScheduleRule(NamedTuple):
     bounded: bool = False
 
 
-_F_FIRST = {"F": 0, "B": 1, "W": 2}
 _B_FIRST = {"B": 0, "F": 1, "W": 2}
 _BW_FIRST = {"B": 0, "W": 0, "F": 1}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from contextlib import ContextDecorator, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,11 +17,12 @@ from fxflow.core.arrays import Array, is_arraylike
 from fxflow.core.arrays.array import not_an_array
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.staging import GraphTracer
-from fxflow.core.ir.trace import Tracer, state
+from fxflow.core.ir.trace import Tracer
 from fxflow.devices import Device
 from fxflow.devices.clients import default_backend, resolve
 from fxflow.devices.meshes import Mesh
 from fxflow.errors import ArgumentError, PlacementError
+from fxflow.transforms.inspection import named_scope
 
 _NAME = re.compile(
     r"(?:/job:(?P<job>\w+))?(?:/replica:\d+)?(?:/task:(?P<task>\d+))?"
@@ -149,7 +150,7 @@ class PlaceScope(str):
         return made
 
 
-class on(ContextDecorator):
+class on(named_scope):
     """Says where the operations of a `with` block run, under `dataflow.jit`.
 
     It changes no value and no type. Eagerly and under `fxflow.jit` it is only a name in
@@ -177,8 +178,6 @@ class on(ContextDecorator):
       0.0
     """
 
-    _scope: PlaceScope
-
     def __init__(self, where: Any) -> None:
         if isinstance(where, str) and where.startswith("/"):
             where = DeviceSpec.parse(where)
@@ -187,17 +186,9 @@ class on(ContextDecorator):
                 "on: where to run is a Device, a name such as '/device:cpu:1', a Mesh, "
                 f"a stage or a label, got {where!r}"
             )
-        self._scope = PlaceScope(where)
-        # A stack, since one decorator serves nested and repeated calls.
-        self._previous: list[tuple[str, ...]] = []
-
-    def __enter__(self) -> on:
-        self._previous.append(state.scope)
-        state.scope = (*state.scope, self._scope)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        state.scope = self._previous.pop()
+        scope = PlaceScope(where)
+        super().__init__(scope)
+        self.name = scope
 
 
 def colocate(x: Any, /) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ContextDecorator
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 from fxflow.core import tree
 from fxflow.core.arrays import ShapeDtypeStruct, is_arraylike, not_an_array, typeof
@@ -195,7 +195,7 @@ class named_scope(ContextDecorator):
         # A stack, since one decorator serves nested and repeated calls.
         self._previous: list[tuple[str, ...]] = []
 
-    def __enter__(self) -> named_scope:
+    def __enter__(self) -> Self:
         self._previous.append(state.scope)
         state.scope = (*state.scope, self.name)
         return self

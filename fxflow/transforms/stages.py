@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -367,8 +366,8 @@ class Lowered(_Stage):
                 f"as_text: dialect is 'stablehlo' or 'hlo', got {dialect!r}; optimised "
                 "HLO is .compile().as_text()"
             )
-        text = self.program.text
-        return text if debug_info else re.sub(r' loc\("[^"]*"\)', "", text)
+        program = self.program
+        return program.text if debug_info else program.text_without_locations
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
         """Returns the program as an object of the compiler's bindings.

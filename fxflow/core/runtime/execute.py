@@ -6,6 +6,7 @@ hands the runtime its buffers and wraps the results.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
@@ -316,6 +317,11 @@ class LoweredProgram:
     def in_avals(self) -> list[Aval]:
         """Types of the arguments."""
         return self._graph.in_avals
+
+    @property
+    def text_without_locations(self) -> str:
+        """The module, without where its operations come from."""
+        return re.sub(r' loc\("[^"]*"\)', "", self.text)
 
     def compile(self, options: Mapping[str, Any] | None = None) -> Program:
         """Compiles the module.
