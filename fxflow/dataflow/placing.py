@@ -15,7 +15,7 @@ An argument is used where its users are: it is sent there from wherever it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from fxflow.core.arrays.aval import ArrayType, everywhere
 from fxflow.core.ir.graph import Graph, Node, Var, subgraphs
 from fxflow.core.source import describe
 from fxflow.dataflow.scopes import Beside, DeviceSpec, Stage, Where, where_of
+from fxflow.dataflow.tasks.devices import ClusterDevices, TaskDevice, cluster_among
 from fxflow.devices import Device, buffers, local_devices
 from fxflow.devices.clients import resolve
 from fxflow.devices.meshes import Mesh
@@ -34,7 +35,8 @@ from fxflow.errors import ArgumentError, PlacementError
 CLONED_BYTES = 1024
 
 Place = buffers.Placement
-"""Where a fragment runs: a device, or a mesh whose devices share its operations."""
+"""Where a fragment runs: a device (of this process or of a task), or a mesh whose
+devices share its operations."""
 
 
 class Places:
@@ -42,7 +44,8 @@ class Places:
 
     Args:
       devices: a sequence of devices (or their names) for the stages, or a mapping from
-        labels and stages to devices, names or meshes; None: this process's devices.
+        labels and stages to devices, names or meshes; or a cluster, whose tasks scopes
+        may name; None: this process's devices.
 
     Raises:
       ArgumentError: it is neither.
@@ -50,26 +53,37 @@ class Places:
 
     def __init__(self, devices: Any = None) -> None:
         self._by_label: dict[Any, Any] = {}
-        self._devices: list[Device] | None = None
-        if isinstance(devices, Mapping):
+        self._devices: list[Device | TaskDevice] | None = None
+        self._cluster: ClusterDevices | None = None
+        if isinstance(devices, ClusterDevices):
+            self._cluster = devices
+        elif isinstance(devices, Mapping):
             self._by_label = dict(devices)
+            self._find_cluster(devices.values())
         elif isinstance(devices, Mesh):
             self._devices = list(devices.flat)
         elif isinstance(devices, Sequence) and not isinstance(devices, str):
-            self._devices = [resolve(device) for device in devices]
+            self._find_cluster(devices)
+            self._devices = [self._placed(device).device for device in devices]
         elif devices is not None:
             raise ArgumentError(
-                "dataflow.jit: devices is a sequence of devices, or a mapping from "
-                f"labels to devices, got {devices!r}"
+                "dataflow.jit: devices is a sequence of devices, a mapping from labels "
+                f"to devices, or a cluster, got {devices!r}"
             )
         if self._devices == []:
             raise ArgumentError("dataflow.jit: devices is empty")
 
+    def _find_cluster(self, given: Iterable[Any]) -> None:
+        places = [device.place for device in given if isinstance(device, TaskDevice)]
+        self._cluster = cluster_among(places)
+
     @property
-    def devices(self) -> list[Device]:
+    def devices(self) -> list[Any]:
         """The devices that stages are spread over."""
+        if self._cluster is not None and not self._by_label and self._devices is None:
+            self._devices = list(self._cluster.devices)
         if self._devices is None:
-            found = [d for d in map(_device_of, self._by_label.values()) if d]
+            found = [d for d in map(self._device_of, self._by_label.values()) if d]
             self._devices = list(dict.fromkeys(found)) or list(local_devices())
         return self._devices
 
@@ -84,33 +98,35 @@ class Places:
             if named is None:
                 index = where.index * len(self.devices) // where.count
                 named = self.devices[index]
-            return _placed(named)
+            return self._placed(named)
         if isinstance(where, str):
             if where in self._by_label:
-                return _placed(self._by_label[where])
+                return self._placed(self._by_label[where])
             if where.partition(":")[0] in ("cpu", "gpu", "cuda", "tpu"):
-                return _placed(where)
+                return self._placed(where)
             known = ", ".join(map(repr, self._by_label)) or "none"
             raise PlacementError(
                 f"no device for the label {where!r}: name it in dataflow.jit(devices="
                 f"{{{where!r}: device}}); labels given: {known}"
             )
-        return _placed(where)
+        return self._placed(where)
 
+    def _device_of(self, named: Any) -> Any:
+        return None if isinstance(named, Mesh) else self._placed(named).device
 
-def _device_of(named: Any) -> Device | None:
-    return None if isinstance(named, Mesh) else _placed(named).device
-
-
-def _placed(named: Any) -> Place:
-    if isinstance(named, Mesh):
-        place: Place = everywhere(named)
-        return place
-    if isinstance(named, str) and named.startswith("/"):
-        named = DeviceSpec.parse(named)
-    if isinstance(named, DeviceSpec):
-        named = named.device()
-    return buffers.placement(resolve(named))
+    def _placed(self, named: Any) -> Place:
+        if isinstance(named, TaskDevice):
+            return named.place
+        if isinstance(named, Mesh):
+            place: Place = everywhere(named)
+            return place
+        if isinstance(named, str) and named.startswith("/"):
+            named = DeviceSpec.parse(named)
+        if isinstance(named, DeviceSpec):
+            if self._cluster is not None and (named.job, named.task) != (None, None):
+                return self._cluster.device_named(named).place
+            named = named.device()
+        return buffers.placement(resolve(named))
 
 
 @dataclass

@@ -9,6 +9,7 @@ from fxflow.core.source import describe
 from fxflow.dataflow.cutting import Edge, Fragment, Fragments
 from fxflow.dataflow.placing import Place
 from fxflow.dataflow.schedules import Timeline, simulate
+from fxflow.dataflow.tasks.devices import TaskPlace
 
 #: What a core of a CPU does in a second, and what starting a program takes; only their
 #: ratio matters for the order of fragments.
@@ -141,7 +142,9 @@ def estimated_seconds(fragment: Fragment) -> float:
 
 
 def place_name(place: Place) -> str:
-    """Returns a place in a few letters: `cpu:1`, or `mesh of cpu:0 cpu:1`."""
+    """Returns a place in a few letters: `cpu:1`, `task:1 cpu:0`."""
+    if type(place) is TaskPlace:
+        return str(place)
     names = [f"{d.platform}:{d.id}" for d in place.devices]
     return names[0] if len(names) == 1 else f"mesh of {' '.join(names)}"
 

@@ -161,9 +161,10 @@ class on(named_scope):
     Anything else replaces the scope around it.
 
     Args:
-      where: a device; a name such as ``"/job:worker/task:0/device:cpu:1"`` or parts of
-        it; a mesh, over whose devices XLA divides the operations; a `Stage`; or any
-        other string, a label, which `dataflow.jit(devices={label: device})` resolves.
+      where: a device, of this process or of a task; a name such as
+        ``"/job:worker/task:0/device:cpu:1"`` or parts of it; a mesh, over whose devices
+        XLA divides the operations; a `Stage`; or any other string, a label, which
+        `dataflow.jit(devices={label: device})` resolves.
 
     Raises:
       ArgumentError: `where` is something else.
@@ -179,8 +180,11 @@ class on(named_scope):
     """
 
     def __init__(self, where: Any) -> None:
+        named = getattr(where, "spec", None)
         if isinstance(where, str) and where.startswith("/"):
             where = DeviceSpec.parse(where)
+        elif isinstance(named, DeviceSpec):  # a device of a task
+            where = named
         elif where == "" or not isinstance(where, Where):
             raise ArgumentError(
                 "on: where to run is a Device, a name such as '/device:cpu:1', a Mesh, "

@@ -1,0 +1,132 @@
+"""Devices of tasks: names, places and plans, without a process."""
+
+import copy
+import pickle
+
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import dataflow
+from fxflow.core.arrays import ShapeDtypeStruct
+from fxflow.dataflow import DeviceSpec, on, stages
+from fxflow.dataflow.tasks.devices import ClusterDevices, TaskPlace, cluster_among
+from fxflow.errors import ArgumentError, PlacementError
+
+X = ShapeDtypeStruct((4, 4), "float32")
+
+
+def described() -> ClusterDevices:
+    return ClusterDevices({"worker": 2, "ps": 1}, [["cpu", "cpu"], ["cpu"], ["gpu"]])
+
+
+def test_devices_are_numbered_by_task_and_platform() -> None:
+    names = [str(device.spec) for device in described().devices]
+    assert names == [
+        "/job:worker/task:0/device:cpu:0",
+        "/job:worker/task:0/device:cpu:1",
+        "/job:worker/task:1/device:cpu:0",
+        "/job:ps/task:0/device:gpu:0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("/job:worker/task:0/device:cpu:1", "job:worker task:0 cpu:1"),
+        ("/task:1", "job:worker task:1 cpu:0"),
+        ("/job:ps", "job:ps task:0 gpu:0"),
+        ("/job:ps/device:cuda:0", "job:ps task:0 gpu:0"),
+    ],
+)
+def test_a_name_may_leave_parts_open(name: str, expected: str) -> None:
+    assert str(described().device_named(DeviceSpec.parse(name))) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "match"),
+    [
+        ("/job:worker/task:2", "no task 2 in job 'worker': .* 2 of job 'worker', 1 of"),
+        ("/job:master", "no task 0 in job 'master'"),
+        ("/task:1/device:cpu:1", "job:worker task:1 has cpu:0"),
+        ("/job:ps/device:cpu:0", "no device .* has gpu:0"),
+    ],
+)
+def test_an_unknown_device_names_those_that_exist(name: str, match: str) -> None:
+    with pytest.raises(PlacementError, match=match):
+        described().device_named(DeviceSpec.parse(name))
+
+
+def test_devices_are_unknown_before_a_task_tells() -> None:
+    with pytest.raises(PlacementError, match="connect first"):
+        _ = ClusterDevices({"worker": 1}).devices
+
+
+def test_a_place_is_its_devices_own() -> None:
+    first, second = described().devices[:2]
+    assert type(first.place) is TaskPlace
+    assert first.place.same_layout(first.place, 1)
+    assert not first.place.same_layout(second.place, 1)
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(first)
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        copy.deepcopy(first)
+
+
+def test_places_of_two_clusters_are_refused() -> None:
+    one, other = described(), described()
+    assert cluster_among([d.place for d in one.devices]) is one
+    assert cluster_among([]) is None
+    with pytest.raises(ArgumentError, match="several clusters"):
+        cluster_among([one.devices[0].place, other.devices[0].place])
+
+
+def test_a_plan_needs_no_process() -> None:
+    def loss(params: list[fxflow.Array], x: fxflow.Array) -> fxflow.Array:
+        for stage, w in zip(stages(2), params):
+            with on(stage):
+                x = fnp.tanh(x @ w)
+        return fnp.mean(x**2)
+
+    cluster = ClusterDevices({"worker": 2}, [["cpu"], ["cpu"]])
+    plan = dataflow.jit(fxflow.grad(loss), devices=cluster).plan([X, X], X)
+    assert {str(place) for place in plan.places} == {"task:0 cpu:0", "task:1 cpu:0"}
+    assert "task:1 cpu:0" in str(plan)
+
+
+def test_scopes_name_tasks_part_by_part() -> None:
+    def f(x: fxflow.Array) -> fxflow.Array:
+        with on("/job:worker"), on("/task:1"), on("/device:cpu:0"):
+            y = fnp.sin(x)
+        with on("/device:cpu:0"):  # of this process
+            return y @ y
+
+    plan = dataflow.jit(f, devices=described()).plan(X)
+    assert list(map(str, plan.places)) == ["job:worker task:1 cpu:0", "cpu:0"]
+
+
+def test_a_device_is_a_scope_and_a_stage() -> None:
+    first, _, third, _ = described().devices
+
+    def f(x: fxflow.Array) -> fxflow.Array:
+        with on("a"):
+            y = fnp.sin(x)
+        with on(third):
+            return y @ y
+
+    for devices in ({"a": first}, [first]):
+        step = dataflow.jit(f, devices=devices)
+        if isinstance(devices, dict):
+            assert [p.device for p in step.plan(X).places] == [first, third]
+        else:
+            with pytest.raises(PlacementError, match="no device for the label 'a'"):
+                step.plan(X)
+
+
+def test_a_scope_that_no_task_has_names_the_line() -> None:
+    def f(x: fxflow.Array) -> fxflow.Array:
+        with on("/job:worker/task:7"):
+            return fnp.sin(x)
+
+    with pytest.raises(PlacementError, match=r"no task 7 .*test_devices\.py"):
+        dataflow.jit(f, devices=described()).plan(X)
