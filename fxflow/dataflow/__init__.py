@@ -5,18 +5,23 @@ one device to another, and runs the parts; a `Plan` says what runs where.
 """
 
 from fxflow.core.boundary import public as _public
+from fxflow.dataflow.calibration import calibrate
+from fxflow.dataflow.costs import Costs, Rates
 from fxflow.dataflow.cutting import Edge, Fragment
 from fxflow.dataflow.partitioned import DataflowFunction, jit
 from fxflow.dataflow.plan import Plan
 from fxflow.dataflow.scopes import DeviceSpec, Stage, colocate, on, stages
 
 __all__ = [
+    "Costs",
     "DataflowFunction",
     "DeviceSpec",
     "Edge",
     "Fragment",
     "Plan",
+    "Rates",
     "Stage",
+    "calibrate",
     "colocate",
     "jit",
     "on",
