@@ -237,7 +237,7 @@ _FAMILIES = {
     "powers": "elementwise",
 }
 #: Families that XLA fuses with what comes before and after.
-_FUSED = frozenset({"elementwise", "transcendental", "random"})
+FUSED = frozenset({"elementwise", "transcendental", "random"})
 
 
 @functools.cache
@@ -265,10 +265,15 @@ def _nbytes(atoms: Sequence[Any]) -> int:
     return sum(int(a.aval.nbytes) for a in atoms)
 
 
-def _work(node: Node, family: str) -> tuple[str, float, float]:
-    """Returns the family of a node with the width of its numbers, flops and bytes."""
+def work_of(node: Node) -> tuple[str, float, float]:
+    """Returns the family of a node with the width of its numbers, flops and bytes.
+
+    Args:
+      node: of any graph; it holds no graphs itself.
+    """
+    family = family_of(node.primitive)
     size = sum(v.aval.size for v in node.outputs)
-    if family in _FUSED:
+    if family in FUSED:
         return family, float(size), 0.0
     if family == "gather":
         return family, float(size), 2.0 * _nbytes(node.outputs)
@@ -295,7 +300,7 @@ def _work(node: Node, family: str) -> tuple[str, float, float]:
 
 
 def _is_transparent(node: Node, inner: Sequence[Graph]) -> bool:
-    return not inner and family_of(node.primitive) in _FUSED
+    return not inner and family_of(node.primitive) in FUSED
 
 
 def _seconds(graph: Graph, rates: Rates) -> list[float]:
@@ -318,7 +323,7 @@ def _seconds(graph: Graph, rates: Rates) -> list[float]:
         if graphs:
             found.append(_holder_seconds(node, graphs, rates))
             continue
-        family, flops, nbytes = _work(node, family_of(node.primitive))
+        family, flops, nbytes = work_of(node)
         least = rates.operation
         if transparent:
             read = [
