@@ -15,7 +15,8 @@ import typing as _typing
 
 from fxflow._names import answer as _answer
 from fxflow.distributed import compression, multihost
-from fxflow.distributed.elastic import Outcome, World, elastic
+from fxflow.distributed.checkpointed import Outcome
+from fxflow.distributed.elastic import World, elastic
 from fxflow.distributed.session import initialize, is_initialized, shutdown
 from fxflow.errors import DistributedError
 

@@ -20,7 +20,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from fxflow.core import tree as trees
 from fxflow.core.arrays import Array, as_array
@@ -28,14 +28,15 @@ from fxflow.devices import clients
 from fxflow.devices.cluster import RuntimeFailure, set_failure
 from fxflow.devices.meshes import Mesh, make_mesh
 from fxflow.distributed import protocol, session
+from fxflow.distributed.checkpointed import CheckpointedLoop, Checkpoints, Outcome
 from fxflow.distributed.clusters import ClusterMembership, detect
 from fxflow.distributed.coordination import Connection, Coordination
 from fxflow.distributed.messages.channel import Message, dial
 from fxflow.distributed.multihost import gathered, is_global
 from fxflow.distributed.preemption import Agreement, noticing
-from fxflow.distributed.serialization import HostLeaf, from_host, to_host
+from fxflow.distributed.serialization import HostLeaf, to_host
 from fxflow.distributed.snapshots import StateServer, StateSnapshot, assemble, fetch
-from fxflow.errors import ArgumentError, DistributedError
+from fxflow.errors import DistributedError
 
 Step = Callable[["World", Any, int], Any]
 
@@ -71,45 +72,6 @@ class World(NamedTuple):
         """
         found = clients.devices()
         return make_mesh((len(found),), (axis_name,), devices=found)
-
-
-class Outcome(NamedTuple):
-    """How the loop ended.
-
-    Attributes:
-      state: the state after `step` steps, as NumPy arrays.
-      step: the number of steps that were applied.
-      preempted: whether the loop ended early because of a SIGTERM.
-    """
-
-    state: Any
-    step: int
-    preempted: bool
-
-
-class Checkpoints(Protocol):
-    """Saves and restores the state, as `train.checkpoint.Checkpointer` does.
-
-    Attributes:
-      restored_step: the step of the last restored checkpoint.
-    """
-
-    restored_step: int | None
-
-    def steps(self) -> list[int]:
-        """Returns the steps of the checkpoints, in ascending order."""
-
-    def is_due(self, step: int) -> bool:
-        """Returns whether a checkpoint is due after a step."""
-
-    def save(self, step: int, state: Any, *, force: bool) -> bool:
-        """Saves a state; all members of an epoch save at the same step."""
-
-    def restore(self, like: Any, *, at_most: int) -> Any:
-        """Returns the newest undamaged state, of step `at_most` or earlier."""
-
-    def close(self) -> None:
-        """Waits until all saves are written; then another process may save."""
 
 
 def run_address() -> str:
@@ -171,8 +133,6 @@ def elastic(
       >>> elastic(lambda world, total, index: total + index, fnp.zeros(()), 5)
       Outcome(state=array(10., dtype=float32), step=5, preempted=False)
     """
-    if num_steps < 0:
-        raise ArgumentError(f"elastic: num_steps must not be negative, got {num_steps}")
     program = _Program(step, place, state, num_steps, checkpointer)
     address = run_address()
     if not address:
@@ -185,7 +145,7 @@ def elastic(
     # Before the first client, which reads XLA's flags: creating arrays may start it.
     clients.bound_collectives()
     # The devices of an epoch are not those on which the state was created.
-    host = _initial_leaves(state)
+    host = program.initial_leaves()
     clients.clear_backends()
     worker = _Worker(program, host, address)
     try:
@@ -194,95 +154,28 @@ def elastic(
         worker.close()
 
 
-def _initial_leaves(state: Any) -> list[HostLeaf]:
-    """Returns the leaves of the initial state, with the dtypes of fxflow's arrays."""
-    return [to_host(as_array(leaf)) for leaf in trees.leaves(state)]
-
-
 # -- the program -----------------------------------------------------------------------
 
 
-class _Program(NamedTuple):
+class _Program(CheckpointedLoop):
     """The arguments of `elastic`."""
 
-    step: Step
-    place: Callable[[World, Any], Any] | None
-    state: Any
-    num_steps: int
-    checkpointer: Checkpoints | None
-
-    def tree(self, leaves: Sequence[HostLeaf]) -> Any:
-        """Returns leaves in a tree with the initial state's structure."""
-        structure = trees.structure(self.state)
-        if structure.num_leaves != len(leaves):
-            raise ArgumentError(
-                f"elastic: the state has {structure.num_leaves} leaves, the state to "
-                f"continue from has {len(leaves)}: another program made it"
-            )
-        return structure.unflatten([from_host(leaf) for leaf in leaves])
+    def __init__(
+        self,
+        step: Step,
+        place: Callable[[World, Any], Any] | None,
+        state: Any,
+        num_steps: int,
+        checkpointer: Checkpoints | None,
+    ) -> None:
+        super().__init__("elastic", state, num_steps, checkpointer)
+        self.step, self.place = step, place
 
     def placed(self, world: World, state: Any) -> Any:
         """Moves a state from host memory to where `step` needs it."""
         # Arrays of fxflow: `device_put` would narrow NumPy's 64-bit arrays.
         arrays = trees.map(lambda leaf: as_array(leaf, leaf.dtype), state)
         return arrays if self.place is None else self.place(world, arrays)
-
-    def leaves(self, state: Any) -> list[Any]:
-        """Returns a state's leaves after checking the state's structure."""
-        leaves, structure = trees.flatten(state)
-        expected = trees.structure(self.state)
-        if structure != expected:
-            raise ArgumentError(
-                "elastic: step returned a state of structure "
-                f"{trees.written(structure)}, the initial state has "
-                f"{trees.written(expected)}"
-            )
-        return leaves
-
-    # -- checkpoints -------------------------------------------------------------------
-
-    def newest(self) -> int | None:
-        """Returns the step of the newest checkpoint to continue from, if any."""
-        if self.checkpointer is None:
-            return None
-        steps = (s for s in self.checkpointer.steps() if s <= self.num_steps)
-        return max(steps, default=None)
-
-    def restored(self, step: int, initial: Sequence[HostLeaf]) -> tuple[int, Any]:
-        """Reads the newest undamaged checkpoint, of step `step` or earlier.
-
-        All members of an epoch read the same files, and so restore the same checkpoint.
-
-        Args:
-          step: the step of the newest checkpoint.
-          initial: the leaves of the initial state.
-
-        Returns:
-          The checkpoint's step, and the state in host memory.
-        """
-        assert self.checkpointer is not None
-        state = self.checkpointer.restore(self.tree(initial), at_most=step)
-        assert self.checkpointer.restored_step is not None
-        return self.checkpointer.restored_step, state
-
-    def is_due(self, step: int) -> bool:
-        """Returns whether to save the state after a step."""
-        return self.checkpointer is not None and self.checkpointer.is_due(step)
-
-    def save(self, step: int, leaves: Sequence[Any]) -> None:
-        """Saves the state after a step, if there is a checkpointer."""
-        if self.checkpointer is not None:
-            arrays = [
-                leaf if isinstance(leaf, Array) else from_host(to_host(leaf))
-                for leaf in leaves
-            ]
-            state = trees.structure(self.state).unflatten(arrays)
-            self.checkpointer.save(step, state, force=True)
-
-    def close(self) -> None:
-        """Waits until all saves are written."""
-        if self.checkpointer is not None:
-            self.checkpointer.close()
 
 
 def _wait(leaves: Sequence[Any]) -> None:
@@ -300,7 +193,7 @@ def _gathered(leaves: Sequence[Any]) -> list[HostLeaf]:
 def _run_alone(program: _Program) -> Outcome:
     """Runs the loop in one process."""
     world = World(0, 1, 1, (0,))
-    initial = _initial_leaves(program.state)
+    initial = program.initial_leaves()
     newest = program.newest()
     if newest is None:
         index, state = 0, program.tree(initial)

@@ -21,6 +21,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -55,7 +56,8 @@ class Job:
     """A process of the run.
 
     Attributes:
-      name: `ps`, `worker`, `chief` or `evaluator`.
+      name: `ps`, `worker`, `chief`, `evaluator`, or in a run of `--tasks` `task` and
+        `controller`.
       index: its number among the processes of that name.
       command: the command that it runs.
       environment: variables on top of the launcher's.
@@ -69,9 +71,14 @@ class Job:
     host: str = ""
 
     @property
-    def trains(self) -> bool:
+    def is_awaited(self) -> bool:
         """Whether the run lasts until this process has finished."""
-        return self.name in ("worker", "chief")
+        return self.name in ("worker", "chief", "controller")
+
+    @property
+    def serves(self) -> bool:
+        """Whether it ends after the processes that connect to it."""
+        return self.name in ("ps", "task")
 
     def __str__(self) -> str:
         return f"{self.name} {self.index}"
@@ -161,10 +168,7 @@ def jobs_of(
             # Servers that hold the same shard write files of the same names.
             runs += ["--folder", os.path.join(options.ps_folder, f"ps-{index}")]
         if keys is not None:
-            # Listen on all interfaces: the machine's name may resolve to 127.0.1.1.
-            host, port = Address.parse(address, any_port=True)
-            anywhere = Address("::" if ":" in host else "*", port)
-            runs += ["--listen", str(anywhere)]
+            runs += ["--listen", listen_address(address)]
         variables = {
             **shared,
             TASK: f"ps:{index}",
@@ -186,23 +190,43 @@ def jobs_of(
     return jobs
 
 
-def addresses_of(count: int, slots: Sequence[str], port: int) -> list[str]:
+def listen_address(address: str) -> str:
+    """Returns where a server listens that others reach at an address.
+
+    On all interfaces: the machine's own name may resolve to 127.0.1.1.
+    """
+    host, port = Address.parse(address, any_port=True)
+    return str(Address("::" if ":" in host else "*", port))
+
+
+def device_variables(options: argparse.Namespace) -> dict[str, str]:
+    """Returns the variables that the option ``--devices-per-process`` sets."""
+    count = options.devices_per_process
+    return {"FXFLOW_NUM_CPU_DEVICES": str(count)} if count else {}
+
+
+def addresses_of(machines: Sequence[str], port: int) -> list[str]:
     """Returns the addresses of servers on several machines.
 
     Args:
-      count: the number of servers.
-      slots: the machines' names, as other machines resolve them.
+      machines: the name of each server's machine, as other machines resolve it.
       port: the port of the first server on each machine; others use the next ports.
     """
-    machines = [slot.rpartition("@")[2].strip("[]") for slot in dict.fromkeys(slots)]
-    return [
-        str(Address(machines[index % len(machines)], port + index // len(machines)))
-        for index in range(count)
-    ]
+    used: Counter[str] = Counter()
+    found = []
+    for machine in machines:
+        host = machine.rpartition("@")[2].strip("[]")
+        found.append(str(Address(host, port + used[host])))
+        used[host] += 1
+    return found
 
 
 class JobLauncher(Launcher):
     """Starts, restarts and ends the jobs of a run.
+
+    Servers (parameter servers, tasks) end last. The loss of a task does not end the
+    run: the controller's calls raise an error that names it, and the controller decides
+    whether it continues.
 
     Args:
       jobs: the processes.
@@ -236,7 +260,7 @@ class JobLauncher(Launcher):
         """Starts every process."""
         first = self._jobs[0]
         # In a run on several machines, only its own processes have the keys.
-        if not (first.host or self._joins):
+        if first.name == "ps" and not (first.host or self._joins):
             servers = first.environment[SERVERS]
             self.log(
                 f"to monitor the run: fxflow parameter-server watch --servers {servers}"
@@ -269,37 +293,39 @@ class JobLauncher(Launcher):
         self._closing = True
         self.starts.clear()
         for which, child in self.children.items():
-            if self._jobs[which].name != "ps":
+            if not self._jobs[which].serves:
                 child.send(number)
 
     def on_end(self, number: int, code: int, ending: bool) -> bool:
         """Handles the end of a process; returns whether the others are to end."""
         job = self._jobs[number]
-        if not code and job.trains:
+        if not code and job.is_awaited:
             self._finished.add(number)
-            if all(n in self._finished for n, j in enumerate(self._jobs) if j.trains):
+            awaited = (n for n, other in enumerate(self._jobs) if other.is_awaited)
+            if self._finished.issuperset(awaited):
                 self.status = self.status or 0
                 self.output.ending = True
                 self._kill_at = time.monotonic() + EVALUATOR_GRACE
                 self.signal_all(signal.SIGTERM)
             return False
-        if ending or self.status is not None or (not code and job.name != "ps"):
+        if ending or self.status is not None or (not code and not job.serves):
             return False
-        if not code and self._shards_move:
+        if not code and (self._shards_move or job.name == "task"):
             self.log(f"{job} has left; the others continue without it")
             return False
         how = f"signal {-code}" if code < 0 else f"status {code}"
-        again = self._may_start(number)
-        if job.name == "ps":
-            if code in (1, 2):
-                # It has reported why it cannot serve; a restart would also fail.
-                again = False
-            elif not self._options.ps_folder and self._options.ps_copies < 2:
-                how += (
-                    ", and its state is lost (--ps-folder logs it, --ps-copies "
-                    "replicates it)"
-                )
-                again = False
+        again, continues = self._may_start(number), job.name in ("evaluator", "task")
+        if job.serves and code in (1, 2):
+            # It has reported why it cannot serve; a restart would also fail.
+            again = continues = False
+        elif job.name == "ps" and not (
+            self._options.ps_folder or self._options.ps_copies > 1
+        ):
+            how += (
+                ", and its state is lost (--ps-folder logs it, --ps-copies "
+                "replicates it)"
+            )
+            again = False
         if again:
             # Evaluators' restarts do not count against those of the other processes.
             if job.name == "evaluator":
@@ -309,7 +335,7 @@ class JobLauncher(Launcher):
             self.log(f"{job} ended with {how}; restarting it")
             self.start_again(self.finished[-1], lambda: self._start(number))
             return False
-        if job.name == "evaluator":
+        if continues:
             self.log(f"{job} ended with {how}; the run continues without it")
             return False
         self.log(f"{job} ended with {how}; ending the others")
@@ -319,8 +345,11 @@ class JobLauncher(Launcher):
 
     def _may_start(self, number: int) -> bool:
         """Returns whether a process that has just died may be restarted."""
-        evaluates = self._jobs[number].name == "evaluator"
-        return bool((self._evaluator_restarts if evaluates else self._restarts) > 0)
+        name = self._jobs[number].name
+        if name == "controller":
+            return False
+        left = self._evaluator_restarts if name == "evaluator" else self._restarts
+        return bool(left > 0)
 
     def maintain(self) -> float:
         """Ends servers when no other process is left; kills those that do not end."""
@@ -328,9 +357,9 @@ class JobLauncher(Launcher):
         if now >= self._kill_at:
             self._kill_at = float("inf")
             for number, child in self.children.items():
-                if not self._closing or self._jobs[number].name != "ps":
+                if not self._closing or not self._jobs[number].serves:
                     child.send(signal.SIGKILL)
-        if self._closing and all(self._jobs[n].name == "ps" for n in self.children):
+        if self._closing and all(self._jobs[n].serves for n in self.children):
             self._closing = False
             # The shards are needed only if another launch continues.
             self._kill_at = now + (LEAVE_GRACE if self._joins else GRACE)
@@ -360,16 +389,15 @@ def launch_jobs(
     Raises:
       DistributedError: no server of the run to join answers.
     """
-    environment = dict(variables)
-    if options.devices_per_process:
-        environment["FXFLOW_NUM_CPU_DEVICES"] = str(options.devices_per_process)
+    environment = {**variables, **device_variables(options)}
     run = joined_run(options.join.split(","), keys) if options.join else None
     # Its mode is 0700, and its path is short enough for sockets.
     with tempfile.TemporaryDirectory(prefix="fxflow-") as folder:
         if keys is not None:
             port = options.port or job_port(os.getpid())
-            names = slots if slots != [""] else [options.address]
-            addresses = addresses_of(options.ps, names, port)
+            names = list(dict.fromkeys(slots)) if slots != [""] else [options.address]
+            machines = [names[i % len(names)] for i in range(options.ps)]
+            addresses = addresses_of(machines, port)
         else:
             addresses = [f"ipc://{folder}/ps-{number}" for number in range(options.ps)]
         jobs = jobs_of(options, command, slots, addresses, keys, run)

@@ -7,6 +7,8 @@
     fxflow launch --ps 2 --hosts hosts.txt train.py
     fxflow launch --ps 2 --workers 4 --ray auto train.py
     fxflow launch --join HOST:PORT --ps 1 --workers 2 train.py
+    fxflow launch --tasks 4 train.py
+    srun fxflow launch --tasks auto train.py
 
 The launcher runs the coordinator; no process of the run is special. Each process gets
 its rank through the environment (``FXFLOW_COORDINATOR_ADDRESS``, …), which
@@ -23,9 +25,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import wait
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Literal, NamedTuple, NoReturn
 
 from fxflow.distributed.addresses import Address, address_towards, server_address
+from fxflow.distributed.allocation import launch_in_allocation
 from fxflow.distributed.children import Child, Output
 from fxflow.distributed.coordinator import Coordinator, Server
 from fxflow.distributed.jobs import launch_jobs
@@ -36,6 +39,7 @@ from fxflow.distributed.messages.keys import keys_of, new_keys
 from fxflow.distributed.processes import status_of
 from fxflow.distributed.ray import launch_on_ray, resources_of
 from fxflow.distributed.standalone import bounds_of
+from fxflow.distributed.tasks import launch_tasks
 from fxflow.errors import DistributedError
 
 
@@ -118,8 +122,8 @@ def _parser() -> argparse.ArgumentParser:
         type=int,
         default=10,
         metavar="R",
-        help="with --elastic or --ps: replace at most R dead processes in total "
-        "(default 10)",
+        help="with --elastic, --ps or --tasks: replace at most R dead processes in "
+        "total (default 10)",
     )
     add(
         "--ps",
@@ -127,6 +131,14 @@ def _parser() -> argparse.ArgumentParser:
         default=0,
         metavar="N",
         help="number of parameter servers; see --workers",
+    )
+    add(
+        "--tasks",
+        type=_tasks,
+        metavar="N",
+        help="number of tasks on which the program, which runs once, places parts of "
+        "its dataflow functions; 'auto': this command is one of those that a cluster "
+        "manager has started, one for each task",
     )
     add(
         "--workers",
@@ -145,10 +157,11 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--ray",
         metavar="ADDRESS",
-        help="with --ps: run in Ray actors; ADDRESS is the Ray cluster's address, "
-        "'auto' (detect it) or 'local' (start a cluster on this machine)",
+        help="with --ps or --tasks: run in Ray actors; ADDRESS is the Ray cluster's "
+        "address, 'auto' (detect it) or 'local' (start a cluster on this machine)",
     )
-    for which, what in (("server", "server"), ("worker", "other process")):
+    resources = ("server", "server"), ("task", "task"), ("worker", "other process")
+    for which, what in resources:
         add(
             f"--{which}-resources",
             type=_resources,
@@ -161,7 +174,8 @@ def _parser() -> argparse.ArgumentParser:
         type=float,
         default=300.0,
         metavar="S",
-        help="with --ray: seconds within which Ray must place the actors (default 300)",
+        help="seconds within which Ray (--ray) must place the actors, or all tasks "
+        "(--tasks auto) must register (default 300)",
     )
     add(
         "--chief", action="store_true", help="with --ps: add a chief, which also trains"
@@ -199,8 +213,8 @@ def _parser() -> argparse.ArgumentParser:
         "--port",
         type=int,
         default=0,
-        help="the coordinator's port (default: any free one); with --ps and --hosts, "
-        "that of the first server on each machine",
+        help="the coordinator's port (default: any free one); with --ps or --tasks on "
+        "several machines, that of the first server or task on each",
     )
     add(
         "--address",
@@ -244,6 +258,16 @@ def _resources(text: str) -> dict[str, float]:
         return resources_of(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _tasks(text: str) -> int | Literal["auto"]:
+    if text == "auto":
+        return "auto"
+    if not (text.isascii() and text.isdigit()) or int(text) < 1:
+        raise argparse.ArgumentTypeError(
+            f"takes the number of tasks, or 'auto', got {text!r}"
+        )
+    return int(text)
 
 
 def _command(options: argparse.Namespace) -> list[str]:
@@ -333,6 +357,57 @@ def _launch_jobs(
             parser.error(str(error))
     try:
         return launch_jobs(options, _command(options), slots, environment, keys)
+    except DistributedError as error:
+        print(f"fxflow launch: {error}", file=sys.stderr)
+        return 1
+
+
+def _launch_tasks(
+    parser: argparse.ArgumentParser,
+    options: argparse.Namespace,
+    hosts: Sequence[Host],
+) -> int:
+    """Runs ``fxflow launch --tasks`` after checking that its options are compatible."""
+    for name in (
+        *("num_processes", "elastic", "ps", "workers", "join", "chief"),
+        *("evaluator", "ps_folder", "ps_shards"),
+    ):
+        if getattr(options, name):
+            flag = "-n" if name == "num_processes" else f"--{name.replace('_', '-')}"
+            parser.error(
+                f"{flag} is for programs that run in every process; with --tasks, the "
+                "program runs once"
+            )
+    if options.hosts and options.ray:
+        parser.error("--hosts and --ray both decide where processes run; give only one")
+    environment = _variables(parser, options.env)
+    command = _command(options)
+    try:
+        if options.tasks == "auto":
+            if options.hosts or options.ray:
+                parser.error(
+                    "--tasks auto: a cluster manager decides where tasks run; --hosts "
+                    "and --ray take a number of tasks"
+                )
+            return launch_in_allocation(options, command, environment)
+        keys, machines = None, [""] * options.tasks
+        if options.hosts or options.ray:
+            environment = {**_inherited(os.environ), **environment}
+            keys = keys_of() or new_keys()
+        if options.ray:
+            assert keys is not None
+            return launch_on_ray(options, command, environment, keys)
+        if options.hosts:
+            machines = [host.name for host in hosts for _ in range(host.slots)]
+            if options.tasks > len(machines):
+                parser.error(
+                    f"--tasks {options.tasks}, but the host file has {len(machines)} "
+                    "slots"
+                )
+            machines = machines[: options.tasks]
+        return launch_tasks(options, command, machines, environment, keys)
+    except ImportError as error:
+        parser.error(str(error))
     except DistributedError as error:
         print(f"fxflow launch: {error}", file=sys.stderr)
         return 1
@@ -486,8 +561,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             hosts = parse_hosts(Path(options.hosts).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         parser.error(str(error))
+    if options.tasks:
+        return _launch_tasks(parser, options, hosts)
     if options.ray and not options.ps:
-        parser.error("--ray is for servers and workers: add --ps N --workers N")
+        parser.error(
+            "--ray is for servers and workers, or tasks: add --ps N --workers N, or "
+            "--tasks N"
+        )
     if options.ps or options.join:
         return _launch_jobs(parser, options, hosts)
     bounds = bounds_of(parser, options.elastic) if options.elastic else None

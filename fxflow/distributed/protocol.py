@@ -30,6 +30,15 @@ class RegisterWorker(NamedTuple):
     address: str
 
 
+class RegisterTask(NamedTuple):
+    """The launcher of task number `task` joins; the task listens at `address`."""
+
+    task: int
+    tasks: int
+    name: str
+    address: str
+
+
 class Runtime(NamedTuple):
     """The connection is for the runtime's service of an epoch."""
 
@@ -245,15 +254,21 @@ class Expelled(NamedTuple):
     """The worker must end at once."""
 
 
+class Ended(NamedTuple):
+    """The program of a run of tasks has ended with this exit status."""
+
+    status: int
+
+
 _CLASSES: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        *(Register, RegisterWorker, Runtime),
+        *(Register, RegisterWorker, RegisterTask, Runtime),
         *(Set, Get, Increment, Delete, List, Meet, Cancel, Live, Missing, Notice),
         *(InStep, AskWaiting, Judge, Ping, Bye),
         *(Ready, Prepared, Failed, Done, Error),
         *(PingReply, Refused, AllJoined, Hold, Until, SayWaiting, Late, Lost),
-        *(Form, Go, Abort, End, Fail, Expelled),
+        *(Form, Go, Abort, End, Fail, Expelled, Ended),
     )
 }
 

@@ -1,11 +1,11 @@
 """``fxflow launch --ps 2 --workers 4 --ray auto train.py``: a run on a Ray cluster.
 
-Each process of the run has a Ray actor. One placement group holds the servers, another
-the other processes. If only the process ends, the launcher restarts it in its actor;
-Ray restarts an actor that dies, with its process, or because its machine fails. Servers
-listen at the addresses of the machines on which Ray places them. Actors receive the
-run's keys as arguments of a call: not on a command line, and not in an actor's
-description, which Ray shows to all its users.
+Each process of the run has a Ray actor. One placement group holds the servers (or the
+tasks of a run of ``--tasks``), another the other processes. If only the process ends,
+the launcher restarts it in its actor; Ray restarts an actor that dies, with its
+process, or because its machine fails. Servers listen at the addresses of the machines
+on which Ray places them. Actors receive the run's keys as arguments of a call: not on a
+command line, and not in an actor's description, which Ray shows to all its users.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from fxflow.distributed import processes, ray_leader
 from fxflow.distributed.addresses import Address
 from fxflow.distributed.children import Child, Output
 from fxflow.distributed.clusters.base import job_port
-from fxflow.distributed.jobs import Job, JobLauncher, jobs_of
+from fxflow.distributed.jobs import Job, JobLauncher, device_variables, jobs_of
 from fxflow.distributed.messages.keys import Keys
+from fxflow.distributed.tasks import task_jobs
 from fxflow.errors import DistributedError
 
 #: Seconds without an answer from an actor after which the launcher reports it.
@@ -305,6 +306,12 @@ class _Places:
         for module in (ray_leader, processes):
             self.ray.cloudpickle.register_pickle_by_value(module)
 
+    @property
+    def _flags(self) -> str:
+        """The options that set the resources of processes."""
+        first = "task" if self._options.tasks else "server"
+        return f"--{first}-resources and --worker-resources"
+
     def check(self, taken: Sequence[Mapping[str, float]]) -> None:
         """Reports early which resources the cluster lacks.
 
@@ -319,8 +326,8 @@ class _Places:
         if not lacks:
             return
         why = (
-            f"the {len(taken)} processes take {lacks} (--server-resources and "
-            "--worker-resources set what each takes)"
+            f"the {len(taken)} processes take {lacks} ({self._flags} set what each "
+            "takes)"
         )
         if self._options.ray == "local":
             raise DistributedError(f"this machine has too few resources: {why}")
@@ -352,8 +359,8 @@ class _Places:
             left = ray.available_resources()
             free = ", ".join(f"{k}={left.get(k, 0):g}" for k in resources)
             why = (
-                f"each takes {taken}; free in total: {free} (--server-resources and "
-                "--worker-resources set what each takes)"
+                f"each takes {taken}; free in total: {free} ({self._flags} set what "
+                "each takes)"
             )
             seconds = f"{options.start_timeout:g} s"
             print(
@@ -370,7 +377,8 @@ class _Places:
         memory = others.pop("memory", None)
         for index, name in enumerate(names):
             keeps = options.ps_folder or options.ps_copies > 1
-            again = options.restarts if keeps or not name.startswith("ps ") else 0
+            lost = name.startswith("ps ") and not keeps
+            again = 0 if lost or name == "controller 0" else options.restarts
             place = ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(
                 group, index
             )
@@ -433,11 +441,11 @@ def launch_on_ray(
     variables: Mapping[str, str],
     keys: Keys,
 ) -> int:
-    """Runs ``fxflow launch --ps --ray``.
+    """Runs ``fxflow launch --ps --ray`` or ``fxflow launch --tasks --ray``.
 
     Args:
       options: the options of the command line.
-      command: the command that workers run.
+      command: the command that workers, or the controller, run.
       variables: environment variables for all processes.
       keys: the run's keys.
 
@@ -445,28 +453,31 @@ def launch_on_ray(
       The exit status: 1 if Ray is unreachable or does not place the actors.
     """
     ray = ray_module()
-    environment = dict(variables)
-    if options.devices_per_process:
-        environment["FXFLOW_NUM_CPU_DEVICES"] = str(options.devices_per_process)
+    environment = {**variables, **device_variables(options)}
     mine = not ray.is_initialized()
     places = None
+    serving = options.tasks or options.ps
+    resources = options.task_resources if options.tasks else options.server_resources
+
+    def jobs(addresses: Sequence[str]) -> list[Job]:
+        if options.tasks:
+            return task_jobs(options, command, ["ray"] * serving, addresses, keys)
+        return jobs_of(options, command, ["ray"], addresses, keys)
+
     try:
         if mine:
             _check_reachable(options.ray)
             ray.init(options.ray, log_to_driver=False, logging_level="WARNING")
         # With placeholder addresses: only the jobs' names and order are used.
-        jobs = jobs_of(options, command, ["ray"], ["?:0"] * options.ps, keys)
-        names = [str(job) for job in jobs]
+        names = [str(job) for job in jobs(["?:0"] * serving)]
         places = _Places(options)
-        servers = [options.server_resources] * options.ps
-        workers = [options.worker_resources] * (len(names) - options.ps)
-        places.check([*servers, *workers])
-        places.reserve(names[: options.ps], options.server_resources)
-        places.reserve(names[options.ps :], options.worker_resources)
+        others = [options.worker_resources] * (len(names) - serving)
+        places.check([*[resources] * serving, *others])
+        places.reserve(names[:serving], resources)
+        places.reserve(names[serving:], options.worker_resources)
         port = options.port or job_port(os.getpid())
-        addresses = places.addresses(names, port)[: options.ps]
-        jobs = jobs_of(options, command, ["ray"], addresses, keys)
-        return RayLauncher(jobs, places.actors, environment, options).run()
+        addresses = places.addresses(names, port)[:serving]
+        return RayLauncher(jobs(addresses), places.actors, environment, options).run()
     except (ConnectionError, DistributedError, ray.exceptions.RayError) as error:
         print(f"fxflow launch: {error}", file=sys.stderr)
         return 1

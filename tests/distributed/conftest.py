@@ -52,6 +52,7 @@ class Run:
             stderr=subprocess.PIPE,
             text=True,
         )
+        self.cwd = cwd
         self.out: list[str] = []
         self.err: list[str] = []
         self._threads = [

@@ -143,7 +143,7 @@ def places(group: FakeGroup, ray: str = "auto") -> _Places:
         available_resources=lambda: {"CPU": 1.0},
         util=SimpleNamespace(placement_group=lambda *_: group),
     )
-    found._options = argparse.Namespace(ray=ray, start_timeout=300.0)
+    found._options = argparse.Namespace(ray=ray, start_timeout=300.0, tasks=None)
     found._groups, found.actors = [], []
     return found
 
@@ -186,7 +186,7 @@ def test_invalid_resources_are_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--ray", "auto"], "--ray is for servers and workers: add --ps N"),
+        (["--ray", "auto"], "--ray is for servers and workers, or tasks: add --ps N"),
         (["--ray", "auto", "--ps", "1", "--hosts", "HOSTS"], "--hosts and --ray both"),
         (["--ps", "1", "--worker-resources", "GPU"], "resources must be NAME=NUMBER"),
     ],

@@ -19,6 +19,8 @@ class ClusterMembership(NamedTuple):
       hosted: whether another process (a launcher) runs the coordinator.
       token: the run's secret.
       source: the manager's name, for messages.
+      host: this process's own name, by which others reach it; empty if the manager sets
+        none.
     """
 
     coordinator_address: str | None = None
@@ -28,6 +30,7 @@ class ClusterMembership(NamedTuple):
     hosted: bool = False
     token: str = ""
     source: str = ""
+    host: str = ""
 
 
 class ClusterEnvironment:

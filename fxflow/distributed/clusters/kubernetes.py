@@ -44,9 +44,9 @@ class Kubernetes(ClusterEnvironment):
         index = self.integer("JOB_COMPLETION_INDEX")
         host = self.env.get("HOSTNAME") or socket.gethostname()
         job = host.partition(".")[0].removesuffix(f"-{index}")
+        domain = self.full_name(host).partition(".")[2]
         address = self.env.get("FXFLOW_COORDINATOR_ADDRESS")
         if not address:
-            domain = self.full_name(host).partition(".")[2]
             if not domain:
                 raise DistributedError(
                     f"kubernetes: pod {host} has no subdomain, so pods cannot find "
@@ -58,7 +58,9 @@ class Kubernetes(ClusterEnvironment):
             count = self.integer("FXFLOW_NUM_PROCESSES")
         else:
             count = self.completions(job)
-        return ClusterMembership(address, count, index, source="Kubernetes")
+        # The address of a pod changes when it is restarted; its name does not.
+        own = f"{job}-{index}.{domain}" if domain else ""
+        return ClusterMembership(address, count, index, source="Kubernetes", host=own)
 
     def full_name(self, host: str) -> str:
         """Returns the pod's name with its domain."""

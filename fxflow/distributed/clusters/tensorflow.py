@@ -43,4 +43,7 @@ class TFConfig(ClusterEnvironment):
             raise DistributedError(
                 f"tf_config: task {job} {index} is not in the cluster {cluster}"
             )
-        return ClusterMembership(tasks[0][2], len(tasks), mine[0], source="TF_CONFIG")
+        own = str(tasks[mine[0]][2]).rpartition(":")[0].strip("[]")
+        return ClusterMembership(
+            tasks[0][2], len(tasks), mine[0], source="TF_CONFIG", host=own
+        )

@@ -7,6 +7,7 @@ are encrypted. Keys are written in Z85, ZeroMQ's encoding of 32 bytes as 40 char
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -124,6 +125,27 @@ def new_keys() -> Keys:
     curve_keypair = zmq().curve_keypair
     server_public, server_secret = (key.decode() for key in curve_keypair())
     client_public, client_secret = (key.decode() for key in curve_keypair())
+    return Keys(server_public, client_public, client_secret, server_secret)
+
+
+def keys_from(token: str) -> Keys:
+    """Returns keys that all processes with the same secret derive from it.
+
+    Args:
+      token: the run's secret, such as `new_token` makes.
+
+    Raises:
+      ImportError: pyzmq is missing.
+    """
+    module = zmq()
+
+    def pair(owner: str) -> tuple[str, str]:
+        text = f"fxflow key of the {owner}: {token}"
+        secret = module.utils.z85.encode(hashlib.sha256(text.encode()).digest())
+        return module.curve_public(secret).decode(), secret.decode()
+
+    server_public, server_secret = pair("servers")
+    client_public, client_secret = pair("clients")
     return Keys(server_public, client_public, client_secret, server_secret)
 
 

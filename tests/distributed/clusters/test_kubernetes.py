@@ -23,6 +23,7 @@ def test_membership_is_read_from_the_pod() -> None:
     assert cluster.is_present()
     address = "train-0.train.default.svc.cluster.local:8476"
     assert cluster.membership()[:3] == (address, 4, 2)
+    assert cluster.membership().host == "train-2.train.default.svc.cluster.local"
 
 
 def test_the_coordinator_address_can_be_set() -> None:

@@ -14,12 +14,14 @@ def config(job: str, index: int, cluster: object = CLUSTER) -> TFConfig:
 
 
 @pytest.mark.parametrize(
-    ("job", "index", "number"), [("chief", 0, 0), ("worker", 0, 1), ("worker", 1, 2)]
+    ("job", "index", "number", "host"),
+    [("chief", 0, 0, "a"), ("worker", 0, 1, "b"), ("worker", 1, 2, "c")],
 )
 def test_membership_is_read_from_the_configuration(
-    job: str, index: int, number: int
+    job: str, index: int, number: int, host: str
 ) -> None:
-    assert config(job, index).membership()[:3] == ("a:1", 3, number)
+    found = config(job, index).membership()
+    assert (*found[:3], found.host) == ("a:1", 3, number, host)
 
 
 def test_an_empty_cluster_is_one_process() -> None:

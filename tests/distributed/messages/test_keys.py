@@ -8,8 +8,10 @@ from fxflow.distributed.messages.keys import (
     FILE_VARIABLE,
     VARIABLE,
     Keys,
+    keys_from,
     keys_of,
     new_keys,
+    zmq,
 )
 from fxflow.errors import DistributedError
 
@@ -28,6 +30,16 @@ def test_round_trips(tmp_path: Path) -> None:
     assert keys_of({}) is None
     assert keys_of({FILE_VARIABLE: str(path)}) == keys
     assert keys_of(keys.environment()) == keys
+
+
+def test_keys_follow_from_a_secret() -> None:
+    keys = keys_from("secret")
+    assert keys == keys_from("secret")
+    others = {getattr(keys_from("other"), name) for name in Keys.__slots__}
+    own = {getattr(keys, name) for name in Keys.__slots__}
+    assert len(own) == 4 and own.isdisjoint(others)
+    public = zmq().curve_public(keys.server_secret.encode()).decode()
+    assert public == keys.server_public
 
 
 def test_clients_do_not_have_the_servers_secret(
