@@ -33,7 +33,7 @@ from digit_models import halves
 from fxflow.errors import ServeError
 from fxflow.serve import ModelConfig, ModelSource, Repository, SelectorConfig
 from fxflow.serve.selection.policies import selection_policy
-from fxflow.serve.service import MetricsSink
+from fxflow.serve.service import MetricsSink, PredictionRequest
 
 HERE = Path(__file__).parent
 KINDS = ("svm", "neighbours", "linear", "bayes", "tree")
@@ -88,7 +88,7 @@ async def degraded(requests: int, window: float, folder: Path) -> dict[str, Any]
 
         async def under(group: SelectorConfig) -> None:
             selector: Any = repository.groups[group.name]
-            answer = await selector.submit(x, 1)
+            answer = await selector.submit(PredictionRequest(x, 1))
             wrong[group.name][t] = answer.outputs["digit"][0] != right
             if group.name in policies:
                 joined = await selector.feedback(id=answer.provenance.id, label=right)
@@ -219,7 +219,9 @@ async def stragglers(
                 loop = asyncio.get_running_loop()
                 await asyncio.sleep(max(0.0, start + due - loop.time()))
                 try:
-                    answer = await selector.submit({"x": images[k][None]}, 1)
+                    answer = await selector.submit(
+                        PredictionRequest({"x": images[k][None]}, 1)
+                    )
                 except ServeError:
                     return None
                 of = answer.provenance

@@ -1,11 +1,11 @@
 """Serving: predictions within a latency objective, each model in its own process.
 
 See `docs/guides/serving.md` and `docs/design/0008-serving.md`. Reading order:
-`signatures` (types of inputs and outputs), `batching` (batching policies), `limits`,
-`containers` (processes), `cache`, `service` (one model's queue and processes),
-`selection` (selection policies), `store` (shared states), `selector` and `versions`
-(several models under one name), `repository` (all models), `metrics`, `telemetry`
-(traces), `protocol` (HTTP, gRPC), `config` and `command` (`fxflow serve`).
+`signatures` (types of inputs and outputs), `batching`, `containers` (processes),
+`cache`, `service` (one model's queue and processes), `selection` (selection policies),
+`store` (shared states), `selector` and `versions` (several models under one name),
+`repository` (all models), `metrics`, `telemetry` (traces), `protocol` (HTTP, gRPC),
+`config` and `command` (`fxflow serve`).
 """
 
 # fmt: off
@@ -13,12 +13,14 @@ from fxflow.core.boundary import public as _public
 from fxflow.serve.containers import Model, ModelSource, load_model
 from fxflow.serve.repository import Repository
 from fxflow.serve.selector import Selector, SelectorConfig
-from fxflow.serve.service import Prediction, ModelConfig, ModelService
+from fxflow.serve.service import (
+    Prediction, PredictionRequest, ModelConfig, ModelService,
+)
 from fxflow.serve.versions import Versions, VersionsConfig
 
 __all__ = [
-    "Model", "ModelConfig", "ModelService", "Prediction", "Repository", "ModelSource",
-    "load_model",
+    "Model", "ModelConfig", "ModelService", "ModelSource", "Prediction",
+    "PredictionRequest", "Repository", "load_model",
     "Selector", "SelectorConfig", "Versions", "VersionsConfig",
 ]
 

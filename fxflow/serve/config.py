@@ -29,17 +29,15 @@ from pathlib import Path
 from typing import Any
 
 from fxflow.errors import ServeError
-from fxflow.serve.containers.placement import placement_of
-from fxflow.serve.containers.replica import ModelSource
-from fxflow.serve.limits import ClientLimits, RequestLimits
+from fxflow.serve.containers.replica import ModelSource, placement_of
+from fxflow.serve.protocol.front import ClientLimits, RequestLimits
 from fxflow.serve.repository import GroupConfig
 from fxflow.serve.selection import ensembles, losses
 from fxflow.serve.selection.policies import POLICIES, selection_policy
-from fxflow.serve.selection.rollouts import RolloutPlan
 from fxflow.serve.selector import SelectorConfig
 from fxflow.serve.service import ModelConfig
 from fxflow.serve.store import RedisStore
-from fxflow.serve.versions import VersionsConfig
+from fxflow.serve.versions import RolloutPlan, VersionsConfig
 
 _SECONDS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "": 1.0}
 _BYTES = dict.fromkeys(("", "B"), 1) | {

@@ -31,7 +31,7 @@ from fxflow.serve.service import (
     ModelConfig,
     ModelService,
     Prediction,
-    RequestOrigin,
+    PredictionRequest,
     allowed,
     check_single,
 )
@@ -92,13 +92,11 @@ class ModelReplica:
         await self._ready()
         return self._service.signature.to_json()
 
-    async def submit(
-        self, inputs: dict[str, Any], rows: int, priority: int, timeout: float
-    ) -> tuple[Any, ...]:
+    async def submit(self, request: PredictionRequest) -> tuple[Any, ...]:
         """Answers one request.
 
         Args:
-          inputs, rows, priority, timeout: as for `ModelService.submit`.
+          request: the request.
 
         Returns:
           The fields of a `Prediction`, or of a `ServeError`: a raised exception would
@@ -106,30 +104,24 @@ class ModelReplica:
         """
         try:
             await self._ready()
-            return tuple(
-                await self._service.submit(
-                    inputs, rows, priority=priority, timeout=timeout
-                )
-            )
+            return tuple(await self._service.submit(request))
         except ServeError as error:
             return str(error), error.status, error.retry_after
 
     async def stream(
-        self, inputs: dict[str, Any], rows: int, priority: int, timeout: float
+        self, request: PredictionRequest
     ) -> AsyncGenerator[tuple[Any, ...], None]:
         """Answers one request with a generator's results.
 
         Args:
-          inputs, rows, priority, timeout: as for `ModelService.stream`.
+          request: the request.
 
         Yields:
           What `submit` returns; an error ends the stream.
         """
         try:
             await self._ready()
-            results = self._service.stream(
-                inputs, rows, priority=priority, timeout=timeout
-            )
+            results = self._service.stream(request)
             async with aclosing(results):
                 async for answer in results:
                     yield tuple(answer)
@@ -166,32 +158,18 @@ class _Remote:
     def stats(self) -> dict[str, float]:
         return {}  # Ray has metrics of its replicas and their queues
 
-    async def submit(
-        self,
-        inputs: Mapping[str, Any],
-        rows: int,
-        *,
-        priority: int = 0,
-        timeout: float = 0.0,
-        origin: RequestOrigin | None = None,
-    ) -> Prediction:
+    async def submit(self, request: PredictionRequest) -> Prediction:
         check_single(self.config.name, self.signature)
-        limit = allowed(timeout, self.deadline)
-        reply = self._handle.submit.remote(dict(inputs), rows, priority, timeout)
+        limit = allowed(request.timeout, self.deadline)
+        reply = self._handle.submit.remote(request)
         return _answer(await self._reply(reply, limit, reply.cancel))
 
     async def stream(
-        self,
-        inputs: Mapping[str, Any],
-        rows: int,
-        *,
-        priority: int = 0,
-        timeout: float = 0.0,
-        origin: RequestOrigin | None = None,
+        self, request: PredictionRequest
     ) -> AsyncGenerator[Prediction, None]:
-        limit = allowed(timeout, self.deadline)
+        limit = allowed(request.timeout, self.deadline)
         handle = self._handle.options(stream=True)
-        results = handle.stream.remote(dict(inputs), rows, priority, timeout)
+        results = handle.stream.remote(request)
         cancel = results.cancel
         try:
             while found := await self._reply(anext(results, None), limit, cancel):

@@ -14,8 +14,8 @@ import asyncio
 import hashlib
 import secrets
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -36,6 +36,7 @@ from fxflow.serve.service import (
     MetricsSink,
     ModelService,
     Prediction,
+    PredictionRequest,
     Provenance,
     RequestOrigin,
     allowed,
@@ -115,15 +116,6 @@ class FeedbackResult(NamedTuple):
     losses: dict[str, float]
     weights: dict[str, float]
     shared: bool | None
-
-
-class _Submission(NamedTuple):
-    """A request to a selector."""
-
-    inputs: Mapping[str, Array]
-    rows: int
-    priority: int
-    end: float
 
 
 def _retrieve(task: asyncio.Task[Any]) -> None:
@@ -322,23 +314,11 @@ class Selector:
 
     # -- requests ----------------------------------------------------------------------
 
-    async def submit(
-        self,
-        inputs: Mapping[str, Array],
-        rows: int,
-        *,
-        priority: int = 0,
-        timeout: float = 0.0,
-        origin: RequestOrigin | None = None,
-    ) -> Prediction:
+    async def submit(self, request: PredictionRequest) -> Prediction:
         """Answers one request by its deadline.
 
         Args:
-          inputs: arrays by name, already checked against the signature.
-          rows: rows of the request.
-          priority: smaller goes first.
-          timeout: the client's timeout in seconds, if shorter than the deadline.
-          origin: the request's id and client, and the context that selects models.
+          request: the request; its context selects models.
 
         Returns:
           The outputs, and the models that they are from.
@@ -347,34 +327,26 @@ class Selector:
           ServeError: no model answered in time, or the models answer with streams.
         """
         check_single(self.config.name, self.signature)
-        request, record = await self._start_prediction(
-            inputs, rows, priority, timeout, origin
-        )
+        end, record = await self._start_prediction(request)
         if not self._policy.runs_all:
-            (answer,) = [answer async for answer in self._run_one(request, record)]
+            results = self._run_one(request, end, record)
+            (answer,) = [answer async for answer in results]
             return answer
-        answer = await self._run_all(request, record)
+        answer = await self._run_all(request, end, record)
         self._journal.put(record)
         if self._sharing:
             self._sharing.keep(record)
         return answer
 
     async def stream(
-        self,
-        inputs: Mapping[str, Array],
-        rows: int,
-        *,
-        priority: int = 0,
-        timeout: float = 0.0,
-        origin: RequestOrigin | None = None,
+        self, request: PredictionRequest
     ) -> AsyncGenerator[Prediction, None]:
         """Answers one request with the results of the chosen generator.
 
         Feedback is accepted after the first result; labels are compared with the last.
 
         Args:
-          inputs, rows, priority, origin: as for `submit`.
-          timeout: seconds until the first result, if shorter than the deadline.
+          request: the request; its context selects models.
 
         Yields:
           The results; close the iterator to stop the model early.
@@ -383,36 +355,30 @@ class Selector:
           ServeError: no model had a result in time, or the chosen one failed after its
             first result.
         """
-        request, record = await self._start_prediction(
-            inputs, rows, priority, timeout, origin
-        )
-        results = self._run_one(request, record)
+        end, record = await self._start_prediction(request)
+        results = self._run_one(request, end, record)
         async with aclosing(results):
             async for answer in results:
                 yield answer
 
     async def _start_prediction(
-        self,
-        inputs: Mapping[str, Array],
-        rows: int,
-        priority: int,
-        timeout: float,
-        origin: RequestOrigin | None,
-    ) -> tuple[_Submission, PredictionRecord]:
-        origin = checked_origin(origin or RequestOrigin())
-        limit = allowed(timeout, self.deadline)
-        request = _Submission(inputs, rows, priority, self._now() + limit)
-        key = self._key(inputs, origin.context)
+        self, request: PredictionRequest
+    ) -> tuple[float, PredictionRecord]:
+        """Returns the time at which a request ends, and its record."""
+        origin = checked_origin(request.origin)
+        limit = allowed(request.timeout, self.deadline)
+        end = self._now() + limit
+        key = self._key(request.inputs, origin.context)
         if self._sharing and not self._contexts.known(origin.context):
             self._contexts.get(origin.context, self._now())
             await self._sharing.settled(min(self.config.store_timeout, limit / 4))
         none = Choice(-1, 1.0, ())
-        return request, PredictionRecord(
-            origin.id, key, origin.context, none, rows, time.time()
+        return end, PredictionRecord(
+            origin.id, key, origin.context, none, request.rows, time.time()
         )
 
     async def _run_one(
-        self, request: _Submission, record: PredictionRecord
+        self, request: PredictionRequest, end: float, record: PredictionRecord
     ) -> AsyncGenerator[Prediction, None]:
         """Yields the chosen model's answer, or its results."""
         names = self.config.models
@@ -426,13 +392,8 @@ class Selector:
             name = names[choice.model]
             self.meter.event("choices", self.config.name, name)
             by = Provenance(record.id, (name,), self.config.version)
-            results = answers(
-                ready.pop(choice.model),
-                request.inputs,
-                request.rows,
-                priority=request.priority,
-                timeout=request.end - self._now(),
-            )
+            left = end - self._now()
+            results = answers(ready.pop(choice.model), request._replace(timeout=left))
             begun = False
             try:
                 async with aclosing(results):
@@ -454,14 +415,14 @@ class Selector:
                     self._learn(record.context, choice, {choice.model: 1.0})
                     if begun:
                         self._journal.use(record)
-                if begun or not ready or request.end - self._now() < 1e-3:
+                if begun or not ready or end - self._now() < 1e-3:
                     raise
             finally:
                 if begun and self._sharing and not record.used:
                     self._sharing.keep(record)
 
     async def _run_all(
-        self, request: _Submission, record: PredictionRecord
+        self, request: PredictionRequest, end: float, record: PredictionRecord
     ) -> Prediction:
         ready = self._ready_models()
         if not ready:
@@ -470,12 +431,7 @@ class Selector:
         signature = self.signature
         tasks = {
             number: asyncio.ensure_future(
-                service.submit(
-                    request.inputs,
-                    request.rows,
-                    priority=request.priority,
-                    timeout=request.end - self._now(),
-                )
+                service.submit(request._replace(timeout=end - self._now()))
             )
             for number, service in ready.items()
         }
@@ -483,7 +439,7 @@ class Selector:
         try:
             waiting = set(tasks.values())
             _, waiting = await asyncio.wait(
-                waiting, timeout=min(self.config.slo, request.end - begun)
+                waiting, timeout=min(self.config.slo, end - begun)
             )
             # No answer arrived by the objective: wait for the first one.
             while waiting and all(
@@ -599,34 +555,58 @@ class Selector:
           ServeError: 400 if the feedback is invalid; 404 if no such prediction is
             known, 410 if it expired, 409 if it has feedback already.
         """
-        try:
-            joined = await self._feedback(
-                id, inputs, rows, label, loss, losses, context
+        with self._counted_feedback():
+            if bool(id) == (inputs is not None):
+                raise ServeError("feedback must have either 'id' or 'inputs'", 400)
+            if sum(x is not None for x in (label, loss, losses)) != 1:
+                raise ServeError(
+                    "feedback must have one of 'label', 'loss' and 'losses' (by model)",
+                    400,
+                )
+            record, remote = await self._find(id, inputs, rows, label, context)
+            found = self._losses(record, label, loss, losses)
+            if remote and self._sharing:
+                await self._sharing.claim(record.id)
+            elif record.id in self._journal:
+                self._journal.use(record)
+                if self._sharing:
+                    self._sharing.used(record)
+            self._learn(record.context, record.choice, found)
+            names = self.config.models
+            for number, value in found.items():
+                self.meter.event("losses", self.config.name, names[number], value)
+                self.meter.event("judged", self.config.name, names[number])
+            shared = None
+            if self._sharing:
+                shared = await self._sharing.settled(self.config.store_timeout)
+            weights = self._policy.weights(self._state(record.context))
+            return FeedbackResult(
+                {names[k]: value for k, value in found.items()},
+                dict(zip(names, weights, strict=True)),
+                shared,
             )
+
+    @contextmanager
+    def _counted_feedback(self) -> Iterator[None]:
+        """Counts feedback by its result at the end of the block."""
+        try:
+            yield
         except ServeError as error:
-            kind = {404: "unknown", 409: "repeated", 410: "late"}
-            result = kind.get(error.status, "refused")
+            kinds = {404: "unknown", 409: "repeated", 410: "late"}
+            result = kinds.get(error.status, "refused")
             self.meter.event("feedback", self.config.name, result)
             raise
         self.meter.event("feedback", self.config.name, "joined")
-        return joined
 
-    async def _feedback(
+    async def _find(
         self,
         id: str,
         inputs: Mapping[str, Array] | None,
         rows: int,
         label: Any,
-        loss: float | None,
-        given: Mapping[str, float] | None,
         context: str | None,
-    ) -> FeedbackResult:
-        if bool(id) == (inputs is not None):
-            raise ServeError("feedback must have either 'id' or 'inputs'", 400)
-        if sum(x is not None for x in (label, loss, given)) != 1:
-            raise ServeError(
-                "feedback must have one of 'label', 'loss' and 'losses' (by model)", 400
-            )
+    ) -> tuple[PredictionRecord, bool]:
+        """Returns the record to judge, and whether it is from another server."""
         checked_origin(RequestOrigin(id, context=context or ""))
         remote = False
         if inputs is not None:
@@ -651,27 +631,7 @@ class Selector:
                 f"feedback has {context!r}",
                 400,
             )
-        found = self._losses(record, label, loss, given)
-        if remote and self._sharing:
-            await self._sharing.claim(record.id)
-        elif record.id in self._journal:
-            self._journal.use(record)
-            if self._sharing:
-                self._sharing.used(record)
-        self._learn(record.context, record.choice, found)
-        names = self.config.models
-        for number, value in found.items():
-            self.meter.event("losses", self.config.name, names[number], value)
-            self.meter.event("judged", self.config.name, names[number])
-        shared = None
-        if self._sharing:
-            shared = await self._sharing.settled(self.config.store_timeout)
-        weights = self._policy.weights(self._state(record.context))
-        return FeedbackResult(
-            {names[k]: value for k, value in found.items()},
-            dict(zip(names, weights, strict=True)),
-            shared,
-        )
+        return record, remote
 
     def _losses(
         self,
@@ -721,8 +681,9 @@ class Selector:
     ) -> PredictionRecord:
         """Runs all models again; cached answers cost nothing."""
         ready, signature = self._ready_models(), self.signature
+        request = PredictionRequest(inputs, rows, _LOW_PRIORITY)
         answers = await asyncio.gather(
-            *(s.submit(inputs, rows, priority=_LOW_PRIORITY) for s in ready.values()),
+            *(service.submit(request) for service in ready.values()),
             return_exceptions=True,
         )
         choice = Choice(-1, 1.0, tuple(ready))

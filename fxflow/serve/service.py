@@ -19,11 +19,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fxflow.errors import ServeError
-from fxflow.serve.batching.policies import batch_policy
-from fxflow.serve.batching.queue import Lateness, Pace, Queue, QueueEntry, Refusal
+from fxflow.serve.batching import (
+    Lateness,
+    Pace,
+    Queue,
+    QueueEntry,
+    Refusal,
+    batch_policy,
+)
 from fxflow.serve.cache import PredictionCache, key_of
-from fxflow.serve.containers.placement import placement_of
-from fxflow.serve.containers.replica import ModelSource, Replica
+from fxflow.serve.containers.replica import ModelSource, Replica, placement_of
 from fxflow.serve.containers.streams import Stream
 from fxflow.serve.signatures import ModelSignature
 
@@ -89,6 +94,25 @@ class RequestOrigin(NamedTuple):
     client: str = ""
     context: str = ""
     chosen: bool = False
+
+
+class PredictionRequest(NamedTuple):
+    """A request for a prediction.
+
+    Attributes:
+      inputs: arrays by name, already checked against the signature.
+      rows: number of rows.
+      priority: smaller goes first.
+      timeout: the client's timeout for the answer, or the first result of a stream, in
+        seconds; 0: the deadline of the model or group.
+      origin: identifies the request for groups of models.
+    """
+
+    inputs: Mapping[str, np.ndarray[Any, Any]]
+    rows: int
+    priority: int = 0
+    timeout: float = 0.0
+    origin: RequestOrigin = RequestOrigin()
 
 
 #: Most characters of an id or a context, as groups store them.
@@ -178,25 +202,23 @@ class _QueuedRequest(NamedTuple):
 
 
 def answers(
-    served: Any, inputs: Mapping[str, np.ndarray[Any, Any]], rows: int, **options: Any
+    served: Any, request: PredictionRequest
 ) -> AsyncGenerator[Prediction, None]:
     """Returns all results for a request: one, unless the model is a generator.
 
     Args:
       served: a model's service, or a group of models.
-      inputs, rows, **options: as for `ModelService.submit`.
+      request: the request.
 
     Returns:
       The results; close the iterator to stop the model early.
     """
 
     async def one() -> AsyncGenerator[Prediction, None]:
-        yield await served.submit(inputs, rows, **options)
+        yield await served.submit(request)
 
     if served.signature.streamed:
-        streamed: AsyncGenerator[Prediction, None] = served.stream(
-            inputs, rows, **options
-        )
+        streamed: AsyncGenerator[Prediction, None] = served.stream(request)
         return streamed
     return one()
 
@@ -392,23 +414,11 @@ class ModelService:
         )
         return _too_late(refused) if isinstance(refused, Refusal) else None
 
-    async def submit(
-        self,
-        inputs: Mapping[str, np.ndarray[Any, Any]],
-        rows: int,
-        *,
-        priority: int = 0,
-        timeout: float = 0.0,
-        origin: RequestOrigin | None = None,
-    ) -> Prediction:
+    async def submit(self, request: PredictionRequest) -> Prediction:
         """Answers one request by its deadline.
 
         Args:
-          inputs: arrays by name, already checked against the signature.
-          rows: rows of the request.
-          priority: smaller goes first.
-          timeout: the client's timeout in seconds, if shorter than the deadline.
-          origin: ignored: only groups use it.
+          request: the request.
 
         Returns:
           The outputs.
@@ -420,33 +430,26 @@ class ModelService:
         """
         signature = self.signature
         check_single(self.config.name, signature)
-        arrays = [inputs[spec.name] for spec in signature.inputs]
+        arrays = [request.inputs[spec.name] for spec in signature.inputs]
         key = b""
         if self.config.cache and not self._draining:
             key = key_of(arrays)
             known = self._cache.get(key)
             if known is not None:
                 return Prediction(known, 0.0, 0.0, 0)
-        entry = self._entered(signature, arrays, rows, priority, timeout)
+        entry = self._entered(signature, arrays, request)
         answer: Prediction = await self._turn(entry)
         if key:
             self._cache.put(key, answer.outputs)
         return answer
 
     async def stream(
-        self,
-        inputs: Mapping[str, np.ndarray[Any, Any]],
-        rows: int,
-        *,
-        priority: int = 0,
-        timeout: float = 0.0,
-        origin: RequestOrigin | None = None,
+        self, request: PredictionRequest
     ) -> AsyncGenerator[Prediction, None]:
         """Answers one request with a generator's results; `answers` takes any model.
 
         Args:
-          inputs, rows, priority, origin: as for `submit`.
-          timeout: seconds until the first result, if shorter than the deadline.
+          request: the request.
 
         Yields:
           The results. Close the iterator (`aclosing`) to close the generator early.
@@ -456,8 +459,8 @@ class ModelService:
             500 if the model failed, 413 if the inputs are too large.
         """
         signature = self.signature
-        arrays = [inputs[spec.name] for spec in signature.inputs]
-        entry = self._entered(signature, arrays, rows, priority, timeout)
+        arrays = [request.inputs[spec.name] for spec in signature.inputs]
+        entry = self._entered(signature, arrays, request)
         replica, stream = await self._turn(entry)
         last, deadline, count = entry.arrived, entry.deadline, 0
         begun = self._now()
@@ -483,7 +486,9 @@ class ModelService:
                     for spec, value in zip(signature.outputs, outputs, strict=True)
                 }
                 self._meter.result(self.config.name, count, now - last)
-                yield Prediction(named, begun - entry.arrived, now - begun, rows)
+                yield Prediction(
+                    named, begun - entry.arrived, now - begun, request.rows
+                )
                 # The model's time starts when the client has taken the result.
                 last = self._now()
                 count, deadline = count + 1, last + self.deadline
@@ -498,21 +503,20 @@ class ModelService:
         self,
         signature: ModelSignature,
         arrays: list[np.ndarray[Any, Any]],
-        rows: int,
-        priority: int,
-        timeout: float,
+        request: PredictionRequest,
     ) -> QueueEntry:
         """Adds a request to the queue, or raises the reason why it is refused."""
-        most = self._most(signature)
+        most, rows = self._most(signature), request.rows
         if rows > most:
             raise ServeError(f"a request may have {most} rows, got {rows}", 413)
         now = self._now()
-        limit = allowed(timeout, self.deadline)
+        limit = allowed(request.timeout, self.deadline)
         # The arrays of one batch have the same shape except for the first axis.
         group = tuple(a.shape[1:] for a in arrays) if signature.batched else None
         future = asyncio.get_running_loop().create_future()
         entry = QueueEntry(
-            _QueuedRequest(arrays, future), rows, now, now + limit, priority, group
+            *(_QueuedRequest(arrays, future), rows, now, now + limit),
+            *(request.priority, group),
         )
         refused = self._queue.offer(
             entry, now, self._limit(signature), self._pace, **self._room()

@@ -144,13 +144,13 @@ class Tracing:
             yield found
 
 
-def exporting(endpoint: str, service: str = "fxflow-serve") -> tuple[Any, Any]:
+def exporting(endpoint: str) -> tuple[Any, Any]:
     """Returns a provider and a tracer that export spans by OTLP over HTTP.
+
+    The service is ``fxflow-serve`` unless ``OTEL_SERVICE_NAME`` gives another name.
 
     Args:
       endpoint: URL of the collector, such as ``http://127.0.0.1:4318/v1/traces``.
-      service: service name; the environment variable ``OTEL_SERVICE_NAME`` overrides
-        it.
 
     Returns:
       The OpenTelemetry provider, which the caller shuts down, and its tracer.
@@ -167,7 +167,7 @@ def exporting(endpoint: str, service: str = "fxflow-serve") -> tuple[Any, Any]:
         raise _missing() from None
     resource = Resource.create()
     if resource.attributes.get("service.name", "").startswith("unknown"):
-        resource = resource.merge(Resource({"service.name": service}))
+        resource = resource.merge(Resource({"service.name": "fxflow-serve"}))
     # The server shuts the provider down; a hook at exit would do so twice.
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     exporter = trace_exporter.OTLPSpanExporter(endpoint=endpoint, timeout=5)

@@ -3,39 +3,213 @@
 As a shadow, the candidate gets a copy of each request after the stable version has
 answered, and the two answers are compared. As a canary it answers a share of the
 requests, always the same ones; if it fails, or takes half of the request's time, the
-stable version answers. `Rollout` decides the candidate's share.
+stable version answers.
 
 Generators are rolled out in the same way: the version that yields the first result
 serves the whole stream, and a failure counts whenever it happens.
+
+Source: Wilson, Probable Inference, the Law of Succession, and Statistical Inference,
+1927.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import logging
+import math
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from fxflow.errors import ServeError
 from fxflow.serve.cache import key_of
-from fxflow.serve.selection.rollouts import Rollout, RolloutPlan, point_of
 from fxflow.serve.service import (
     MetricsSink,
     ModelService,
     Prediction,
+    PredictionRequest,
     Provenance,
-    RequestOrigin,
     allowed,
     answers,
     check_single,
     checked_origin,
 )
 from fxflow.serve.signatures import ModelSignature, check_alike
+
+# -- decisions -------------------------------------------------------------------------
+
+#: Standard deviations of the interval: each bound holds with probability 98 %.
+_Z = 2.05
+
+
+def point_of(name: str, key: bytes) -> float:
+    """Hashes a request or client to a number in [0, 1).
+
+    Args:
+      name: name of the rollout; others start with other requests.
+      key: identifies the request or client.
+
+    Returns:
+      A number; the candidate answers if it is below the share.
+
+    Example:
+      >>> 0 <= point_of("digits", b"alice") == point_of("digits", b"alice") < 1
+      True
+    """
+    # The length separates name and key unambiguously.
+    text = f"{len(name)}:{name}".encode() + key
+    digest = hashlib.blake2b(text, digest_size=7).digest()
+    return int.from_bytes(digest, "big") / (1 << 56)
+
+
+def least_rate(bad: int, of: int) -> float:
+    """Returns a lower bound of the true rate.
+
+    Args:
+      bad: number of bad requests.
+      of: number of requests.
+
+    Returns:
+      The lower bound of Wilson's interval; 0 without requests.
+
+    Example:
+      >>> round(least_rate(1, 3), 3), round(least_rate(50, 100), 3)
+      (0.058, 0.4)
+    """
+    if not of:
+        return 0.0
+    p, z2 = bad / of, _Z**2
+    spread = _Z * math.sqrt(p * (1 - p) / of + z2 / (4 * of * of))
+    return max(0.0, (p + z2 / (2 * of) - spread) / (1 + z2 / of))
+
+
+@dataclass(frozen=True)
+class RolloutPlan:
+    """Configures the steps and limits of a rollout.
+
+    Attributes:
+      shares: share of the requests in each step; 0: shadow.
+      hold: requests to the candidate after which the next step begins; None: only
+        `forward` begins it.
+      max_errors: allowed rate of errors.
+      slow: seconds after which an answer is late; None: no limit.
+      max_slow: allowed rate of late answers.
+      least: requests to the candidate before it can be rolled back or forward.
+      window: number of last requests that count.
+    """
+
+    shares: tuple[float, ...] = (0.0, 0.01, 0.1, 0.5, 1.0)
+    hold: int | None = None
+    max_errors: float = 0.01
+    slow: float | None = None
+    max_slow: float = 0.05
+    least: int = 20
+    window: int = 1000
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """The state of a rollout, which decides the candidate's share of the requests.
+
+    The share grows in steps. The candidate is rolled back when the lower bound of
+    Wilson's interval for its rate of failed or late requests exceeds the limit: one
+    failure among three requests is not enough, ten are. Only the last `window` requests
+    of a step count.
+
+    Attributes:
+      plan: its steps and limits.
+      step: index of the current share in the plan.
+      back: why it was rolled back; empty if it was not.
+      seen: for each of the last requests, whether it failed and whether it was late.
+      total: requests to the candidate in this step.
+
+    Example:
+      >>> rollout = Rollout(RolloutPlan(shares=(0.1, 1.0), hold=30))
+      >>> for _ in range(30):
+      ...     rollout = rollout.after(failed=False, seconds=0.01)
+      >>> rollout.share
+      1.0
+      >>> for _ in range(20):
+      ...     rollout = rollout.after(failed=True, seconds=0.01)
+      >>> rollout.share, rollout.back
+      (0.0, '20 of 20 requests failed; the allowed rate is 0.01')
+    """
+
+    plan: RolloutPlan
+    step: int = 0
+    back: str = ""
+    seen: tuple[tuple[bool, bool], ...] = ()
+    total: int = 0
+
+    @property
+    def share(self) -> float:
+        """The share of the requests that the candidate answers."""
+        return 0.0 if self.back else self.plan.shares[self.step]
+
+    @property
+    def shadowed(self) -> bool:
+        """Whether the candidate runs as a shadow."""
+        return not self.back and self.plan.shares[self.step] == 0.0
+
+    def after(self, failed: bool, seconds: float) -> Rollout:
+        """Returns the rollout after one more request to the candidate.
+
+        Args:
+          failed: whether the request failed.
+          seconds: time that it took.
+
+        Returns:
+          The rollout, possibly in the next step or rolled back.
+        """
+        if self.back:
+            return self
+        plan = self.plan
+        late = plan.slow is not None and seconds > plan.slow
+        seen = (*self.seen[-(plan.window - 1) :], (failed, late))
+        now = replace(self, seen=seen, total=self.total + 1)
+        if len(seen) < plan.least:
+            return now
+        for place, limit, words in (
+            (0, plan.max_errors, "failed"),
+            (1, plan.max_slow, f"took more than {plan.slow} s"),
+        ):
+            bad = sum(entry[place] for entry in seen)
+            if least_rate(bad, len(seen)) > limit:
+                return now.rolled_back(
+                    f"{bad} of {len(seen)} requests {words}; the allowed rate is "
+                    f"{limit:g}"
+                )
+        if plan.hold is not None and now.total >= plan.hold:
+            return now.forward()
+        return now
+
+    def forward(self) -> Rollout:
+        """Returns the rollout in its next step, or restarted if it was rolled back.
+
+        Returns:
+          The rollout.
+        """
+        if self.back:
+            return Rollout(self.plan)
+        step = min(self.step + 1, len(self.plan.shares) - 1)
+        return self if step == self.step else Rollout(self.plan, step)
+
+    def rolled_back(self, why: str) -> Rollout:
+        """Returns the rollout with its candidate rolled back.
+
+        Args:
+          why: the reason.
+
+        Returns:
+          The rollout.
+        """
+        return replace(self, back=why)
+
 
 _log = logging.getLogger("fxflow.serve")
 Array = np.ndarray[Any, Any]
@@ -277,23 +451,11 @@ class Versions:
 
     # -- requests ----------------------------------------------------------------------
 
-    async def submit(
-        self,
-        inputs: Mapping[str, Array],
-        rows: int,
-        *,
-        priority: int = 0,
-        timeout: float = 0.0,
-        origin: RequestOrigin | None = None,
-    ) -> Prediction:
+    async def submit(self, request: PredictionRequest) -> Prediction:
         """Answers one request by its deadline.
 
         Args:
-          inputs: arrays by name, already checked against the signature.
-          rows: rows of the request.
-          priority: smaller goes first.
-          timeout: the client's timeout in seconds, if shorter than the deadline.
-          origin: the request's id and client, which select the version.
+          request: the request; its id and client select the version.
 
         Returns:
           The outputs.
@@ -302,26 +464,16 @@ class Versions:
           ServeError: there was no answer in time, or the models are generators.
         """
         check_single(self.config.name, self.signature)
-        results = self.stream(
-            inputs, rows, priority=priority, timeout=timeout, origin=origin
-        )
-        (answer,) = [answer async for answer in results]
+        (answer,) = [answer async for answer in self.stream(request)]
         return answer
 
     async def stream(
-        self,
-        inputs: Mapping[str, Array],
-        rows: int,
-        *,
-        priority: int = 0,
-        timeout: float = 0.0,
-        origin: RequestOrigin | None = None,
+        self, request: PredictionRequest
     ) -> AsyncGenerator[Prediction, None]:
         """Answers one request with all results of the selected version.
 
         Args:
-          inputs, rows, priority, origin: as for `submit`.
-          timeout: seconds until the first result, if shorter than the deadline.
+          request: the request; its id and client select the version.
 
         Yields:
           The results; close the iterator to stop the model early.
@@ -329,13 +481,13 @@ class Versions:
         Raises:
           ServeError: there was no result in time, or the model failed after its first.
         """
-        origin = checked_origin(origin or RequestOrigin())
+        request = request._replace(origin=checked_origin(request.origin))
         stable = self._stable
-        limit = allowed(timeout, self.deadline)
+        limit = allowed(request.timeout, self.deadline)
         end = self._now() + limit
-        if self.rollout.share > 0 and self._point(inputs, origin) < self.rollout.share:
+        if self.rollout.share > 0 and self._point(request) < self.rollout.share:
             self.meter.event("choices", self.config.name, self.config.candidate)
-            tried = self._try(inputs, rows, priority, limit / 2, origin.id)
+            tried = self._try(request._replace(timeout=limit / 2))
             try:
                 async with aclosing(tried):
                     async for answer in tried:
@@ -344,20 +496,21 @@ class Versions:
             except _Unanswered:
                 pass
         self.meter.event("choices", self.config.name, self.config.stable)
-        by = Provenance(origin.id, (self.config.stable,), stable.config.version)
+        by = Provenance(request.origin.id, (self.config.stable,), stable.config.version)
         shadowed = self.rollout.shadowed
         kept: list[Prediction] = []
         left = max(end - self._now(), 1e-3)
-        results = answers(stable, inputs, rows, priority=priority, timeout=left)
+        results = answers(stable, request._replace(timeout=left))
         async with aclosing(results):
             async for answer in results:
                 if shadowed and len(kept) < _COMPARED:
                     kept.append(answer)
                 yield answer._replace(provenance=by)
         if shadowed:
-            self._copy(inputs, rows, kept)
+            self._copy(request, kept)
 
-    def _point(self, inputs: Mapping[str, Array], origin: RequestOrigin) -> float:
+    def _point(self, request: PredictionRequest) -> float:
+        inputs, origin = request.inputs, request.origin
         if self.config.by == "client":
             key = origin.client.encode("utf-8", "surrogatepass")
         elif origin.chosen:
@@ -367,12 +520,7 @@ class Versions:
         return point_of(self.config.name, key)
 
     async def _try(
-        self,
-        inputs: Mapping[str, Array],
-        rows: int,
-        priority: int,
-        timeout: float,
-        id: str,
+        self, request: PredictionRequest
     ) -> AsyncGenerator[Prediction, None]:
         """Yields the candidate's results; raises `_Unanswered` if there are none."""
         begun, rollout = self._now(), self.rollout
@@ -381,8 +529,8 @@ class Versions:
         failed = False
         try:
             service = self._member(candidate)
-            by = Provenance(id, (candidate,), service.config.version)
-            results = answers(service, inputs, rows, priority=priority, timeout=timeout)
+            by = Provenance(request.origin.id, (candidate,), service.config.version)
+            results = answers(service, request)
             async with aclosing(results):
                 async for answer in results:
                     if first is None:
@@ -408,20 +556,19 @@ class Versions:
         if (then.step, then.back) == (self.rollout.step, self.rollout.back):
             self._move(self.rollout.after(failed, seconds))
 
-    def _copy(
-        self, inputs: Mapping[str, Array], rows: int, kept: list[Prediction]
-    ) -> None:
+    def _copy(self, request: PredictionRequest, kept: list[Prediction]) -> None:
         if len(self._tasks) >= self.config.copies:
             self.meter.event("shadow", self.config.name, "dropped")
             return
-        task = asyncio.get_running_loop().create_task(self._compare(inputs, rows, kept))
+        task = asyncio.get_running_loop().create_task(self._compare(request, kept))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _compare(
-        self, inputs: Mapping[str, Array], rows: int, kept: list[Prediction]
+        self, request: PredictionRequest, kept: list[Prediction]
     ) -> None:
-        theirs = self._try(inputs, rows, _LOW_PRIORITY, 0.0, "")
+        copy = PredictionRequest(request.inputs, request.rows, _LOW_PRIORITY)
+        theirs = self._try(copy)
         count, alike = 0, True
         try:
             async with aclosing(theirs):

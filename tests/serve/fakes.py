@@ -12,7 +12,7 @@ import numpy as np
 
 from fxflow.errors import ServeError
 from fxflow.serve.containers.replica import ModelSource
-from fxflow.serve.service import MetricsSink, ModelConfig, Prediction
+from fxflow.serve.service import MetricsSink, ModelConfig, Prediction, PredictionRequest
 from fxflow.serve.signatures import ModelSignature, TensorSpec
 
 
@@ -46,33 +46,26 @@ class Fake:
     def versions(self) -> tuple[str, ...]:
         return (self.version,)
 
-    async def submit(
-        self,
-        inputs: Mapping[str, Any],
-        rows: int,
-        *,
-        priority: int = 0,
-        timeout: float = 0.0,
-        origin: Any = None,
-    ) -> Prediction:
+    async def submit(self, request: PredictionRequest) -> Prediction:
         self.asked += 1
-        limit = timeout if timeout > 0 else self.deadline
+        limit = request.timeout if request.timeout > 0 else self.deadline
         await asyncio.sleep(min(self.delay, limit))
         if self.error is not None:
             raise self.error
         if self.delay > limit:
             raise ServeError("no answer by the deadline", 504)
-        outputs = {"y": np.asarray(self.says(inputs["x"]))}
-        return Prediction(outputs, 0.0, self.delay, rows)
+        outputs = {"y": np.asarray(self.says(request.inputs["x"]))}
+        return Prediction(outputs, 0.0, self.delay, request.rows)
 
     async def stream(
-        self, inputs: Mapping[str, Any], rows: int, **options: Any
+        self, request: PredictionRequest
     ) -> AsyncGenerator[Prediction, None]:
         try:
             for k in range(self.results):
                 if k == self.fails:
                     raise ServeError("it ended", 500)
-                answer = await self.submit(inputs, rows, **options if not k else {})
+                left = request.timeout if not k else 0.0
+                answer = await self.submit(request._replace(timeout=left))
                 yield answer._replace(outputs={"y": answer.outputs["y"] + k})
         finally:
             self.closed += 1

@@ -6,8 +6,7 @@ import pytest
 
 from fxflow.serve.metrics import _EVENTS, _GAUGES, _GROUP_GAUGES, Metrics
 from fxflow.serve.repository import Repository
-from fxflow.serve.selection.rollouts import RolloutPlan
-from fxflow.serve.versions import Versions, VersionsConfig
+from fxflow.serve.versions import RolloutPlan, Versions, VersionsConfig
 
 
 def counted() -> tuple[str, str]:

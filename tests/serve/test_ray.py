@@ -26,7 +26,7 @@ from fxflow.errors import ServeError
 from fxflow.serve.config import ServerConfig, server_config
 from fxflow.serve.containers.replica import ModelSource
 from fxflow.serve.ray import _Remote, build, run_on_ray
-from fxflow.serve.service import ModelConfig, Prediction
+from fxflow.serve.service import ModelConfig, Prediction, PredictionRequest
 from fxflow.serve.signatures import ModelSignature
 from tests.processes import check_gone
 
@@ -63,7 +63,7 @@ def ask(handle: Handle, **options: Any) -> Prediction:
     x = np.ones((1, 2), np.float32)
     remote = _Remote(MODEL, handle)
     remote.signature = ModelSignature((), (), batched=True)
-    return asyncio.run(remote.submit({"x": x}, 1, **options))
+    return asyncio.run(remote.submit(PredictionRequest({"x": x}, 1, **options)))
 
 
 def test_replies_and_errors_of_replicas_are_returned() -> None:
@@ -126,10 +126,10 @@ def test_streams_of_replicas(last: Any, words: str) -> None:
     parts = [({"y": np.full(1, k)}, 0.1, 0.2, 1) for k in range(2)]
 
     async def read() -> None:
-        whole = _Remote(MODEL, Stream(*parts)).stream({}, 1)
+        whole = _Remote(MODEL, Stream(*parts)).stream(PredictionRequest({}, 1))
         assert [answer.outputs["y"] async for answer in whole] == [0, 1]
         handle = Stream(*parts, last)
-        results = _Remote(MODEL, handle).stream({}, 1)
+        results = _Remote(MODEL, handle).stream(PredictionRequest({}, 1))
         for part in parts:
             assert (await anext(results)).outputs == part[0]
         assert not handle.cancelled
@@ -144,7 +144,7 @@ def test_a_generator_has_no_single_answer() -> None:
     remote = _Remote(MODEL, None)
     remote.signature = ModelSignature((), (), batched=True, streamed=True)
     with pytest.raises(ServeError, match="generate_stream") as caught:
-        asyncio.run(remote.submit({}, 1))
+        asyncio.run(remote.submit(PredictionRequest({}, 1)))
     assert caught.value.status == 400
 
 

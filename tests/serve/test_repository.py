@@ -10,7 +10,7 @@ from fxflow.errors import ServeError
 from fxflow.serve.containers.replica import ModelSource
 from fxflow.serve.repository import Repository
 from fxflow.serve.selector import SelectorConfig
-from fxflow.serve.service import ModelConfig
+from fxflow.serve.service import ModelConfig, PredictionRequest
 from fxflow.serve.versions import VersionsConfig
 
 
@@ -26,7 +26,7 @@ BAD = ModelConfig("m", ModelSource("tests.serve.zoo:none"))
 
 async def ask(repository: Repository) -> float:
     x = np.ones((1, 3), np.float32)
-    answer: Any = await repository.get("m").submit({"x": x}, 1)
+    answer: Any = await repository.get("m").submit(PredictionRequest({"x": x}, 1))
     return float(answer.outputs["y"][0, 0])
 
 

@@ -229,7 +229,7 @@ def test_a_server_with_keys_and_tls(tmp_path: Path) -> None:
         # gRPC with the same certificate and keys.
         import grpc
 
-        from fxflow.serve.protocol.messages import SERVICE, classes
+        from fxflow.serve.protocol.rpc import SERVICE, classes
 
         port = server.until(r"gRPC at 127\.0\.0\.1:(\d+)")[1]
         made = classes()

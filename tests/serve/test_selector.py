@@ -20,7 +20,7 @@ from fxflow.serve.selection.policies import (
     selection_policy,
 )
 from fxflow.serve.selector import FeedbackResult, Selector, SelectorConfig
-from fxflow.serve.service import Prediction, RequestOrigin
+from fxflow.serve.service import Prediction, PredictionRequest, RequestOrigin
 from tests.serve.fakes import Fake, Heard, always, lookup, signature
 
 
@@ -48,7 +48,8 @@ def using(
 
 def ask(selector: Selector, value: float = 0.0, rows: int = 1, **origin: str) -> Any:
     x = np.full(rows, value, np.float32)
-    return selector.submit({"x": x}, rows, origin=RequestOrigin(**origin))
+    request = PredictionRequest({"x": x}, rows, origin=RequestOrigin(**origin))
+    return selector.submit(request)
 
 
 def said(answer: Prediction) -> list[Any]:
@@ -152,7 +153,8 @@ async def read(
 ) -> list[Prediction]:
     """Returns the results of a stream, or the first of them."""
     x = np.full(1, value, np.float32)
-    results = selector.stream({"x": x}, 1, origin=RequestOrigin(**origin))
+    request = PredictionRequest({"x": x}, 1, origin=RequestOrigin(**origin))
+    results = selector.stream(request)
     found = []
     async with aclosing(results):
         async for answer in results:
@@ -184,7 +186,7 @@ def test_the_stream_that_is_right_is_chosen(policy: str) -> None:
 def test_feedback_joins_a_stream_while_it_runs() -> None:
     async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
         x = {"x": np.zeros(1, np.float32)}
-        results = selector.stream(x, 1, origin=RequestOrigin("r"))
+        results = selector.stream(PredictionRequest(x, 1, origin=RequestOrigin("r")))
         with pytest.raises(ServeError, match="unknown prediction id 'r'"):
             await selector.feedback(id="r", loss=0.0)
         await anext(results)
@@ -213,7 +215,7 @@ def test_a_stream_that_fails_counts_as_one_loss() -> None:
         # A later failure does, and counts once as a wrong answer.
         fakes["c"].fails = 2
         before = selector.describe()["models"]["c"]["losses"]
-        results = selector.stream({"x": np.zeros(1, np.float32)}, 1)
+        results = selector.stream(PredictionRequest({"x": np.zeros(1, np.float32)}, 1))
         first = await anext(results)
         await anext(results)
         with pytest.raises(ServeError, match="it ended"):
@@ -223,7 +225,7 @@ def test_a_stream_that_fails_counts_as_one_loss() -> None:
         with pytest.raises(ServeError, match="has feedback already"):
             await selector.feedback(id=first.provenance.id, loss=1.0)
         # After feedback, a failure does not count.
-        results = selector.stream({"x": np.ones(1, np.float32)}, 1)
+        results = selector.stream(PredictionRequest({"x": np.ones(1, np.float32)}, 1))
         first = await anext(results)
         assert first.provenance is not None
         await selector.feedback(id=first.provenance.id, loss=0.0)
@@ -241,7 +243,7 @@ def test_a_stream_outlives_its_models_readiness() -> None:
     """Draining models accept no new requests, and finish open streams."""
 
     async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
-        results = selector.stream({"x": np.zeros(1, np.float32)}, 1)
+        results = selector.stream(PredictionRequest({"x": np.zeros(1, np.float32)}, 1))
         await anext(results)
         for fake in fakes.values():
             fake.ready = False

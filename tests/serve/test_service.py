@@ -20,6 +20,7 @@ from fxflow.serve.service import (
     ModelConfig,
     ModelService,
     Prediction,
+    PredictionRequest,
     RequestOrigin,
     answers,
     checked_origin,
@@ -68,7 +69,7 @@ def ask(
     service: ModelService, value: float = 0.0, rows: int = 1, **options: Any
 ) -> Any:
     array = np.full((rows, 2), value, np.float32)
-    return service.submit({"x": array}, rows, **options)
+    return service.submit(PredictionRequest({"x": array}, rows, **options))
 
 
 def test_batches_and_faults() -> None:
@@ -251,7 +252,7 @@ def counting(
     service: ModelService, most: int, fault: int = 0, pause: float = 0.0, **options: Any
 ) -> AsyncGenerator[Prediction, None]:
     x = np.array([[most, fault, pause, 10]], np.float32)
-    return answers(service, {"x": x}, 1, **options)
+    return answers(service, PredictionRequest({"x": x}, 1, **options))
 
 
 async def numbers(results: AsyncGenerator[Prediction, None]) -> list[float]:
@@ -269,7 +270,8 @@ def test_streams() -> None:
         assert await asyncio.gather(*both) == [[10, 11, 12], [10, 11]]
         assert sorted(meter.results) == [0, 0, 1, 1, 2]
         with pytest.raises(ServeError, match="with a stream of results") as caught:
-            await service.submit({"x": np.zeros((1, 4), np.float32)}, 1)
+            x = np.zeros((1, 4), np.float32)
+            await service.submit(PredictionRequest({"x": x}, 1))
         assert caught.value.status == 400
 
         # Two of three streams are open; the third waits until one closes.

@@ -17,7 +17,7 @@ from fxflow.errors import ServeError
 from fxflow.serve.selection.memory import Exchange
 from fxflow.serve.selection.policies import Change, Exp4, LossTotals
 from fxflow.serve.selector import Selector, SelectorConfig
-from fxflow.serve.service import RequestOrigin
+from fxflow.serve.service import PredictionRequest, RequestOrigin
 from fxflow.serve.store import RedisStore
 from tests.serve.fakes import Fake, Heard, always, lookup
 from tests.serve.redis_server import RedisServer, redis_server
@@ -54,7 +54,9 @@ def serving(
 
 def ask(selector: Selector, value: float = 0.0, **origin: str) -> Any:
     return selector.submit(
-        {"x": np.full(1, value, np.float32)}, 1, origin=RequestOrigin(**origin)
+        PredictionRequest(
+            {"x": np.full(1, value, np.float32)}, 1, origin=RequestOrigin(**origin)
+        )
     )
 
 

@@ -1,8 +1,8 @@
 """Runs models in separate processes.
 
 Reading order: `regions` (tensors in shared memory), `models` (a model's function and
-types), `placement` (devices and cores), `streams` (results of generators), `worker`
-(the model's process), `replica` (starts, calls and stops a worker).
+types), `streams` (results of generators), `worker` (the model's process), `replica`
+(places, starts, calls and stops a worker).
 """
 
 # fmt: off

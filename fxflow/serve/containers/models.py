@@ -34,7 +34,7 @@ from fxflow.core.arrays import as_array, dtypes
 from fxflow.errors import RetraceWarning, ServeError
 from fxflow.export.files import Bundle, load
 from fxflow.lax.pytree_transfer import device_put
-from fxflow.serve.batching.policies import padded, sizes_up_to
+from fxflow.serve.batching import padded, sizes_up_to
 from fxflow.serve.signatures import DATATYPES, ModelSignature, TensorSpec
 from fxflow.transforms.jit import jit as _jit
 

@@ -2,7 +2,7 @@
 
 Reading order: `tensors` (requests and answers as JSON and binary data), `front` (shared
 by HTTP and gRPC), `asgi` and `http` (HTTP), `pages` (OpenAPI and status pages),
-`triton` (Triton's statistics and configuration), `messages` and `rpc` (gRPC).
+`triton` (Triton's statistics and configuration), `rpc` (gRPC).
 
 Source: https://github.com/kserve/open-inference-protocol, and Triton's extensions for
 binary tensor data and the model repository.

@@ -15,6 +15,7 @@ import math
 import re
 import secrets
 import time
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -22,11 +23,16 @@ from typing import Any
 
 from fxflow._version import __version__
 from fxflow.errors import ServeError
-from fxflow.serve.limits import RequestLimits
 from fxflow.serve.metrics import Metrics
 from fxflow.serve.protocol.tensors import InferRequest
 from fxflow.serve.repository import Repository
-from fxflow.serve.service import Prediction, RequestOrigin, allowed, answers
+from fxflow.serve.service import (
+    Prediction,
+    PredictionRequest,
+    RequestOrigin,
+    allowed,
+    answers,
+)
 from fxflow.serve.telemetry import RequestSpan, Tracing
 
 _log = logging.getLogger("fxflow.serve")
@@ -294,9 +300,7 @@ class Front:
         Raises:
           ServeError: the model failed or did not answer in time.
         """
-        answer: Prediction = await served.submit(
-            request.inputs, request.rows, **self._options(served, request, report)
-        )
+        answer: Prediction = await served.submit(self._asked(served, request, report))
         report.span.answered(answer)
         return answer
 
@@ -312,8 +316,7 @@ class Front:
           ServeError: the model failed or did not answer in time.
         """
         count = 0
-        options = self._options(served, request, report)
-        results = answers(served, request.inputs, request.rows, **options)
+        results = answers(served, self._asked(served, request, report))
         try:
             async with aclosing(results):
                 async for answer in results:
@@ -325,17 +328,20 @@ class Front:
                 report.span.set(fxflow__results=count)
 
     @staticmethod
-    def _options(
+    def _asked(
         served: Any, request: InferRequest, report: RequestReport
-    ) -> dict[str, Any]:
+    ) -> PredictionRequest:
+        """Returns what a request asks of a model, within the time that is left."""
         timeout = request.timeout
         if report.waited:
             timeout = max(allowed(timeout, served.deadline) - report.waited, 1e-6)
-        return {
-            "priority": request.priority,
-            "timeout": timeout,
-            "origin": RequestOrigin(request.id, report.client, request.context),
-        }
+        return PredictionRequest(
+            request.inputs,
+            request.rows,
+            request.priority,
+            timeout,
+            RequestOrigin(request.id, report.client, request.context),
+        )
 
     # -- reports -----------------------------------------------------------------------
 
@@ -395,3 +401,75 @@ class Front:
         """
         entries = self.repository.index()
         return [e for e in entries if e["state"] == "READY" or not ready]
+
+
+# -- limits ----------------------------------------------------------------------------
+
+
+@dataclass
+class ClientLimits:
+    """Token buckets by client.
+
+    A bucket holds up to `burst` tokens and gains `rate` tokens per second; a request
+    takes one. Full buckets are dropped, so at most the clients of the last
+    `burst / rate` seconds are in memory, and never more than `most`.
+
+    Attributes:
+      rate: sustained requests per second; 0: unlimited.
+      burst: requests at once.
+      most: most clients in memory; the least recently active one is dropped first.
+
+    Example:
+      >>> limits = ClientLimits(rate=2.0, burst=1)
+      >>> limits.take("a", now=0.0), limits.take("a", now=0.0), limits.take("b", 0.0)
+      (0.0, 0.5, 0.0)
+      >>> limits.take("a", now=0.5)
+      0.0
+    """
+
+    rate: float = 0.0
+    burst: int = 1
+    most: int = 10_000
+    _buckets: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
+
+    def take(self, client: str, now: float) -> float:
+        """Takes a token from a client's bucket.
+
+        Args:
+          client: the client that sent the request.
+          now: the time, in seconds.
+
+        Returns:
+          0 if there was a token, else the seconds until the next one.
+        """
+        if not self.rate:
+            return 0.0
+        tokens, then = self._buckets.pop(client, (float(self.burst), now))
+        tokens = min(float(self.burst), tokens + (now - then) * self.rate)
+        wait = 0.0 if tokens >= 1 else (1 - tokens) / self.rate
+        self._buckets[client] = (tokens if wait else tokens - 1, now)
+        while self._buckets:
+            oldest, (left, at) = next(iter(self._buckets.items()))
+            full = left + (now - at) * self.rate >= self.burst
+            if not full and len(self._buckets) <= self.most:
+                break
+            del self._buckets[oldest]
+        return wait
+
+
+@dataclass
+class RequestLimits:
+    """Limits of the requests that a server accepts.
+
+    Attributes:
+      max_body: most bytes of one request.
+      max_bodies: most bytes of all requests in flight.
+      body_timeout: seconds within which a body must arrive, and within which the client
+        must read each result of a stream.
+      clients: rate limits per client.
+    """
+
+    max_body: int = 64 << 20
+    max_bodies: int = 512 << 20
+    body_timeout: float = 10.0
+    clients: ClientLimits = field(default_factory=ClientLimits)

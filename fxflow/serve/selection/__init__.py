@@ -2,7 +2,7 @@
 
 Reading order: `policies` (selection from losses), `losses` (how wrong an answer is),
 `memory` (predictions that wait for feedback, and states by context), `ensembles` (one
-answer from several), `rollouts` (a new version's share).
+answer from several).
 """
 
 # fmt: off
@@ -13,14 +13,12 @@ from fxflow.serve.selection.policies import (
     Change, Choice, EpsilonGreedy, Exp3, Exp4, LossTotals, SelectionPolicy, Thompson,
     selection_policy,
 )
-from fxflow.serve.selection.rollouts import RolloutPlan, Rollout, point_of
 
 __all__ = [
     "Change", "Choice", "EpsilonGreedy", "Exp3", "Exp4", "LossTotals",
     "SelectionPolicy", "Thompson", "selection_policy",
     "Contexts", "Exchange", "Journal", "PredictionRecord",
     "confidence", "mean", "substituted", "vote",
-    "RolloutPlan", "Rollout", "point_of",
 ]
 
 _public(globals(), __all__)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fxflow.serve.containers.replica import ModelSource
-from fxflow.serve.service import ModelConfig, ModelService
+from fxflow.serve.service import ModelConfig, ModelService, PredictionRequest
 
 
 def answers(source: ModelSource, x: Any) -> dict[str, Any]:
@@ -22,7 +22,10 @@ def answers(source: ModelSource, x: Any) -> dict[str, Any]:
         try:
             (spec,) = service.signature.inputs
             found = await asyncio.gather(
-                *(service.submit({spec.name: row[None]}, 1) for row in x)
+                *(
+                    service.submit(PredictionRequest({spec.name: row[None]}, 1))
+                    for row in x
+                )
             )
             names = found[0].outputs
             return {

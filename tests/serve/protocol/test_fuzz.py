@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from fxflow.serve.protocol.messages import SERVICE, classes
+from fxflow.serve.protocol.rpc import SERVICE, classes
 from tests.serve.protocol.fuzzing import grpc_message, http_request
 from tests.serve.server import Running, running
 

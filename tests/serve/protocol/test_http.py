@@ -19,18 +19,16 @@ import numpy as np
 import pytest
 
 from fxflow.serve.containers.replica import ModelSource
-from fxflow.serve.limits import ClientLimits, RequestLimits
 from fxflow.serve.metrics import Metrics
-from fxflow.serve.protocol.front import Front
+from fxflow.serve.protocol.front import ClientLimits, Front, RequestLimits
 from fxflow.serve.protocol.http import application
 from fxflow.serve.repository import GroupConfig, Repository
 from fxflow.serve.selection.policies import Thompson
-from fxflow.serve.selection.rollouts import RolloutPlan
 from fxflow.serve.selector import SelectorConfig
 from fxflow.serve.service import ModelConfig, ModelService
 from fxflow.serve.signatures import ModelSignature, TensorSpec
 from fxflow.serve.telemetry import Tracing
-from fxflow.serve.versions import VersionsConfig
+from fxflow.serve.versions import RolloutPlan, VersionsConfig
 
 from ..browser import Browser
 from ..clients import triton

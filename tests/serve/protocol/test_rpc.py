@@ -12,11 +12,9 @@ import numpy as np
 import pytest
 
 from fxflow.serve.containers.replica import ModelSource
-from fxflow.serve.limits import RequestLimits
 from fxflow.serve.metrics import Metrics
-from fxflow.serve.protocol.front import Front
-from fxflow.serve.protocol.messages import SERVICE, classes
-from fxflow.serve.protocol.rpc import start_grpc
+from fxflow.serve.protocol.front import Front, RequestLimits
+from fxflow.serve.protocol.rpc import ENUMS, MESSAGES, SERVICE, classes, start_grpc
 from fxflow.serve.repository import Repository
 from fxflow.serve.selector import SelectorConfig
 from fxflow.serve.service import ModelConfig
@@ -238,3 +236,39 @@ def test_bytes_that_are_not_a_message_are_refused(ports: dict[str, int]) -> None
         bad, fine = map(kind.FromString, answers)
         assert "is not a ModelInferRequest" in bad.error_message
         assert not fine.error_message and fine.infer_response.outputs[0].name == "y"
+
+
+# -- messages --------------------------------------------------------------------------
+
+pytest.importorskip("google.protobuf", reason="pip install 'fxflow[serve]'")
+
+
+def test_messages_survive_serialization() -> None:
+    request = classes()["ModelInferRequest"](model_name="m", id="7")
+    request.parameters["priority"].int64_param = 1
+    tensor = request.inputs.add(name="x", datatype="FP32", shape=[2, 3])
+    tensor.contents.fp32_contents.extend([1, 2.5])
+    back = classes()["ModelInferRequest"].FromString(request.SerializeToString())
+    assert back == request
+    assert back.parameters["priority"].WhichOneof("parameter_choice") == "int64_param"
+
+
+def test_fields_are_the_published_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    service_pb2 = triton(monkeypatch, "grpc.service_pb2")
+    config_pb2 = triton(monkeypatch, "grpc.model_config_pb2")
+    for name, text in ENUMS.items():
+        theirs = config_pb2
+        for part in name.split("."):
+            theirs = getattr(theirs, part)
+        assert list(theirs.items()) == [(n, k) for k, n in enumerate(text.split())]
+    for name in MESSAGES:
+        top = name.partition(".")[0]
+        theirs = service_pb2 if hasattr(service_pb2, top) else config_pb2
+        for part in name.split("."):
+            theirs = getattr(theirs, part)
+        fields = theirs.DESCRIPTOR.fields_by_name
+        for field in classes()[name].DESCRIPTOR.fields:
+            other = fields[field.name]
+            assert (field.number, field.type) == (other.number, other.type), name
+            kind, other_kind = field.message_type, other.message_type
+            assert (kind and kind.full_name) == (other_kind and other_kind.full_name)

@@ -24,19 +24,16 @@ import numpy as np
 import pytest
 
 from fxflow.serve.containers.replica import ModelSource
-from fxflow.serve.limits import RequestLimits
 from fxflow.serve.metrics import Metrics
-from fxflow.serve.protocol.front import Front
+from fxflow.serve.protocol.front import Front, RequestLimits
 from fxflow.serve.protocol.http import application
-from fxflow.serve.protocol.messages import SERVICE, classes
-from fxflow.serve.protocol.rpc import start_grpc
+from fxflow.serve.protocol.rpc import SERVICE, classes, start_grpc
 from fxflow.serve.repository import Repository
 from fxflow.serve.selection.policies import Exp3
-from fxflow.serve.selection.rollouts import RolloutPlan
 from fxflow.serve.selector import SelectorConfig
 from fxflow.serve.service import ModelConfig
 from fxflow.serve.telemetry import Tracing
-from fxflow.serve.versions import VersionsConfig
+from fxflow.serve.versions import RolloutPlan, VersionsConfig
 
 from ..clients import triton
 from ..server import running
