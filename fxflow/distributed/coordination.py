@@ -1,4 +1,4 @@
-"""A process's connection to the coordinator: key-value store, barriers, liveness.
+"""A process's connection to the coordinator: barriers and liveness.
 
 Every wait has a deadline, and every error names the processes that caused it. When the
 coordinator or a process is lost, every pending wait fails at once.
@@ -183,7 +183,7 @@ class Connection:
         if not slot.event.wait(timeout):
             absent: list[int] = []
             try:
-                if isinstance(request, (protocol.Get, protocol.Meet)):
+                if isinstance(request, protocol.Meet):
                     cancel = protocol.Cancel(request.key, number)
                     answer, _ = self.request(cancel, timeout=10, epoch=epoch)
                     absent = answer["processes"]
@@ -241,7 +241,7 @@ class Connection:
 
 
 class Coordination:
-    """A key-value store and barriers that the processes of a run share.
+    """Barriers and exchanges between the processes of a run.
 
     Args:
       connection: to the coordinator.
@@ -384,127 +384,6 @@ class Coordination:
             )
         return cls(connection, process_id, num_processes, names)
 
-    # -- the store ---------------------------------------------------------------------
-
-    def key_value_set(
-        self, key: str, value: str, allow_overwrite: bool = False
-    ) -> None:
-        """Sets the text under a key.
-
-        Args:
-          key: slashes make folders.
-          value: the text.
-          allow_overwrite: whether the key may already be set.
-
-        Raises:
-          ValueError: the key is already set.
-          DistributedError: the coordinator is lost.
-        """
-        self.key_value_set_bytes(key, value.encode(), allow_overwrite)
-
-    def key_value_set_bytes(
-        self, key: str, value: bytes, allow_overwrite: bool = False
-    ) -> None:
-        """Sets the bytes under a key; see `key_value_set`.
-
-        Args:
-          key: slashes make folders.
-          value: the bytes.
-          allow_overwrite: whether the key may already be set.
-        """
-        answer, _ = self.request(protocol.Set(key, allow_overwrite), value)
-        if "error" in answer:
-            raise ValueError(
-                f"key {key!r} is already set; pass allow_overwrite=True to change it"
-            )
-
-    def key_value_get_bytes(self, key: str, timeout: float = _DEFAULT_TIMEOUT) -> bytes:
-        """Returns the bytes under a key, waiting until some process sets it.
-
-        Args:
-          key: the key.
-          timeout: seconds.
-
-        Raises:
-          DistributedError: it was not set in time, or the coordinator is lost.
-        """
-        try:
-            answer, payload = self.request(
-                protocol.Get(key, wait=True), timeout=timeout
-            )
-        except TimeoutError:
-            raise DistributedError(
-                f"process {self.process_id}: no process set key {key!r} within "
-                f"{timeout:g} s",
-                seconds=timeout,
-            ) from None
-        if "error" in answer:
-            raise DistributedError(f"key {key!r}: {answer['why']}")
-        return bytes(payload)
-
-    def key_value_get(self, key: str, timeout: float = _DEFAULT_TIMEOUT) -> str:
-        """Returns the text under a key; see `key_value_get_bytes`.
-
-        Args:
-          key: the key.
-          timeout: seconds.
-        """
-        return self.key_value_get_bytes(key, timeout).decode()
-
-    def key_value_try_get_bytes(self, key: str) -> bytes | None:
-        """Returns the bytes under a key; None if it is not set.
-
-        Args:
-          key: the key.
-        """
-        answer, payload = self.request(protocol.Get(key))
-        return None if "error" in answer else bytes(payload)
-
-    def key_value_try_get(self, key: str) -> str | None:
-        """Returns the text under a key; None if it is not set.
-
-        Args:
-          key: the key.
-        """
-        value = self.key_value_try_get_bytes(key)
-        return None if value is None else value.decode()
-
-    def key_value_dir_get_bytes(self, folder: str) -> dict[str, bytes]:
-        """Returns all keys in a folder and their bytes.
-
-        Args:
-          folder: ``"a/b"`` for the keys ``"a/b/..."``.
-        """
-        answer, payload = self.request(protocol.List(folder))
-        found, start = {}, 0
-        for key, size in zip(answer["keys"], answer["sizes"], strict=True):
-            found[key] = bytes(payload[start : start + size])
-            start += size
-        return found
-
-    def key_value_increment(self, key: str, by: int = 1) -> int:
-        """Adds to the number under a key (0 if not set) and returns the sum.
-
-        Args:
-          key: the key.
-          by: the number to add.
-
-        Raises:
-          ValueError: the value is not a number.
-        """
-        answer, _ = self.request(protocol.Increment(key, by))
-        if "error" in answer:
-            raise ValueError(f"the value of key {key!r} is not a number")
-        return int(answer["value"])
-
-    def key_value_delete(self, key: str) -> None:
-        """Deletes a key and all keys in the folder of that name.
-
-        Args:
-          key: the key.
-        """
-        self.request(protocol.Delete(key))
-
     # -- together ----------------------------------------------------------------------
 
     def exchange(
@@ -581,9 +460,9 @@ class Coordination:
         names = [self.names[p] for p in processes if p < len(self.names)]
         return f" ({', '.join(names)})" if names else ""
 
-    def live_processes(self) -> list[int]:
-        """Returns the numbers of the live processes."""
-        answer, _ = self.request(protocol.Live())
+    def waiting(self) -> list[int]:
+        """Returns the processes that have reported that they wait in a collective."""
+        answer, _ = self.request(protocol.ListWaiting())
         return list(answer["processes"])
 
     def close(self, graceful: bool = True) -> None:

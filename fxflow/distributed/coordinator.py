@@ -1,7 +1,7 @@
 """The coordinator: the server through which the processes of a run find each other.
 
-It registers processes, serves a key-value store and barriers, monitors which processes
-are alive, and connects the runtime's clients to the runtime's service, all on one port.
+It registers processes, serves barriers, monitors which processes are alive, and
+connects the runtime's clients to the runtime's service, all on one port.
 It runs in the launcher, or in process 0 if there is no launcher.
 
 The server has two threads for each process, which spend their time waiting.
@@ -38,11 +38,12 @@ def listing(processes: Iterable[int]) -> str:
 
 
 class Caller(NamedTuple):
-    """The process that sent a request, and the request's number, for the answer."""
+    """The process that sent a request, the request's number, and its bytes."""
 
     rank: int
     channel: Channel
     id: int | None
+    payload: Any = b""
 
     def answer(self, payload: Any = b"", **fields: Any) -> None:
         """Sends the answer."""
@@ -53,11 +54,11 @@ class _Barrier(NamedTuple):
     """The ranks that a barrier waits for, and those that have arrived."""
 
     needed: frozenset[int]
-    arrived: dict[int, tuple[Caller, Any]]
+    arrived: dict[int, Caller]
 
 
 class Group:
-    """The key-value store and barriers of processes 0 to `size` - 1, in one epoch.
+    """The barriers and reports of processes 0 to `size` - 1, in one epoch.
 
     It is not thread-safe: the server calls it under its lock.
     """
@@ -67,82 +68,37 @@ class Group:
         self.channels: dict[int, Channel] = {}
         #: The rank of each process that has left or died → why.
         self.departed: dict[int, str] = {}
-        self._store: dict[str, Any] = {}
-        #: key → the callers that wait for it.
-        self._getters: dict[str, list[Caller]] = {}
         self._barriers: dict[str, _Barrier] = {}
         self._stop = StopDecision()
         #: What follows the step at which all stop: "stop" or "reform".
         self._purpose = ""
+        #: The processes that have reported that they wait in a collective.
+        self._waiting: set[int] = set()
 
-    def handle(self, caller: Caller, request: Any, payload: Any) -> None:
+    def handle(self, caller: Caller, request: Any) -> None:
         """Answers a process's request.
 
         Args:
           caller: the process.
           request: an instance of a class in `handlers`.
-          payload: the request's bytes.
         """
-        self.handlers[type(request)](self, caller, request, payload)
-
-    # -- the store ---------------------------------------------------------------------
-
-    def _set(self, caller: Caller, request: protocol.Set, payload: Any) -> None:
-        if request.key in self._store and not request.overwrite:
-            caller.answer(error="exists")
-            return
-        self._store[request.key] = payload
-        caller.answer()
-        for other in self._getters.pop(request.key, ()):
-            other.answer(payload)
-
-    def _get(self, caller: Caller, request: protocol.Get, payload: Any) -> None:
-        if request.key in self._store:
-            caller.answer(self._store[request.key])
-        elif request.wait:
-            self._getters.setdefault(request.key, []).append(caller)
-        else:
-            caller.answer(error="missing")
-
-    def _increment(
-        self, caller: Caller, request: protocol.Increment, payload: Any
-    ) -> None:
-        try:
-            value = int(bytes(self._store.get(request.key, b"0"))) + request.by
-        except ValueError:
-            caller.answer(error="not a number")
-            return
-        self._store[request.key] = str(value).encode()
-        caller.answer(value=value)
-
-    def _delete(self, caller: Caller, request: protocol.Delete, payload: Any) -> None:
-        folder = request.key.rstrip("/") + "/"
-        for key in list(self._store):
-            if key == request.key or key.startswith(folder):
-                del self._store[key]
-        caller.answer()
-
-    def _list(self, caller: Caller, request: protocol.List, payload: Any) -> None:
-        folder = request.key.rstrip("/") + "/"
-        keys = sorted(key for key in self._store if key.startswith(folder))
-        values = [bytes(self._store[key]) for key in keys]
-        caller.answer(b"".join(values), keys=keys, sizes=[len(v) for v in values])
+        self.handlers[type(request)](self, caller, request)
 
     # -- barriers; with payloads they are all-gathers over TCP -------------------------
 
-    def _meet(self, caller: Caller, request: protocol.Meet, payload: Any) -> None:
+    def _meet(self, caller: Caller, request: protocol.Meet) -> None:
         name = request.key
         processes = frozenset(request.processes or range(self.size))
         needed, arrived = self._barriers.setdefault(name, _Barrier(processes, {}))
         if needed != processes:
             caller.answer(error="other", processes=sorted(needed))
             return
-        arrived[caller.rank] = caller, payload
+        arrived[caller.rank] = caller
         if needed <= arrived.keys():
             del self._barriers[name]
-            payloads = [arrived[rank][1] for rank in sorted(arrived)]
+            payloads = [arrived[rank].payload for rank in sorted(arrived)]
             sizes, together = [len(p) for p in payloads], b"".join(payloads)
-            for other, _ in arrived.values():
+            for other in arrived.values():
                 other.answer(together, sizes=sizes)
         else:
             self._check(name)
@@ -157,21 +113,20 @@ class Group:
             # A process that left because of a loss is not its cause.
             lost = {r: why for r, why in lost.items() if why != LEFT} or lost
             del self._barriers[name]
-            for other, _ in arrived.values():
+            for other in arrived.values():
                 other.answer(
                     error="unreachable", processes=sorted(lost), why=lost[min(lost)]
                 )
 
-    def _cancel(self, caller: Caller, request: protocol.Cancel, payload: Any) -> None:
+    def _cancel(self, caller: Caller, request: protocol.Cancel) -> None:
         """Withdraws a request; answers with the processes that have not arrived."""
-        name, withdrawn = request.key, caller._replace(id=request.request)
-        if withdrawn in self._getters.get(name, ()):
-            self._getters[name].remove(withdrawn)
+        name = request.key
         absent: list[int] = []
         if name in self._barriers:
             needed, arrived = self._barriers[name]
             absent = sorted(needed - arrived.keys())
-            if caller.rank in arrived and arrived[caller.rank][0] == withdrawn:
+            own = arrived.get(caller.rank)
+            if own is not None and own.id == request.request:
                 del arrived[caller.rank]
                 if not arrived:
                     del self._barriers[name]
@@ -189,10 +144,10 @@ class Group:
         if self._stop.ask():
             self.broadcast(protocol.Hold())
 
-    def _notice(self, caller: Caller, request: protocol.Notice, payload: Any) -> None:
+    def _notice(self, caller: Caller, request: protocol.Notice) -> None:
         self.ask_to_stop("stop")
 
-    def _in_step(self, caller: Caller, request: protocol.InStep, payload: Any) -> None:
+    def _in_step(self, caller: Caller, request: protocol.InStep) -> None:
         self._stop.report(caller.rank, request.step)
         self._decide()
 
@@ -203,15 +158,16 @@ class Group:
 
     # -- liveness ----------------------------------------------------------------------
 
-    def _live(self, caller: Caller, request: protocol.Live, payload: Any) -> None:
-        caller.answer(processes=sorted(self.channels.keys() - self.departed.keys()))
-
-    def _ask_waiting(
-        self, caller: Caller, request: protocol.AskWaiting, payload: Any
-    ) -> None:
+    def _ask_waiting(self, caller: Caller, request: protocol.AskWaiting) -> None:
         self.broadcast(protocol.SayWaiting())
 
-    def _judge(self, caller: Caller, request: protocol.Judge, payload: Any) -> None:
+    def _report_waiting(self, caller: Caller, request: protocol.ReportWaiting) -> None:
+        self._waiting.add(caller.rank)
+
+    def _list_waiting(self, caller: Caller, request: protocol.ListWaiting) -> None:
+        caller.answer(processes=sorted(self._waiting))
+
+    def _judge(self, caller: Caller, request: protocol.Judge) -> None:
         self.broadcast(protocol.Late(request.processes, request.why))
 
     def leave(self, rank: int, why: str) -> None:
@@ -223,13 +179,11 @@ class Group:
 
     def end(self, why: str) -> None:
         """Fails every pending request: the run is over."""
-        callers = [c for waiting in self._getters.values() for c in waiting]
+        lost = sorted(self.departed)
         for barrier in self._barriers.values():
-            callers += [caller for caller, _ in barrier.arrived.values()]
-        for caller in callers:
-            caller.answer(error="unreachable", processes=sorted(self.departed), why=why)
+            for caller in barrier.arrived.values():
+                caller.answer(error="unreachable", processes=lost, why=why)
         self._barriers.clear()
-        self._getters.clear()
 
     def broadcast(self, event: Any) -> None:
         """Sends an event of this epoch to every live process."""
@@ -238,18 +192,14 @@ class Group:
                 channel.post(protocol.written(event, epoch=self.epoch))
 
     #: The method that answers each request.
-    handlers: ClassVar[dict[type, Callable[[Any, Caller, Any, Any], None]]] = {
-        protocol.Set: _set,
-        protocol.Get: _get,
-        protocol.Increment: _increment,
-        protocol.Delete: _delete,
-        protocol.List: _list,
+    handlers: ClassVar[dict[type, Callable[[Any, Caller, Any], None]]] = {
         protocol.Meet: _meet,
         protocol.Cancel: _cancel,
         protocol.Notice: _notice,
         protocol.InStep: _in_step,
-        protocol.Live: _live,
         protocol.AskWaiting: _ask_waiting,
+        protocol.ReportWaiting: _report_waiting,
+        protocol.ListWaiting: _list_waiting,
         protocol.Judge: _judge,
     }
 
@@ -479,12 +429,12 @@ class Coordinator(Server):
             return
 
         def handle(request: Any, message: Message, payload: Any) -> None:
-            caller = Caller(rank, channel, message.get("id"))
+            caller = Caller(rank, channel, message.get("id"), payload)
             if isinstance(request, protocol.Missing):
                 absent = set(range(self.group.size)) - self.group.channels.keys()
                 caller.answer(processes=sorted(absent))
             else:
-                self.group.handle(caller, request, payload)
+                self.group.handle(caller, request)
 
         def left(why: str) -> None:
             if not self._complete:

@@ -19,6 +19,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from fxflow.devices.cluster import Service, StandIn
@@ -31,19 +32,17 @@ _TICK = 0.02
 _MOST_FAILURES = 3
 
 
+@dataclass(eq=False)
 class _Worker:
     """What the launcher knows about a worker."""
 
-    def __init__(self, number: int, channel: Channel, name: str, address: str) -> None:
-        self.number, self.channel, self.name, self.address = (
-            number,
-            channel,
-            name,
-            address,
-        )
-        self.rank = -1
-        self.phase = "new"
-        self.holdings: list[Message] = []
+    number: int
+    channel: Channel
+    name: str
+    address: str
+    rank: int = -1
+    phase: str = "new"
+    holdings: list[Message] = field(default_factory=list)
 
 
 # -- the state to continue from --------------------------------------------------------
@@ -213,10 +212,10 @@ class Membership(Server):
                 react(self, worker, request)
                 self._advance()
                 return
-            caller = Caller(worker.rank, channel, message.get("id"))
+            caller = Caller(worker.rank, channel, message.get("id"), payload)
             current = message.get("epoch") == self.epoch and not self._broken
             if current and worker in self._members:
-                self._group.handle(caller, request, payload)
+                self._group.handle(caller, request)
             elif caller.id is not None:
                 caller.answer(
                     error="unreachable", processes=[], why="the epoch is over"

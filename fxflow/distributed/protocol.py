@@ -48,39 +48,6 @@ class Runtime(NamedTuple):
 # -- requests to a group ---------------------------------------------------------------
 
 
-class Set(NamedTuple):
-    """Sets the payload under a key."""
-
-    key: str
-    overwrite: bool = False
-
-
-class Get(NamedTuple):
-    """Asks for the value of a key; with `wait`, the answer comes once it is set."""
-
-    key: str
-    wait: bool = False
-
-
-class Increment(NamedTuple):
-    """Adds to the number under a key."""
-
-    key: str
-    by: int
-
-
-class Delete(NamedTuple):
-    """Deletes a key and the folder of that name."""
-
-    key: str
-
-
-class List(NamedTuple):
-    """Asks for the keys in a folder."""
-
-    key: str
-
-
 class Meet(NamedTuple):
     """Waits for processes (None: all) at a barrier, and exchanges payloads."""
 
@@ -89,14 +56,10 @@ class Meet(NamedTuple):
 
 
 class Cancel(NamedTuple):
-    """Withdraws a `Get` or a `Meet` that timed out."""
+    """Withdraws a `Meet` that timed out."""
 
     key: str
     request: int
-
-
-class Live(NamedTuple):
-    """Asks which processes are alive."""
 
 
 class Missing(NamedTuple):
@@ -115,6 +78,14 @@ class InStep(NamedTuple):
 
 class AskWaiting(NamedTuple):
     """Asks all processes to report whether they wait in a collective."""
+
+
+class ReportWaiting(NamedTuple):
+    """The process waits in a collective."""
+
+
+class ListWaiting(NamedTuple):
+    """Asks which processes have reported that they wait in a collective."""
 
 
 class Judge(NamedTuple):
@@ -264,8 +235,8 @@ _CLASSES: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
         *(Register, RegisterWorker, RegisterTask, Runtime),
-        *(Set, Get, Increment, Delete, List, Meet, Cancel, Live, Missing, Notice),
-        *(InStep, AskWaiting, Judge, Ping, Bye),
+        *(Meet, Cancel, Missing, Notice, InStep),
+        *(AskWaiting, ReportWaiting, ListWaiting, Judge, Ping, Bye),
         *(Ready, Prepared, Failed, Done, Error),
         *(PingReply, Refused, AllJoined, Hold, Until, SayWaiting, Late, Lost),
         *(Form, Go, Abort, End, Fail, Expelled, Ended),
@@ -281,8 +252,8 @@ def written(content: Any, **more: Any) -> Message:
       **more: further fields, such as `id`.
 
     Example:
-      >>> written(Set("a"), id=3)
-      {'op': 'Set', 'key': 'a', 'overwrite': False, 'id': 3}
+      >>> written(Cancel("a", 2), id=3)
+      {'op': 'Cancel', 'key': 'a', 'request': 2, 'id': 3}
     """
     return {"op": type(content).__name__, **content._asdict(), **more}
 

@@ -537,20 +537,16 @@ def _wait_for_leaving(coordinator: Coordinator) -> None:
         time.sleep(0.02)
 
 
-_WAITED = "fxflow/waited"
 #: Seconds within which a running process reports that it waits.
 _ANSWER = 1.0
 
 
 def _note_waiting() -> None:
-    """Stores a key that says that this process waits in a collective."""
+    """Reports that this process waits in a collective."""
     session = _state.session
     if session is not None:
-        coordination = session.coordination
-        with contextlib.suppress(DistributedError):
-            coordination.key_value_set_bytes(
-                f"{_WAITED}/{coordination.process_id}", b"", allow_overwrite=True
-            )
+        with contextlib.suppress(OSError):
+            session.coordination.post(protocol.ReportWaiting())
 
 
 on_broken(_note_waiting)
@@ -581,8 +577,7 @@ def _late(error: BaseException) -> BaseException:
         end = time.monotonic() + _ANSWER
         while missing and time.monotonic() < end:
             time.sleep(0.05)
-            for key in coordination.key_value_dir_get_bytes(_WAITED):
-                missing.discard(int(key.rpartition("/")[2]))
+            missing -= set(coordination.waiting())
             known = failure()
             if known is not None:  # another process was first
                 return DistributedError(str(known), known.processes, known.seconds)

@@ -4,45 +4,19 @@ from typing import Any
 
 import pytest
 
-from fxflow.distributed.protocol import Lost
+from fxflow.distributed.protocol import Lost, ReportWaiting
 from fxflow.errors import DistributedError
 
 from .harness import cluster
 
 
-def test_keys_are_set_read_listed_and_deleted() -> None:
-    with cluster(2) as (_, (first, second)):
-        first.key_value_set("a/b", "text")
-        assert second.key_value_get("a/b") == "text"
-        with pytest.raises(ValueError, match="'a/b' is already set"):
-            second.key_value_set("a/b", "other")
-        second.key_value_set("a/b", "other", allow_overwrite=True)
-        assert first.key_value_try_get("a/b") == "other"
-        assert first.key_value_try_get("nothing") is None
-        big = bytes(range(256)) * 8192
-        first.key_value_set_bytes("a/c", big)
-        assert second.key_value_get_bytes("a/c") == big
-        assert second.key_value_dir_get_bytes("a") == {"a/b": b"other", "a/c": big}
-        first.key_value_delete("a")
-        assert second.key_value_dir_get_bytes("a") == {}
-        assert first.key_value_increment("n") == 1
-        assert second.key_value_increment("n", 5) == 6
-        first.key_value_set("t", "x")
-        with pytest.raises(ValueError, match="'t' is not a number"):
-            first.key_value_increment("t")
-
-
-def test_reading_a_key_waits_until_it_is_set() -> None:
-    with cluster(2) as (_, (first, second)):
-        found: list[Any] = []
-        thread = threading.Thread(target=lambda: found.append(first.key_value_get("k")))
-        thread.start()
-        time.sleep(0.05)
-        second.key_value_set("k", "v")
-        thread.join(5)
-        assert found == ["v"]
-        with pytest.raises(DistributedError, match="no process set key 'no' within"):
-            first.key_value_get("no", 0.1)
+def test_reports_of_waiting_are_listed_once_each() -> None:
+    with cluster(3) as (_, (first, second, third)):
+        assert first.waiting() == []
+        for one in (third, second, third):
+            one.post(ReportWaiting())
+            one.waiting()  # the answer follows the report
+        assert first.waiting() == [1, 2]
 
 
 def test_a_barrier_names_the_late_processes() -> None:
@@ -65,14 +39,13 @@ def test_a_barrier_names_the_late_processes() -> None:
 
 
 def test_a_barrier_of_some_processes_does_not_wait_for_others() -> None:
-    with cluster(3) as (_, (first, second, third)):
+    with cluster(3) as (_, (first, _, third)):
         thread = threading.Thread(target=lambda: third.barrier("b", 5, [2, 0]))
         thread.start()
         first.barrier("b", 5, [0, 2])
         thread.join()
         with pytest.raises(DistributedError, match="process 1 of 3 did not arrive"):
             first.barrier("b", 0.1, [0, 1])
-        assert second.live_processes() == [0, 1, 2]
 
 
 def test_an_answer_that_arrives_at_the_timeout_counts() -> None:
@@ -153,7 +126,7 @@ def test_losing_the_coordinator_fails_requests() -> None:
         with pytest.raises(DistributedError, match="has lost the coordinator"):
             first.barrier("b", 30)
         with pytest.raises(DistributedError, match="has lost the coordinator"):
-            first.key_value_set("a", "b")
+            first.waiting()
         deadline = time.monotonic() + 5
         while len(reasons) < 2 and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -165,4 +138,4 @@ def test_requests_on_a_closed_connection_fail() -> None:
         only.close()
         only.close()
         with pytest.raises(DistributedError, match="the connection is closed"):
-            only.key_value_set("a", "b")
+            only.waiting()

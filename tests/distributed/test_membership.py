@@ -89,7 +89,7 @@ def test_answers_outside_an_epoch_are_ignored() -> None:
         for kind in Group.handlers.keys() - {protocol.Notice}:
             request = kind(*[0] * len(kind._fields))
             line.send(protocol.written(request, epoch=7))
-        line.send(protocol.written(protocol.Get("k"), id=1, epoch=7))
+        line.send(protocol.written(protocol.ListWaiting(), id=1, epoch=7))
         answer, _ = line.receive()
         assert (answer["re"], answer["error"]) == (1, "unreachable")
         assert said == ["worker 0 (a) has joined"]

@@ -3,11 +3,11 @@ import json
 import pytest
 
 from fxflow.distributed import protocol
-from fxflow.distributed.protocol import Bye, Done, Get, Meet, read, written
+from fxflow.distributed.protocol import Bye, Done, Meet, Refused, read, written
 
 
 @pytest.mark.parametrize(
-    "content", [Get("a", wait=True), Meet("b", [0, 2]), Done(3, False), Bye()]
+    "content", [Refused("a", "late"), Meet("b", [0, 2]), Done(3, False), Bye()]
 )
 def test_messages_are_read_as_written(content: object) -> None:
     message = json.loads(json.dumps(written(content, id=7, epoch=3)))
@@ -17,7 +17,7 @@ def test_messages_are_read_as_written(content: object) -> None:
 
 
 def test_defaults_are_filled_in_and_other_fields_ignored() -> None:
-    assert read({"op": "Get", "key": "a", "later": 1}) == Get("a", wait=False)
+    assert read({"op": "Meet", "key": "a", "later": 1}) == Meet("a", None)
 
 
 def test_invalid_messages_are_refused() -> None:

@@ -7,7 +7,7 @@ run.
 """
 
 from fxflow.distributed.parameter_server import monitor
-from fxflow.distributed.parameter_server.api import parameter_server
+from fxflow.distributed.parameter_server.worker.training import parameter_server
 from fxflow.distributed.parameter_server.consistency import (
     Consistency,
     asynchronous,

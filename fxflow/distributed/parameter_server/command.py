@@ -20,6 +20,10 @@ The exit status is 0 after SIGTERM or Ctrl-C, 1 when the server cannot start (li
 read its log, join), 2 for a wrong command line, 3 when it cannot continue (no memory
 for an update, a full disk), 4 after SIGTERM if other servers did not take over all of
 its shards in time: then a copy serves them, or a restart of this server.
+
+``watch`` redraws its table in place on a terminal; elsewhere it prints one table after
+another. Ctrl-C ends it. Its exit status is 0; with ``--once`` 1 if a server did not
+answer; 2 for a wrong command line or a malformed address.
 """
 
 from __future__ import annotations
@@ -30,20 +34,22 @@ import gc
 import os
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from fxflow.distributed.messages.keys import keys_of, new_keys
 from fxflow.distributed.messages.zeromq import Hub
 from fxflow.distributed.parameter_server.monitor import Exporter
-from fxflow.distributed.parameter_server.monitor import command as watching
+from fxflow.distributed.parameter_server.monitor.figures import Monitor, redrawn, table
+from fxflow.distributed.parameter_server.monitor.timeline import trace
 from fxflow.distributed.parameter_server.running import (
     COPIES,
     SERVERS,
     SHARDS,
     TASK,
+    enlist,
 )
-from fxflow.distributed.parameter_server.server.joining import enlist
 from fxflow.distributed.parameter_server.server.process import ShardServer
 from fxflow.distributed.parameter_server.views import first_view
 from fxflow.errors import DistributedError
@@ -159,6 +165,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _servers_of(parser: argparse.ArgumentParser, listed: str) -> list[str]:
+    """Returns the addresses of ``--servers``; ends with an error if there are none."""
+    servers = [address for address in listed.split(",") if address]
+    if not servers:
+        parser.error("give the addresses of the servers: --servers HOST:PORT,HOST:PORT")
+    return servers
+
+
 def _make_keys(folder: Path) -> int:
     keys = new_keys()
     try:
@@ -182,12 +196,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] in (["watch"], ["trace"]):
-        return watching.main(arguments)
+        return _monitor(arguments)
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.make_keys is not None:
         return _make_keys(options.make_keys)
-    servers = watching.servers_of(parser, options.servers)
+    servers = _servers_of(parser, options.servers)
     if options.join is None:
         _check_number(parser, options, len(servers))
     hub = None
@@ -263,3 +277,106 @@ def _check_number(
             f"--shards must be at least {count}, the number of servers, got "
             f"{options.shards}"
         )
+
+
+# -- watch and trace -------------------------------------------------------------------
+
+
+def _monitor_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="fxflow parameter-server",
+        epilog="FXFLOW_PS_KEYS_FILE names the file of the run's keys.",
+    )
+    which = parser.add_subparsers(dest="which", required=True, metavar="watch|trace")
+    watch = which.add_parser(
+        "watch",
+        description="Show what the servers of an asynchronous run are doing.",
+        epilog="Exit status: 0; with --once 1 if a server did not answer; 2 for a "
+        "wrong command line.",
+    )
+    watch.add_argument(
+        "--every",
+        type=float,
+        default=2.0,
+        metavar="S",
+        help="seconds between two tables, over which rates are measured (default 2)",
+    )
+    watch.add_argument("--once", action="store_true", help="print one table and exit")
+    traced = which.add_parser(
+        "trace",
+        description="Write a timeline of servers and workers, for ui.perfetto.dev.",
+        epilog="Exit status: 0; 1 if nothing could be traced or written; 2 for a wrong "
+        "command line.",
+    )
+    traced.add_argument("file", help="compressed if its name ends in .gz")
+    traced.add_argument(
+        "--seconds",
+        dest="every",
+        type=float,
+        default=5.0,
+        metavar="S",
+        help="duration of the trace (default 5)",
+    )
+    for one in (watch, traced):
+        one.add_argument(
+            "--servers",
+            default=os.environ.get(SERVERS, ""),
+            metavar="HOST:PORT,...",
+            help="addresses of all servers, in order (default: FXFLOW_PS_SERVERS)",
+        )
+    return parser
+
+
+def _monitor(argv: Sequence[str]) -> int:
+    """Runs ``fxflow parameter-server watch`` or ``trace``; returns the exit status."""
+    parser = _monitor_parser()
+    options = parser.parse_args(argv)
+    servers = _servers_of(parser, options.servers)
+    if not options.every > 0:
+        parser.error(f"seconds must be more than 0; got {options.every:g}")
+    if options.which == "trace":
+        return _trace(options.file, servers, options.every)
+    try:
+        monitor = Monitor(servers, keys_of())
+    except DistributedError as error:
+        parser.error(str(error))
+    with monitor:
+        try:
+            return _watch(monitor, options.every, options.once)
+        except KeyboardInterrupt:
+            return 0
+        except BrokenPipeError:
+            # The reader has closed the pipe. Otherwise Python reports it again on exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+
+
+def _trace(path: str, servers: Sequence[str], seconds: float) -> int:
+    """Writes a trace; an interrupt shortens it."""
+    try:
+        with trace(path, servers, keys_of()), contextlib.suppress(KeyboardInterrupt):
+            time.sleep(seconds)
+    except (DistributedError, OSError) as error:
+        print(f"fxflow parameter-server trace: {error}", file=sys.stderr)
+        return 1
+    print(f"{path}: open it at https://ui.perfetto.dev")
+    return 0
+
+
+def _watch(monitor: Monitor, every: float, once: bool) -> int:
+    """Prints tables until an interrupt, or one table if `once`."""
+    live = sys.stdout.isatty() and not once
+    lines = 0
+    figures = monitor.look()
+    if live:
+        text, lines = redrawn(table(figures), lines)
+        print(text, end="", flush=True)
+    while True:
+        time.sleep(every)
+        figures = monitor.look()
+        text = table(figures)
+        if live:
+            text, lines = redrawn(text, lines)
+        print(text, end="" if live or once else "\n", flush=True)
+        if once:
+            return int(any(server.problem for server in figures.servers))

@@ -70,28 +70,30 @@ class Consistency:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the consistency as a JSON object."""
-        names = _ARGUMENTS[self.kind]
+        names = _KINDS[self.kind].attributes
         return {"kind": self.kind, **{name: getattr(self, name) for name in names}}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Consistency:
         """Returns what `to_json` was called on; raises ArgumentError on other data."""
         kind = data.get("kind") if isinstance(data, Mapping) else None
-        if kind not in _ARGUMENTS:
+        if kind not in _KINDS:
             raise ArgumentError(
                 f"Consistency.from_json: expected a dictionary whose 'kind' is one of "
-                f"{', '.join(_ARGUMENTS)}, got {data!r}"
+                f"{', '.join(_KINDS)}, got {data!r}"
             )
+        make, names = _KINDS[kind]
         given = {name: value for name, value in data.items() if name != "kind"}
-        if given.keys() != set(_ARGUMENTS[kind]):
+        if given.keys() != set(names):
             raise ArgumentError(
                 f"Consistency.from_json: {kind} has "
-                f"{', '.join(_ARGUMENTS[kind]) or 'no arguments'}, got {data!r}"
+                f"{', '.join(names) or 'no arguments'}, got {data!r}"
             )
-        return _MAKERS[kind](**given)
+        return make(**given)
 
     def __repr__(self) -> str:
-        given = (f"{name}={getattr(self, name)!r}" for name in _ARGUMENTS[self.kind])
+        names = _KINDS[self.kind].attributes
+        given = (f"{name}={getattr(self, name)!r}" for name in names)
         return f"{self.kind}({', '.join(given)})"
 
 
@@ -303,24 +305,23 @@ def elastic_averaging(steps: int, alpha: float) -> Consistency:
     return Consistency("elastic_averaging", steps=steps, alpha=float(alpha))
 
 
-_MAKERS: dict[str, Callable[..., Consistency]] = {
-    "bsp": bsp,
-    "ssp": ssp,
-    "asynchronous": asynchronous,
-    "backup": backup,
-    "softsync": lambda splits, rate: softsync(splits, rate=rate),
-    "local_sgd": local_sgd,
-    "elastic_averaging": elastic_averaging,
-}
-#: The attributes that define a `Consistency` of each kind.
-_ARGUMENTS: dict[str, tuple[str, ...]] = {
-    "bsp": (),
-    "ssp": ("staleness", "rate", "compensation"),
-    "asynchronous": ("rate", "compensation"),
-    "backup": ("workers", "spares"),
-    "softsync": ("splits", "rate"),
-    "local_sgd": ("steps",),
-    "elastic_averaging": ("steps", "alpha"),
+class _Kind(NamedTuple):
+    """A kind of `Consistency`: the function that makes it, and what defines it."""
+
+    make: Callable[..., Consistency]
+    attributes: tuple[str, ...] = ()
+
+
+_KINDS = {
+    "bsp": _Kind(bsp),
+    "ssp": _Kind(ssp, ("staleness", "rate", "compensation")),
+    "asynchronous": _Kind(asynchronous, ("rate", "compensation")),
+    "backup": _Kind(backup, ("workers", "spares")),
+    "softsync": _Kind(
+        lambda splits, rate: softsync(splits, rate=rate), ("splits", "rate")
+    ),
+    "local_sgd": _Kind(local_sgd, ("steps",)),
+    "elastic_averaging": _Kind(elastic_averaging, ("steps", "alpha")),
 }
 
 

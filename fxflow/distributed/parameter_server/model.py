@@ -223,7 +223,6 @@ def make_model(
     code: Filter | None = None,
     pull: Filter | None = None,
     tables: Sequence[TableSpec] = (),
-    platform: str = "cpu",
 ) -> Model:
     """Makes one shard's part of a model.
 
@@ -235,7 +234,6 @@ def make_model(
       code: filter of gradients; None: they are sent unchanged.
       pull: filter of parameters for workers; None: they are sent unchanged.
       tables: specifications of the tables.
-      platform: platform of the server.
 
     Raises:
       DistributedError: the optimizer calls Python, or a library that is not XLA's.
@@ -301,7 +299,6 @@ def make_model(
             function,
             *args,
             name=f"parameter_server.{name}",
-            platform=platform,
             # Compensation needs the parameters that a worker computed on.
             donated=2 if name in ("update", "apply") and not compensation else 0,
         )
@@ -314,7 +311,7 @@ def make_model(
         state_types,
         coded,
         {name: program for name, (program, _) in programs.items()},
-        {spec.name: table_model(spec, platform) for spec in tables},
+        {spec.name: table_model(spec) for spec in tables},
         {
             "push": bytes_by_filter(code, like),
             "pull": bytes_by_filter(pull or filter_of("f32"), like),

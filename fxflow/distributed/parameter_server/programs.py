@@ -66,19 +66,14 @@ class ProgramText(NamedTuple):
 
 
 def write(
-    function: Callable[..., Any],
-    *args: Any,
-    name: str,
-    platform: str = "cpu",
-    donated: int = 0,
+    function: Callable[..., Any], *args: Any, name: str, donated: int = 0
 ) -> tuple[ProgramText, Any]:
-    """Writes a function as a program.
+    """Writes a function as a program for CPUs, on which servers run.
 
     Args:
       function: pure function of pytrees of arrays.
       *args: pytrees of arrays or of types, like the arguments of later calls.
       name: name for error messages.
-      platform: platform of the server: "cpu", "gpu" or "tpu".
       donated: number of leading args that the program may overwrite.
 
     Returns:
@@ -90,7 +85,7 @@ def write(
     given = tree.map(lambda x: struct_of(x) if isinstance(x, Aval) else x, args)
     argnums = tuple(range(donated))
     traced = jit(function, keep_unused=True, donate_argnums=argnums).trace(*given)
-    lowered = traced.lower(platforms=(platform,))
+    lowered = traced.lower(platforms=("cpu",))
     constants = [to_host(c) for c in lowered.constants]
     found = ProgramText(
         name,

@@ -1,7 +1,7 @@
 """Training steps whose state is sharded over the devices of one program (ZeRO).
 
 `sharded_optimizer` makes them; they communicate only by collectives. `shards` defines
-sharded arrays, `sharded_call` runs an optimizer on shards, `exchange` sums gradients.
+sharded arrays and sums gradients, `sharded_call` runs an optimizer on shards.
 """
 
 from fxflow.distributed.zero.optimizer import (

@@ -15,9 +15,15 @@ from fxflow.devices import clients
 from fxflow.devices.meshes import Mesh, PartitionSpec, current_mesh, make_mesh
 from fxflow.devices.shardings import NamedSharding
 from fxflow.distributed.compression import Code, code_of_step
-from fxflow.distributed.zero import exchange as exchanging
 from fxflow.distributed.zero.sharded_call import sharded_call
-from fxflow.distributed.zero.shards import ShardAxis, is_sharded
+from fxflow.distributed.zero.shards import (
+    ShardAxis,
+    initial_residual,
+    is_coded,
+    is_sharded,
+    sum_gradients,
+    wide,
+)
 from fxflow.errors import ArgumentError
 from fxflow.lax.global_arrays import make_array_from_process_local_data
 from fxflow.lax.pytree_transfer import device_put
@@ -249,8 +255,8 @@ class ShardedOptimizer:
 
         def residual(leaf: Any) -> Any:
             aval = typeof(leaf)
-            if axis.shards(aval) and exchanging.is_coded(aval, code):
-                return exchanging.no_residual(axis, aval)
+            if axis.shards(aval) and is_coded(aval, code):
+                return initial_residual(axis, aval)
             return None
 
         def both(params: Any, *memory: Any) -> Any:
@@ -340,7 +346,7 @@ class ShardedOptimizer:
         lost = tree.flatten_up_to(tree.structure(gradients), residual)
         shards = [axis.shards(typeof(g)) for g in leaves]
         indices = [i for i, s in enumerate(shards) if s]
-        sums, kept = exchanging.push(
+        sums, kept = sum_gradients(
             axis,
             self._code,
             [leaves[i] for i in indices],
@@ -350,7 +356,7 @@ class ShardedOptimizer:
         replicated = [i for i, s in enumerate(shards) if not s]
         numbers = [lax.psum(self._number(as_array(x)), axis.name) for x in numbers]
         for i in replicated:
-            total = lax.psum(exchanging.wide(leaves[i]), axis.name)
+            total = lax.psum(wide(leaves[i]), axis.name)
             leaves[i] = (total * share).astype(typeof(leaves[i]).dtype)
         for i, total, rest in zip(indices, sums, kept):
             dtype = typeof(leaves[i]).dtype

@@ -24,7 +24,7 @@ from fxflow.distributed.messages.zeromq import (
     Traffic,
     Waiting,
 )
-from fxflow.distributed.parameter_server.deadlines import Deadline
+from fxflow.distributed.parameter_server.worker.tickets import Deadline
 from fxflow.errors import DistributedError
 
 KEYS = new_keys()

@@ -30,10 +30,9 @@ from fxflow.distributed.parameter_server import (
     parameter_server,
 )
 from fxflow.distributed.parameter_server.server import snapshots
-from fxflow.distributed.parameter_server.tables import snapshot as blocks
-from fxflow.distributed.parameter_server.worker import row_blocks
+from fxflow.distributed.parameter_server.tables import remote, store
+from fxflow.distributed.parameter_server.tables.remote import RowParts
 from fxflow.distributed.parameter_server.worker.client import WorkerClient
-from fxflow.distributed.parameter_server.worker.row_blocks import RowParts
 from fxflow.errors import DistributedError
 from fxflow.train.checkpoint import Checkpointer
 from tests.distributed.parameter_server.server.harness import Run, running
@@ -70,8 +69,8 @@ def server_of(run: Run, folder: Path, index: int = 0) -> Any:
 def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Makes blocks and parts small; records the bytes of messages that have rows."""
     monkeypatch.setattr(snapshots, "_BYTES", SENT // 2)
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", SENT // 2)
-    monkeypatch.setattr(row_blocks, "PART_BYTES", SENT)
+    monkeypatch.setattr(store, "BLOCK_BYTES", SENT // 2)
+    monkeypatch.setattr(remote, "PART_BYTES", SENT)
     found: list[int] = []
     send = zeromq._End._send
 
@@ -284,7 +283,7 @@ from fxflow import nn, optim
 from fxflow.distributed.parameter_server import (
     Cluster, TableSpec, asynchronous, parameter_server)
 from fxflow.distributed.parameter_server.worker import client
-from fxflow.distributed.parameter_server.worker.row_blocks import RowParts
+from fxflow.distributed.parameter_server.tables.remote import RowParts
 from fxflow.train.checkpoint import Checkpointer
 
 servers, shards, what, folder = sys.argv[1:]

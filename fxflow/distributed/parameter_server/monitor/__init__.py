@@ -10,9 +10,9 @@ servers' statistics, and pure functions format them:
 `Exporter` serves metrics to Prometheus, as does a server with `--metrics-port`. `trace`
 writes a timeline of servers and workers for Perfetto.
 
-Read the modules in this order: `meter` (a server's own counts), `polling` (requests to
-all servers), `figures` (readings, rates and scalars), `table`, `prometheus`; then
-`tracing` (spans of each process), `timeline` (the file for Perfetto) and `command`.
+Read the modules in this order: `polling` (requests to all servers), `figures`
+(readings, rates, scalars and the table), `prometheus`; then `tracing` (counts and spans
+of each process) and `timeline` (the file for Perfetto).
 """
 
 from fxflow.distributed.parameter_server.monitor.figures import (
@@ -20,10 +20,10 @@ from fxflow.distributed.parameter_server.monitor.figures import (
     Monitor,
     ServerFigures,
     WorkerFigures,
+    scalars,
+    table,
 )
 from fxflow.distributed.parameter_server.monitor.prometheus import Exporter, exposition
-from fxflow.distributed.parameter_server.monitor.figures import scalars
-from fxflow.distributed.parameter_server.monitor.table import table
 from fxflow.distributed.parameter_server.monitor.timeline import trace
 
 __all__ = [

@@ -8,7 +8,7 @@ Therefore snapshots replace the log from time to time. Files have generations:
 - ``shard-0003.000007.rows``: rows of its tables; the state lists the generations of
   rows that belong to the snapshot.
 
-All have the record format of `log`, with checksums. Rows are streamed, so neither
+All have the record format of `EntryLog`, with checksums. Rows are streamed, so neither
 memory nor a header has to hold all of them.
 
 A generation begins with its log, which gets all later entries. A thread writes its
@@ -24,24 +24,26 @@ the bytes written stay proportional to the bytes of the updates.
 
 from __future__ import annotations
 
+import os
+import struct
 import sys
 import threading
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 from fxflow.devices import files
-from fxflow.distributed.messages.codec import Limits, Message
+from fxflow.distributed.messages.codec import Message, decode, encode
 from fxflow.distributed.parameter_server import messages
-from fxflow.distributed.parameter_server.server import log as logs
 from fxflow.distributed.parameter_server.server.shard import Position, Shard
-from fxflow.distributed.parameter_server.tables.snapshot import RowBlock
-from fxflow.distributed.parameter_server.tables.store import TableState
-from fxflow.errors import DistributedError
+from fxflow.distributed.parameter_server.tables.store import RowBlock, TableState
+from fxflow.errors import DistributedError, MessageError
 
 #: Minimum bytes of a log before a snapshot replaces it: they take a second to read.
 SNAPSHOT_BYTES = 64 << 20
 #: Entries of a log before a snapshot replaces it: they take seconds to replay.
-SNAPSHOT_ENTRIES = 50_000
+_SNAPSHOT_ENTRIES = 50_000
 
 
 class _Cancelled(Exception):
@@ -58,24 +60,15 @@ class Archive:
     Args:
       folder: the folder of the files; created if it does not exist.
       number: the shard's number.
-      limits: the limits of a record.
       snapshot_bytes: bytes of a log before a snapshot replaces it.
-      snapshot_entries: entries of a log before a snapshot replaces it.
     """
 
     def __init__(
-        self,
-        folder: Path,
-        number: int,
-        limits: Limits,
-        *,
-        snapshot_bytes: int = SNAPSHOT_BYTES,
-        snapshot_entries: int = SNAPSHOT_ENTRIES,
+        self, folder: Path, number: int, *, snapshot_bytes: int = SNAPSHOT_BYTES
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._folder, self._limits = folder, limits
+        self._folder, self._bytes = folder, snapshot_bytes
         self._stem = f"shard-{number:04}"
-        self._bytes, self._entries = snapshot_bytes, snapshot_entries
         for unfinished in folder.glob(f"{self._stem}.*.new"):
             unfinished.unlink()
         #: The generations of the snapshot and of the current log.
@@ -84,7 +77,7 @@ class Archive:
         self._runs: list[int] = []
         #: Bytes of the snapshot's state; more after a snapshot that failed.
         self._written = 0
-        self._log: logs.EntryLog | None = None
+        self._log: EntryLog | None = None
         #: Entries since the last snapshot, or attempt at one, began.
         self._since = 0
         self._thread: threading.Thread | None = None
@@ -139,7 +132,7 @@ class Archive:
         has_head = False
         for generation in sorted(generations):
             path = self._path(generation, "log")
-            entries = logs.read(path, limits=self._limits)
+            entries = read_log(path)
             head = next(entries, None)
             if head is not None and head.fields.at != list(shard.position):
                 # A power cut: the previous log lacks its last entries.
@@ -150,12 +143,12 @@ class Archive:
             for entry in entries:
                 shard.apply(entry)
                 self._since += 1
-        self._log = logs.EntryLog(self._path(self._last, "log"))
+        self._log = EntryLog(self._path(self._last, "log"))
         if not has_head:
             self._begin_log(self._log, shard.position)
 
     def _messages(self, path: Path) -> Iterator[Message]:
-        return logs.read(path, limits=self._limits, repair=False)
+        return read_log(path, repair=False)
 
     def _damaged(self, path: Path) -> DistributedError:
         return DistributedError(
@@ -177,7 +170,7 @@ class Archive:
                 f"the log of {self._stem} in {self._folder} could not be written to: "
                 "the server acknowledges no entry that it might lose"
             )
-        self._log.append(entry, limits=self._limits)
+        self._log.append(entry)
         self._since += 1
 
     @property
@@ -188,7 +181,7 @@ class Archive:
         if self._thread is not None and (large or not self._thread.is_alive()):
             self._thread.join()
             self._thread = None
-        return self._thread is None and (large or self._since >= self._entries)
+        return self._thread is None and (large or self._since >= _SNAPSHOT_ENTRIES)
 
     @property
     def wants_all_rows(self) -> bool:
@@ -219,7 +212,7 @@ class Archive:
         try:
             # After a power cut, no entry may exist without those before it.
             self._log.sync()
-            log = logs.EntryLog(self._path(generation, "log"))
+            log = EntryLog(self._path(generation, "log"))
             self._begin_log(log, position)
         except (OSError, DistributedError) as error:
             self._path(generation, "log").unlink(missing_ok=True)
@@ -258,7 +251,7 @@ class Archive:
                 f"the state of {self._stem} cannot be written to {self._folder}: "
                 f"{error.strerror}"
             ) from error
-        self._log = logs.EntryLog(self._path(self._last, "log"))
+        self._log = EntryLog(self._path(self._last, "log"))
         self._begin_log(self._log, position)
         self._since = 0
 
@@ -280,9 +273,9 @@ class Archive:
             for generation in self._generations(kind):
                 self._path(generation, kind).unlink()
 
-    def _begin_log(self, log: logs.EntryLog, position: Position) -> None:
+    def _begin_log(self, log: EntryLog, position: Position) -> None:
         head = Message.of(messages.EntryAck(-1, -1, list(position), gap=False))
-        log.append(head, limits=self._limits)
+        log.append(head)
 
     def _write(
         self,
@@ -327,11 +320,11 @@ class Archive:
         path = self._path(generation, "state")
         temporary = path.with_suffix(".new")
         temporary.unlink(missing_ok=True)
-        file = logs.EntryLog(temporary)
+        file = EntryLog(temporary)
         try:
             fields = state.fields._replace(runs=runs)
             message = Message.of(fields, arrays=state.arrays)
-            file.append(message, limits=self._limits)
+            file.append(message)
             file.sync()
             size = file.size
         finally:
@@ -344,18 +337,18 @@ class Archive:
 
     def _write_rows(self, path: Path, rows: Mapping[str, TableState]) -> None:
         path.unlink(missing_ok=True)
-        file, count = logs.EntryLog(path), 0
+        file, count = EntryLog(path), 0
         try:
             for name, blocks in rows.items():
                 for block in blocks:
                     values = [block.ids, block.rows, *block.state]
                     arrays = {str(i): value for i, value in enumerate(values)}
                     message = Message.of(messages.Rows(table=name), arrays=arrays)
-                    file.append(message, limits=self._limits)
+                    file.append(message)
                     count += 1
                     self._check_cancelled()
             end = Message.of(messages.State(records=count))
-            file.append(end, limits=self._limits)
+            file.append(end)
             file.sync()
         finally:
             file.close()
@@ -382,3 +375,124 @@ class Archive:
             for old in self._generations(kind):
                 if old < generation and (kind != "rows" or old not in self._runs):
                     self._path(old, kind).unlink()
+
+
+# -- log -------------------------------------------------------------------------------
+
+_RECORD = struct.Struct("!4sIQ")
+_MAGIC = b"fxpl"
+_FRAME = struct.Struct("!Q")
+
+
+class EntryLog:
+    """A write-ahead log: appends messages to a file.
+
+    A file is a sequence of records, each with a checksum, a length and the frames of
+    one message. A process that is killed may leave an incomplete last record, which the
+    next read truncates. Records are written before entries are acknowledged, so they
+    survive the process; after `sync` they also survive a power cut.
+
+    Args:
+      path: the file's path; existing records stay.
+
+    Attributes:
+      size: the file's size in bytes.
+    """
+
+    size: int
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file: BinaryIO = path.open("ab", buffering=0)
+        self.size = self._file.tell()
+
+    def append(self, message: Message) -> None:
+        """Appends a message.
+
+        Raises:
+          DistributedError: the disk is full, or the file cannot be written to.
+        """
+        frames = encode(message)
+        checksum = 0
+        pieces: list[bytes | memoryview] = []
+        for frame in frames:
+            size = _FRAME.pack(len(frame))
+            pieces += [size, frame]
+            checksum = zlib.crc32(frame, zlib.crc32(size, checksum))
+        total = sum(map(len, pieces))
+        pieces.insert(0, _RECORD.pack(_MAGIC, checksum, total))
+        try:
+            for piece in pieces:
+                view = memoryview(piece)
+                while view:
+                    view = view[os.write(self._file.fileno(), view) :]
+        except OSError as error:
+            # An incomplete record would hide all records after it.
+            self._file.truncate(self.size)
+            raise DistributedError(
+                f"the log {self.path} cannot be written to: {error.strerror}; the "
+                "server acknowledges no entry that it might lose"
+            ) from error
+        self.size += sum(map(len, pieces))
+
+    def sync(self) -> None:
+        """Waits until all records are on the disk."""
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+
+def read_log(path: Path, *, repair: bool = True) -> Iterator[Message]:
+    """Yields the messages of a log, up to an incomplete record.
+
+    Args:
+      path: the file's path; a missing file has no messages.
+      repair: whether to truncate an incomplete record, so that more can be appended.
+
+    Raises:
+      DistributedError: another version of fxflow wrote the file.
+    """
+    if not path.exists():
+        return
+    with path.open("r+b" if repair else "rb") as file:
+        while True:
+            start = file.tell()
+            frames = _record(file)
+            try:
+                message = None if frames is None else decode(frames)
+            except MessageError as error:
+                if error.reason == "version":
+                    raise DistributedError(
+                        f"{path} was written by another version of fxflow: {error}. "
+                        "Use that version, or start with an empty folder"
+                    ) from None
+                message = None
+            if message is None:
+                if repair:
+                    file.truncate(start)
+                return
+            yield message
+
+
+def _record(file: BinaryIO) -> list[memoryview] | None:
+    head = file.read(_RECORD.size)
+    if len(head) < _RECORD.size:
+        return None
+    magic, checksum, total = _RECORD.unpack(head)
+    remaining = os.fstat(file.fileno()).st_size - file.tell()
+    if magic != _MAGIC or total > remaining:
+        return None
+    body = memoryview(bytearray(total))
+    if file.readinto(body) != total or zlib.crc32(body) != checksum:  # type: ignore[attr-defined]
+        return None
+    frames = []
+    offset = 0
+    while offset < total:
+        (size,) = _FRAME.unpack(body[offset : offset + _FRAME.size])
+        offset += _FRAME.size
+        frames.append(body[offset : offset + size])
+        offset += size
+    return frames

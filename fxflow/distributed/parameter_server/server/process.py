@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fxflow.devices import clients
-from fxflow.distributed.messages.codec import LIMITS, Limits, Message
+from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.messages.zeromq import Hub, Listener
 from fxflow.distributed.parameter_server import messages
@@ -26,8 +26,11 @@ from fxflow.distributed.parameter_server.errors import (
     OtherRunError,
 )
 from fxflow.distributed.parameter_server.ledger import Turn
-from fxflow.distributed.parameter_server.monitor.meter import Meter
-from fxflow.distributed.parameter_server.monitor.tracing import ServerTracing, TraceSpan
+from fxflow.distributed.parameter_server.monitor.tracing import (
+    Meter,
+    ServerTracing,
+    TraceSpan,
+)
 from fxflow.distributed.parameter_server.server.replicas import Replicas
 from fxflow.distributed.parameter_server.server.shard import Shard
 from fxflow.distributed.parameter_server.server.snapshots import Cuts
@@ -93,7 +96,6 @@ class ShardServer:
       silent_after: seconds after which a silent server counts as lost, if others can
         take its place.
       gone_after: seconds after which others get the shards of a silent server.
-      limits: the limits of a message.
 
     Raises:
       DistributedError: the folder is damaged, or belongs to another server or run.
@@ -122,12 +124,11 @@ class ShardServer:
         lost_after: float = 10.0,
         silent_after: float = 0.5,
         gone_after: float = 60.0,
-        limits: Limits = LIMITS,
     ) -> None:
         self._hub, self.listener = hub, listener
         self.number, self._lost_after = number, lost_after
         self.incarnation = secrets.randbits(62)
-        self._store = Store(number, folder, limits)
+        self._store = Store(number, folder)
         self._pending: list[_PendingPull] = []
         self._workers: dict[int, _WorkerProcess] = {}
         self._cuts = Cuts()

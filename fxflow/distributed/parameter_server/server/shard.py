@@ -30,8 +30,7 @@ from fxflow.distributed.parameter_server.ledger import Ledger, Turn
 from fxflow.distributed.parameter_server.model import Model
 from fxflow.distributed.parameter_server.programs import Runner
 from fxflow.distributed.parameter_server.tables.remote import make_table, rows_of
-from fxflow.distributed.parameter_server.tables.snapshot import RowBlock
-from fxflow.distributed.parameter_server.tables.store import RowTable
+from fxflow.distributed.parameter_server.tables.store import RowBlock, RowTable
 from fxflow.distributed.serialization import HostLeaf, from_host, to_host
 from fxflow.errors import DistributedError, FxflowError
 

@@ -9,12 +9,11 @@ from typing import IO
 
 import numpy as np
 
-from fxflow.distributed.messages.codec import Limits, Message
+from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.errors import EntryError
 from fxflow.distributed.parameter_server.server.archive import (
     SNAPSHOT_BYTES,
-    SNAPSHOT_ENTRIES,
     Archive,
 )
 from fxflow.distributed.parameter_server.server.shard import Shard
@@ -32,9 +31,7 @@ class Store:
     Args:
       server: the server's number, for the names of tables' files.
       folder: the folder of logs and snapshots; None writes none.
-      limits: the limits of a record.
       snapshot_bytes: see `Archive`.
-      snapshot_entries: see `Archive`.
 
     Attributes:
       shards: the shards that this server holds.
@@ -44,14 +41,11 @@ class Store:
         self,
         server: int,
         folder: Path | None,
-        limits: Limits,
         *,
         snapshot_bytes: int = SNAPSHOT_BYTES,
-        snapshot_entries: int = SNAPSHOT_ENTRIES,
     ) -> None:
-        self._server, self._folder, self._limits = server, folder, limits
+        self._server, self._folder = server, folder
         self._snapshot_bytes = snapshot_bytes
-        self._snapshot_entries = snapshot_entries
         self.shards: dict[int, Shard] = {}
         self._archives: dict[int, Archive] = {}
         #: Shard → which of its two names for files of tables is in use.
@@ -76,13 +70,7 @@ class Store:
         shard = Shard(self._place(number))
         if self._folder is not None:
             self._lock_folder(self._folder)
-            archive = Archive(
-                self._folder,
-                number,
-                self._limits,
-                snapshot_bytes=self._snapshot_bytes,
-                snapshot_entries=self._snapshot_entries,
-            )
+            archive = Archive(self._folder, number, snapshot_bytes=self._snapshot_bytes)
             snapshot = archive.snapshot()
             if snapshot is not None:
                 shard = self._loaded(number, snapshot)

@@ -7,7 +7,7 @@ from fxflow.distributed.parameter_server.tables.gradients import (
     sum_rows,
     unique_rows,
 )
-from fxflow.distributed.parameter_server.tables.row_programs import (
+from fxflow.distributed.parameter_server.tables.spec import (
     BLOCKS,
     Field,
     RowFunctions,
@@ -15,7 +15,7 @@ from fxflow.distributed.parameter_server.tables.row_programs import (
     row_functions,
     row_programs,
 )
-from fxflow.distributed.parameter_server.tables.snapshot import RowBlock
+from fxflow.distributed.parameter_server.tables.store import RowBlock
 from fxflow.distributed.parameter_server.tables.spec import TableSpec
 from fxflow.distributed.parameter_server.tables.store import (
     RowTable,

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from fxflow.distributed.parameter_server.tables.index import Ids
 from fxflow.distributed.parameter_server.tables.memory import Memory
-from fxflow.distributed.parameter_server.tables.row_programs import Field
+from fxflow.distributed.parameter_server.tables.spec import Field
 from fxflow.errors import ArgumentError, ShapeError
 
 _ROWS, _CLOCKS = range(2)

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fxflow.distributed.parameter_server.tables.index import Ids
-from fxflow.distributed.parameter_server.tables.row_programs import Field
+from fxflow.distributed.parameter_server.tables.spec import Field
 from fxflow.errors import ArgumentError
 
 Fields = list[npt.NDArray[Any]]

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fxflow.distributed.parameter_server.tables.index import NONE, IdIndex, Ids, Slots
-from fxflow.distributed.parameter_server.tables.row_programs import Field
+from fxflow.distributed.parameter_server.tables.spec import Field
 from fxflow.errors import OutOfMemoryError
 
 # Bytes per row in addition to its fields.

@@ -21,18 +21,22 @@ from typing import Any
 import numpy as np
 
 from fxflow.distributed.addresses import endpoint
-from fxflow.distributed.messages.codec import LIMITS, Limits, Message
+from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.messages.zeromq import Dialer, Hub
 from fxflow.distributed.parameter_server import messages
-from fxflow.distributed.parameter_server.deadlines import Deadline
 from fxflow.distributed.parameter_server.errors import LostCutError
 from fxflow.distributed.parameter_server.model import Model, difference
 from fxflow.distributed.parameter_server.monitor.tracing import TraceSpan, WorkerTracing
 from fxflow.distributed.parameter_server.paxos import Voter, answer_of
+from fxflow.distributed.parameter_server.tables.remote import NOTHING, Beginning
 from fxflow.distributed.parameter_server.views import View
-from fxflow.distributed.parameter_server.worker.row_blocks import NOTHING, Beginning
-from fxflow.distributed.parameter_server.worker.tickets import Pulled, Question, Ticket
+from fxflow.distributed.parameter_server.worker.tickets import (
+    Deadline,
+    Pulled,
+    Question,
+    Ticket,
+)
 from fxflow.errors import DistributedError
 
 HostArray = np.ndarray[Any, Any]
@@ -93,7 +97,6 @@ class WorkerClient:
         begins when it joins.
       joins: whether it trains; otherwise it only reads: no worker waits for it, it has
         no vote, and servers ignore its death.
-      limits: limits of the size of a message.
 
     Raises:
       DistributedError: an address is not valid, or needs keys.
@@ -119,7 +122,6 @@ class WorkerClient:
         deadline: float = 60.0,
         workers: Sequence[str] = (),
         joins: bool = True,
-        limits: Limits = LIMITS,
     ) -> None:
         for address in view.addresses:
             endpoint(address, bind=False, keys=keys)
@@ -153,7 +155,7 @@ class WorkerClient:
             messages.Params: self._on_params,
             messages.Failure: self._on_failure,
         }
-        self._hub = Hub(keys, limits=limits)
+        self._hub = Hub(keys)
         self._thread = threading.Thread(
             target=self._run, name="fxflow-parameter-server", daemon=True
         )

@@ -7,7 +7,7 @@ functions of arrays, compiled with the gradient: no copies on the host.
 state of its pieces. State arrays with the rows of a piece, such as moments, are joined
 to whole tensors and cut by the new plan. State of a piece as a whole requires that the
 piece is cut as before. State that belongs to no piece, such as a step count, is the
-same on all servers. Rows of tables are assigned to servers by their ids (`row_blocks`).
+same on all servers. Rows of tables are assigned by their ids (`tables.remote`).
 """
 
 from __future__ import annotations

@@ -15,12 +15,15 @@ from fxflow.distributed.parameter_server.tables.gradients import (
     unique_rows,
 )
 from fxflow.distributed.parameter_server.tables.remote import by_shard
-from fxflow.distributed.parameter_server.tables.row_programs import sum_dtype
-from fxflow.distributed.parameter_server.tables.spec import TableSpec
+from fxflow.distributed.parameter_server.tables.spec import TableSpec, sum_dtype
 from fxflow.distributed.parameter_server.worker.client import WorkerClient
 from fxflow.errors import ArgumentError
 
 HostArray = npt.NDArray[Any]
+
+
+#: Number of rows of each table to keep for reuse.
+_CACHED = 1 << 20
 
 
 class Gathered(NamedTuple):
@@ -44,7 +47,6 @@ class WorkerTables:
       specs: specifications of the tables.
       bound: number of steps for which a pulled row may be reused, without any later
         changes, even this worker's.
-      rows: number of rows of each table to keep for reuse.
 
     Raises:
       ArgumentError: two tables have the same name.
@@ -52,9 +54,7 @@ class WorkerTables:
 
     specs: dict[str, TableSpec]
 
-    def __init__(
-        self, specs: Sequence[TableSpec], *, bound: int = 0, rows: int = 1 << 20
-    ) -> None:
+    def __init__(self, specs: Sequence[TableSpec], *, bound: int = 0) -> None:
         self.specs = {spec.name: spec for spec in specs}
         if len(self.specs) < len(specs):
             names = [spec.name for spec in specs]
@@ -62,7 +62,7 @@ class WorkerTables:
                 f"parameter_server: two tables have the same name: {names}"
             )
         self._caches = {
-            name: RowCache(spec.shape, spec.dtype, bound=bound, rows=rows)
+            name: RowCache(spec.shape, spec.dtype, bound=bound, rows=_CACHED)
             for name, spec in (self.specs.items() if bound else ())
         }
 

@@ -15,17 +15,20 @@ from fxflow.core import tree
 from fxflow.core.arrays import Aval, as_array, typeof
 from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server import messages
-from fxflow.distributed.parameter_server.deadlines import Deadline
 from fxflow.distributed.parameter_server.errors import LostCutError
 from fxflow.distributed.parameter_server.model import Model
 from fxflow.distributed.parameter_server.placement import tensors_of
-from fxflow.distributed.parameter_server.worker.client import WorkerClient
-from fxflow.distributed.parameter_server.worker.row_blocks import (
+from fxflow.distributed.parameter_server.tables.remote import (
     Beginning,
     RowFiles,
     RowParts,
 )
-from fxflow.distributed.parameter_server.worker.tickets import HostArray, Pulled
+from fxflow.distributed.parameter_server.worker.client import WorkerClient
+from fxflow.distributed.parameter_server.worker.tickets import (
+    Deadline,
+    HostArray,
+    Pulled,
+)
 from fxflow.errors import ArgumentError
 
 T = TypeVar("T")

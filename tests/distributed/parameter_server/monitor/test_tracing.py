@@ -6,6 +6,7 @@ import pytest
 from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.monitor import tracing
 from fxflow.distributed.parameter_server.monitor.tracing import (
+    Meter,
     Offset,
     Recorder,
     ServerTracing,
@@ -127,3 +128,23 @@ def test_the_offset_is_0_if_the_clocks_may_be_the_same() -> None:
     offset = Offset()
     offset.note(1_000, 1_900, 2_000)
     assert offset.nanoseconds == 0
+
+
+# -- counts ----------------------------------------------------------------------------
+
+
+def test_bytes_are_counted_by_filter_and_as_rows() -> None:
+    meter = Meter()
+    arrays = {"0": np.zeros(3, np.float32), "rows/t": np.zeros(5, np.float32)}
+    meter.moved("push", {"int8(256)": 8, "f32": 4}, arrays, tables=True)
+    meter.moved("push", {"int8(256)": 8}, {"0": np.zeros(2, np.float32)})
+    meter.moved("push", {"int8(256)": 8}, {})  # a step without a gradient
+    found = meter.to_dict()["filters"]
+    assert found == {"push": {"int8(256)": 16, "f32": 4, "rows": 20}, "pull": {}}
+
+
+def test_time_is_counted_by_kind() -> None:
+    meter = Meter()
+    meter.handled("push", time.monotonic_ns() - 2_000_000)
+    meter.handled("push", time.monotonic_ns() - 1_000_000)
+    assert meter.to_dict()["busy"]["push"] == pytest.approx(0.003, rel=0.1)

@@ -16,7 +16,7 @@ from fxflow import optim
 from fxflow.distributed.messages.zeromq import Hub
 from fxflow.distributed.parameter_server.consistency import asynchronous
 from fxflow.distributed.parameter_server.model import Model, make_model
-from fxflow.distributed.parameter_server.server.joining import enlist
+from fxflow.distributed.parameter_server.running import enlist
 from fxflow.distributed.parameter_server.server.process import ShardServer
 from fxflow.distributed.parameter_server.views import View, first_view
 from fxflow.distributed.parameter_server.worker.client import WorkerClient

@@ -13,12 +13,16 @@ import numpy as np
 import pytest
 
 from fxflow import optim
-from fxflow.distributed.messages.codec import LIMITS, Message
+from fxflow.distributed.messages import codec
+from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.consistency import asynchronous
 from fxflow.distributed.parameter_server.model import make_model
-from fxflow.distributed.parameter_server.server import log as logs
-from fxflow.distributed.parameter_server.server.archive import Archive
+from fxflow.distributed.parameter_server.server.archive import (
+    Archive,
+    EntryLog,
+    read_log,
+)
 from fxflow.distributed.parameter_server.server.store import Store
 from fxflow.distributed.parameter_server.tables.spec import TableSpec
 from fxflow.errors import DistributedError
@@ -38,14 +42,14 @@ class Disk:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.rng, self.left, self.dead = random.Random(0), -1, False
         self._files: list[Any] = []
-        write, begin = os.write, logs.EntryLog.__init__
+        write, begin = os.write, EntryLog.__init__
 
-        def noted(log: logs.EntryLog, path: Path) -> None:
+        def noted(log: EntryLog, path: Path) -> None:
             begin(log, path)
             self._files.append(log._file)
 
-        monkeypatch.setattr(logs.EntryLog, "__init__", noted)
-        monkeypatch.setattr(logs.os, "write", self._half(write))
+        monkeypatch.setattr(EntryLog, "__init__", noted)
+        monkeypatch.setattr(os, "write", self._half(write))
         for owner, name in ((os, "fsync"), (Path, "replace"), (Path, "unlink")):
             monkeypatch.setattr(owner, name, self._step(getattr(owner, name)))
 
@@ -89,7 +93,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
 
 
 def opened(folder: Path, size: int = 4000) -> Store:
-    store = Store(0, folder, LIMITS, snapshot_bytes=size)
+    store = Store(0, folder, snapshot_bytes=size)
     store.open(0)
     return store
 
@@ -193,15 +197,15 @@ def test_pushes_continue_while_a_snapshot_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = threading.Event()
-    sync = logs.EntryLog.sync
+    sync = EntryLog.sync
     store = begun(tmp_path, size=1 << 30)
 
-    def late(log: logs.EntryLog) -> None:
+    def late(log: EntryLog) -> None:
         if log.path.suffix != ".log":
             held.wait(10)
         sync(log)
 
-    monkeypatch.setattr(logs.EntryLog, "sync", late)
+    monkeypatch.setattr(EntryLog, "sync", late)
     for number in range(1, 4):
         push(store, number)
     store._write_snapshot(0, store._archives[0])
@@ -343,3 +347,93 @@ def test_a_snapshot_after_a_failed_one_has_all_changed_rows(
     again = opened(tmp_path)
     check(again, 41)
     again.close()
+
+
+# -- log -------------------------------------------------------------------------------
+
+
+def entries(count: int) -> list[Message]:
+    big = np.arange(700_000, dtype=np.float32)  # several frames
+    return [
+        Message.of(messages.Gradient(0, i, 0), 1, i, arrays={"0": big + i})
+        for i in range(count)
+    ]
+
+
+def numbers(path: Path) -> list[int]:
+    found = []
+    for entry in read_log(path):
+        np.testing.assert_array_equal(
+            entry.arrays["0"][:3], np.arange(3) + entry.sequence
+        )
+        found.append(entry.sequence)
+    return found
+
+
+def test_written_records_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "log"
+    assert list(read_log(path)) == []
+    for _ in range(2):
+        log = EntryLog(path)
+        for entry in entries(2):
+            log.append(entry)
+        log.sync()
+        assert log.size == path.stat().st_size
+        log.close()
+    assert numbers(path) == [0, 1, 0, 1]
+
+
+def test_the_log_of_another_version_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "log"
+    with monkeypatch.context() as patch:
+        patch.setattr(codec, "VERSION", codec.VERSION + 1)
+        log = EntryLog(path)
+        log.append(entries(1)[0])
+        log.close()
+    size = path.stat().st_size
+    with pytest.raises(DistributedError, match="another version of fxflow"):
+        list(read_log(path))
+    assert path.stat().st_size == size
+
+
+@pytest.mark.parametrize("cut", [1, 5, 100, 2_799_990])
+def test_an_incomplete_record_is_truncated(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "log"
+    log = EntryLog(path)
+    for entry in entries(2):
+        log.append(entry)
+    log.close()
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.truncate(size - cut)
+    assert numbers(path) == [0]
+    assert path.stat().st_size == size // 2
+    log = EntryLog(path)
+    log.append(entries(2)[1])
+    log.close()
+    assert numbers(path) == [0, 1]
+
+
+def test_reading_stops_at_a_damaged_record(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    log = EntryLog(path)
+    for entry in entries(3):
+        log.append(entry)
+    log.close()
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    assert numbers(path) == [0]
+
+
+def test_reading_without_repair_truncates_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    log = EntryLog(path)
+    log.append(entries(1)[0])
+    log.close()
+    with path.open("r+b") as file:
+        file.truncate(log.size - 1)
+    assert list(read_log(path, repair=False)) == []
+    assert path.stat().st_size == log.size - 1

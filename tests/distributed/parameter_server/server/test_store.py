@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fxflow import optim
-from fxflow.distributed.messages.codec import LIMITS, Message
+from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.consistency import asynchronous
 from fxflow.distributed.parameter_server.model import make_model
@@ -18,7 +18,7 @@ W = np.zeros(2, np.float32)
 
 
 def filled(folder: Path | None, server: int = 0) -> Store:
-    store = Store(server, folder, LIMITS)
+    store = Store(server, folder)
     store.open(3)
     model = make_model(["w"], [W], optim.sgd(-1.0), asynchronous(rate="fixed"))
     fields, arrays = model.to_message()
@@ -42,7 +42,7 @@ def value(store: Store) -> float:
 def test_a_shard_is_restored_from_its_log(tmp_path: Path) -> None:
     store = filled(tmp_path)
     store.close()
-    again = Store(0, tmp_path, LIMITS)
+    again = Store(0, tmp_path)
     shard = again.open(3)
     assert (value(again), shard.position) == (1.0, Position(6, 3))
     assert again.open(3) is shard
@@ -57,7 +57,7 @@ def test_load_replaces_a_shard_and_its_log(tmp_path: Path) -> None:
     assert (value(other), other.shards[3].position) == (2.0, Position(6, 4))
     push(other, 3)
     other.close()
-    again = Store(1, tmp_path, LIMITS)
+    again = Store(1, tmp_path)
     again.open(3)
     assert (value(again), again.shards[3].position) == (3.0, Position(6, 5))
     names = sorted(path.name for path in tmp_path.glob("shard*"))
@@ -90,7 +90,7 @@ def test_an_entry_that_cannot_be_logged_changes_nothing(
     assert (value(store), store.shards[3].ledger.last(1)) == (1.0, 1)
     push(store, 2)  # there is space again
     store.close()
-    again = Store(0, tmp_path, LIMITS)
+    again = Store(0, tmp_path)
     again.open(3)
     assert value(again) == 2.0
     again.close()
@@ -101,7 +101,7 @@ def test_a_log_that_cannot_be_replayed_is_named(
 ) -> None:
     filled(tmp_path).close()
     monkeypatch.setattr(Runner, "__call__", greedy)
-    again = Store(0, tmp_path, LIMITS)
+    again = Store(0, tmp_path)
     with pytest.raises(
         DistributedError, match=r"shard 3 .* from its log in .*: 'w': MemoryError: 1 TB"
     ):
@@ -110,7 +110,7 @@ def test_a_log_that_cannot_be_replayed_is_named(
 
 
 def test_two_servers_do_not_share_a_folder(tmp_path: Path) -> None:
-    first, second = filled(tmp_path), Store(1, tmp_path, LIMITS)
+    first, second = filled(tmp_path), Store(1, tmp_path)
     with pytest.raises(
         DistributedError, match="is the folder of another running server"
     ):
@@ -138,17 +138,17 @@ def test_a_dropped_shard_leaves_no_files(tmp_path: Path) -> None:
 
 def test_the_last_view_is_stored(tmp_path: Path) -> None:
     view = first_view(["a:1", "b:1"], 2)._replace(epoch=4, servers=(1, 2), run=9)
-    store = Store(0, tmp_path, LIMITS)
+    store = Store(0, tmp_path)
     assert store.kept() is None
     store.keep(view._replace(epoch=3))
     store.keep(view)
     store.close()
-    again = Store(0, tmp_path, LIMITS)
+    again = Store(0, tmp_path)
     assert again.kept() == view
     (tmp_path / "view.json").write_text('{"epoch": 4')
     with pytest.raises(DistributedError, match=r"view\.json cannot be read"):
         again.kept()
     again.close()
-    nowhere = Store(0, None, LIMITS)
+    nowhere = Store(0, None)
     nowhere.keep(view)
     assert nowhere.kept() is None and nowhere.is_empty

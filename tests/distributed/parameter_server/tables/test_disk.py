@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fxflow.distributed.parameter_server.tables.disk import DiskRows
-from fxflow.distributed.parameter_server.tables.row_programs import Field
+from fxflow.distributed.parameter_server.tables.spec import Field
 from fxflow.errors import ArgumentError
 
 pytest.importorskip("lmdb")
@@ -95,7 +95,7 @@ def test_a_full_disk_is_an_error(rows, monkeypatch) -> None:
 KILLED = """
 import os, sys, numpy as np
 from fxflow.distributed.parameter_server.tables.disk import DiskRows
-from fxflow.distributed.parameter_server.tables.row_programs import Field
+from fxflow.distributed.parameter_server.tables.spec import Field
 rows = DiskRows(sys.argv[1], "t", [Field((8,), np.dtype(np.float32))])
 ids = np.arange(4096)
 print("ready", flush=True)

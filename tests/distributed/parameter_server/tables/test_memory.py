@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fxflow.distributed.parameter_server.tables.memory import Memory
-from fxflow.distributed.parameter_server.tables.row_programs import Field
+from fxflow.distributed.parameter_server.tables.spec import Field
 from fxflow.errors import OutOfMemoryError
 
 FIELDS = (Field((2,), np.dtype(np.float32)), Field((), np.dtype(np.int32)))

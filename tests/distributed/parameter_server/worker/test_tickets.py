@@ -1,8 +1,9 @@
+import time
+
 import numpy as np
 import pytest
 
-from fxflow.distributed.parameter_server.deadlines import Deadline
-from fxflow.distributed.parameter_server.worker.tickets import Pulled, Ticket
+from fxflow.distributed.parameter_server.worker.tickets import Deadline, Pulled, Ticket
 from fxflow.errors import DistributedError
 
 
@@ -33,3 +34,20 @@ def test_an_error_names_the_late_shards() -> None:
     pull.give(0, Pulled(1, []))
     with pytest.raises(DistributedError, match=r"parameters from shards \[1\] did not"):
         pull.result(lambda shards: f"shards {shards}")
+
+
+# -- deadlines -------------------------------------------------------------------------
+
+
+def test_a_passed_deadline_raises_an_error_with_the_late_processes() -> None:
+    deadline = Deadline(0.01, "an answer to pull", "server 1")
+    assert 0 < deadline.left <= 0.01
+    time.sleep(0.02)
+    assert deadline.passed and deadline.left == 0
+    text = "an answer to pull from server 1 did not arrive within 0.01 s"
+    with pytest.raises(DistributedError, match=text) as error:
+        deadline.check()
+    assert error.value.seconds == 0.01
+    assert "from workers 2, 3" in str(deadline.error("workers 2, 3", (2, 3)))
+    assert deadline.error("workers 2, 3", (2, 3)).processes == (2, 3)
+    Deadline(60, "x").check()
