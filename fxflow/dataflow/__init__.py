@@ -5,14 +5,17 @@ one device to another, and runs the parts; a `Plan` says what runs where.
 """
 
 from fxflow.core.boundary import public as _public
+from fxflow.dataflow.actions import Action, Schedule
 from fxflow.dataflow.calibration import calibrate
 from fxflow.dataflow.costs import Costs, Rates
 from fxflow.dataflow.cutting import Edge, Fragment
 from fxflow.dataflow.partitioned import DataflowFunction, jit
 from fxflow.dataflow.plan import Plan
+from fxflow.dataflow.saved import SavedFragment, SavedPlan
 from fxflow.dataflow.scopes import DeviceSpec, Stage, colocate, on, stages
 
 __all__ = [
+    "Action",
     "Costs",
     "DataflowFunction",
     "DeviceSpec",
@@ -20,6 +23,9 @@ __all__ = [
     "Fragment",
     "Plan",
     "Rates",
+    "SavedFragment",
+    "SavedPlan",
+    "Schedule",
     "Stage",
     "calibrate",
     "colocate",

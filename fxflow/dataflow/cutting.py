@@ -17,12 +17,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fxflow.core.ir.graph import Graph, Node, Var, any_node
 from fxflow.core.ir.higher_order import graph_cost
 from fxflow.core.source import describe
-from fxflow.dataflow.placing import Place, Placed
+from fxflow.dataflow.placing import Place, Placed, place_name
+from fxflow.dataflow.scopes import Stage, where_of
 from fxflow.errors import PlacementError
 from fxflow.lax.callbacks import PythonCallback
 
@@ -40,10 +41,12 @@ class Fragment:
       place: where it runs.
       level: changes of place on the longest path to it.
       round: of the loop that was written out.
-      kind: "F", or in the backward half of a round's levels "B", or "W" for what comes
-        apart because no other place waits for it.
+      kind: "F", "B", "W" or "O"; see `_kinds`.
       graph: its operations; its variables are those of the whole graph.
       after: indices of the fragments whose results it takes.
+      stage: of the pipeline; None outside of loops that are written out.
+      microbatch: of the pipeline, from 0; None outside of it.
+      origins: the number of each operation in the graph that was cut.
     """
 
     index: int
@@ -53,6 +56,27 @@ class Fragment:
     kind: str
     graph: Graph
     after: tuple[int, ...] = ()
+    stage: int | None = None
+    microbatch: int | None = None
+    origins: tuple[int, ...] = ()
+
+    @property
+    def action(self) -> str:
+        """A short name: `2B0` in a pipeline, `fragment 3` elsewhere."""
+        if self.microbatch is None:
+            return f"fragment {self.index}"
+        return f"{self.stage}{self.kind}{self.microbatch}"
+
+    def describe(self) -> str:
+        """Returns what it is, for messages: `2B0 on cpu:1 (tanh, model.py:12)`."""
+        first = self.graph.nodes[0]
+        line = f"{first.primitive.name}, {describe(first.source)}"
+        return f"{self.action} on {place_name(self.place)} ({line})"
+
+    def takes(self, other: Fragment) -> str:
+        """Returns the types of what it takes from another one."""
+        made = set(other.results)
+        return " ".join(str(v.aval) for v in self.graph.inputs if v in made)
 
     @property
     def results(self) -> list[Var]:
@@ -114,36 +138,190 @@ def cut(graph: Graph, placed: Placed, *, strict: bool = False) -> Fragments:
       PlacementError: effects that have an order are in several places; with `strict`, a
         path returns to a place.
     """
-    levels = _levels(placed)
+    units, stated = _units(placed)
     if strict:
-        _require_no_return(placed, levels)
-    _delay(graph, placed, levels)
-    groups = _split(placed, levels)
+        _require_no_return(placed, levels_of(placed, placed.places))
+    levels = levels_of(placed, units)
+    _delay(graph, placed, units, levels)
+    groups = _split(placed, units, levels)
+    kinds = _kinds(placed, groups, stated)
+    pairs = zip(groups, kinds, strict=True)
+    forward = {g.round for g, k in pairs if k == "F" and g.unit.stage is not None}
+    number = {round_: i for i, round_ in enumerate(sorted(forward))}
+    parts = [
+        Part(
+            group.unit.place,
+            group.nodes,
+            kind,
+            group.level,
+            group.round,
+            group.unit.stage,
+            None if kind == "O" else number.get(group.round),
+        )
+        for group, kind in zip(groups, kinds, strict=True)
+    ]
+    return assembled(graph, placed, parts)
+
+
+class Part(NamedTuple):
+    """What becomes a fragment; see `Fragment`.
+
+    Attributes:
+      place: where it runs.
+      nodes: numbers of placed nodes, in order.
+      kind: see `Fragment`.
+      level: see `Fragment`.
+      round: see `Fragment`.
+      stage: see `Fragment`.
+      microbatch: see `Fragment`.
+    """
+
+    place: Place
+    nodes: Sequence[int]
+    kind: str
+    level: int = 0
+    round: int = 0
+    stage: int | None = None
+    microbatch: int | None = None
+
+
+def assembled(graph: Graph, placed: Placed, parts: Sequence[Part]) -> Fragments:
+    """Returns the fragments that parts of a graph make, and the edges between them.
+
+    Args:
+      graph: whose inputs and outputs count.
+      placed: its nodes.
+      parts: each node is in one.
+    """
     maker: dict[Var, int] = {}
     fragments: list[Fragment] = []
-    top = max((group.level for group in groups), default=0)
-    for index, (level, round_, place, nodes, awaited) in enumerate(groups):
+    for index, part in enumerate(parts):
+        nodes = [placed.nodes[i] for i in part.nodes]
         for node in nodes:
             maker.update(dict.fromkeys(node.outputs, index))
-        kind = "W" if not awaited else "F" if 2 * level <= top else "B"
-        operations = Graph([], nodes, [])
-        fragments.append(Fragment(index, place, level, round_, kind, operations))
+        fragments.append(
+            Fragment(
+                index,
+                part.place,
+                part.level,
+                part.round,
+                part.kind,
+                Graph([], nodes, []),
+                stage=part.stage,
+                microbatch=part.microbatch,
+                origins=tuple(placed.origins[i] for i in part.nodes),
+            )
+        )
     _close(graph, fragments, maker)
-    edges = _edges(fragments, maker)
-    return Fragments(fragments, edges, placed.notes)
+    return Fragments(fragments, _edges(fragments, maker), placed.notes)
 
 
-def _levels(placed: Placed) -> list[int]:
-    """Returns the level of each node."""
-    made: dict[Var, tuple[int, Place]] = {}
+class _Unit(NamedTuple):
+    """What a fragment never crosses the border of.
+
+    Attributes:
+      place: where it runs.
+      stage: of the pipeline; None outside of loops that are written out.
+    """
+
+    place: Place
+    stage: int | None = None
+
+
+def _units(placed: Placed) -> tuple[list[_Unit], list[bool]]:
+    """Returns the unit of each node, and whether its scope states the stage.
+
+    A schedule orders stages, also those that share a place. A node without a stage
+    belongs to that of its operands, or else of its first user, in the same place.
+    """
+    nodes, places = placed.nodes, placed.places
+    if not any(placed.rounds):
+        return [_Unit(place) for place in places], [False] * len(nodes)
+    stages: list[int | None] = []
+    made: dict[Var, tuple[Place, int]] = {}
+    stated = []
+    for node, place in zip(nodes, places, strict=True):
+        where = where_of(node.scope)
+        stage = where.index if isinstance(where, Stage) else None
+        stated.append(stage is not None)
+        if stage is None:
+            for atom in node.inputs:
+                if type(atom) is Var and atom in made and made[atom][0] is place:
+                    stage = made[atom][1]
+        stages.append(stage)
+        if stage is not None:
+            made.update(dict.fromkeys(node.outputs, (place, stage)))
+    used: dict[Var, tuple[Place, int]] = {}
+    for i in reversed(range(len(nodes))):
+        stage = stages[i]
+        if stage is None:
+            users = [used[v] for v in nodes[i].outputs if v in used]
+            stage = next((s for place, s in users if place is places[i]), None)
+            stages[i] = stage
+        if stage is not None:
+            inputs = [a for a in nodes[i].inputs if type(a) is Var]
+            used.update(dict.fromkeys(inputs, (places[i], stage)))
+    return [_Unit(*pair) for pair in zip(places, stages, strict=True)], stated
+
+
+def _kinds(
+    placed: Placed, groups: Sequence[_Group], stated: Sequence[bool]
+) -> list[str]:
+    """Returns the kind of each fragment.
+
+    In a round whose stages depend on each other, a micro-batch, a stage's first level
+    is forward ("F") and the others are backward ("B"); what comes apart because no
+    other unit waits for it are the gradients of weights ("W"). What no stage's scope
+    holds, and what is in other rounds, is "O": slices before a loop, updates after it.
+    Without stages, the lower half of the levels is forward.
+    """
+    made: dict[Var, tuple[int, int]] = {}
+    first: dict[tuple[int, _Unit], int] = {}
+    linked: set[int] = set()
+    holds = []
+    for group in groups:
+        stage = group.unit.stage
+        holds.append(any(stated[i] for i in group.nodes))
+        if stage is not None and holds[-1]:
+            key = group.round, group.unit
+            first[key] = min(first.get(key, group.level), group.level)
+            for node in (placed.nodes[i] for i in group.nodes):
+                for atom in node.inputs:
+                    if type(atom) is Var and atom in made:
+                        round_, source = made[atom]
+                        if round_ == group.round and source != stage:
+                            linked.add(round_)
+                made.update(dict.fromkeys(node.outputs, (group.round, stage)))
+    top = max((group.level for group in groups), default=0)
+    kinds = []
+    for group, held in zip(groups, holds, strict=True):
+        if group.unit.stage is None:
+            forward = 2 * group.level <= top
+        elif held and group.round in linked:
+            forward = group.level == first[group.round, group.unit]
+        else:
+            kinds.append("O")
+            continue
+        kinds.append("W" if not group.awaited else "F" if forward else "B")
+    return kinds
+
+
+def levels_of(placed: Placed, units: Sequence[Any]) -> list[int]:
+    """Returns the level of each node.
+
+    Args:
+      placed: the nodes.
+      units: of the nodes; the number of changes of unit on a path counts.
+    """
+    made: dict[Var, tuple[int, Any]] = {}
     levels: list[int] = []
     last: tuple[int, Place, Node] | None = None  # with an effect
-    for node, place in zip(placed.nodes, placed.places, strict=True):
+    for node, place, unit in zip(placed.nodes, placed.places, units, strict=True):
         level = 0
         for atom in node.inputs:
             if type(atom) is Var and atom in made:
                 before, source = made[atom]
-                level = max(level, before + (source is not place))
+                level = max(level, before + (source != unit))
         if node.effects:
             if last is not None:
                 if last[1] is not place:
@@ -156,7 +334,7 @@ def _levels(placed: Placed) -> list[int]:
                 level = max(level, last[0])
             last = level, place, node
         levels.append(level)
-        made.update(dict.fromkeys(node.outputs, (level, place)))
+        made.update(dict.fromkeys(node.outputs, (level, unit)))
     return levels
 
 
@@ -173,13 +351,15 @@ def _require_no_return(placed: Placed, levels: Sequence[int]) -> None:
             )
 
 
-def _delay(graph: Graph, placed: Placed, levels: list[int]) -> None:
+def _delay(
+    graph: Graph, placed: Placed, units: Sequence[_Unit], levels: list[int]
+) -> None:
     """Moves cheap nodes to the level of their first use, which saves fragments.
 
     Those of more work stay, to run while the place would wait for others.
     """
     first: dict[Var, int] = {}  # level of the first use; -1: elsewhere
-    where = [*zip(placed.places, placed.rounds, strict=True)]
+    where = [*zip(units, placed.rounds, strict=True)]
     made = {
         v: at
         for node, at in zip(placed.nodes, where, strict=True)
@@ -211,37 +391,43 @@ class _Group(NamedTuple):
     """The nodes of a fragment.
 
     Attributes:
-      level: changes of place on the longest path to it.
+      level: changes of unit on the longest path to it.
       round: of the loop that was written out.
-      place: where it runs.
-      nodes: in order.
-      awaited: False for what comes apart because no other place waits for it.
+      unit: where it runs, and of which stage it is.
+      nodes: numbers of nodes, in order.
+      awaited: False for what comes apart because no other unit waits for it.
     """
 
     level: int
     round: int
-    place: Place
-    nodes: list[Node]
+    unit: _Unit
+    nodes: list[int]
     awaited: bool = True
 
 
-def _split(placed: Placed, levels: Sequence[int]) -> list[_Group]:
-    """Returns nodes by level, round and place; what others wait for comes first."""
-    groups: dict[tuple[int, int, Place], list[Node]] = defaultdict(list)
-    made: dict[Var, Place] = {}
-    keys = zip(placed.nodes, levels, placed.rounds, placed.places, strict=True)
-    for node, level, round_, place in keys:
-        groups[level, round_, place].append(node)
-        made.update(dict.fromkeys(node.outputs, place))
+def _split(
+    placed: Placed, units: Sequence[_Unit], levels: Sequence[int]
+) -> list[_Group]:
+    """Returns nodes by level, round and unit; what others wait for comes first."""
+    groups: dict[tuple[int, int, _Unit], list[int]] = defaultdict(list)
+    made: dict[Var, _Unit] = {}
+    keys = zip(levels, placed.rounds, units, strict=True)
+    for i, key in enumerate(keys):
+        groups[key].append(i)
+        made.update(dict.fromkeys(placed.nodes[i].outputs, key[2]))
     awaited: set[Var] = set()
-    for node, place in zip(placed.nodes, placed.places, strict=True):
+    for node, unit in zip(placed.nodes, units, strict=True):
         for atom in node.inputs:
-            if type(atom) is Var and made.get(atom, place) is not place:
+            if type(atom) is Var and made.get(atom, unit) != unit:
                 awaited.add(atom)
     found: list[_Group] = []
     for key, nodes in sorted(groups.items(), key=lambda item: item[0][:2]):
-        urgent, rest = _by_urgency(nodes, awaited)
-        if urgent and rest and not is_cheap(Graph([], rest, [])):
+        urgent, rest = _by_urgency(placed.nodes, nodes, awaited)
+        if (
+            urgent
+            and rest
+            and not is_cheap(Graph([], [placed.nodes[i] for i in rest], []))
+        ):
             found += [_Group(*key, urgent), _Group(*key, rest, False)]
         else:
             found.append(_Group(*key, nodes))
@@ -249,21 +435,20 @@ def _split(placed: Placed, levels: Sequence[int]) -> list[_Group]:
 
 
 def _by_urgency(
-    nodes: Sequence[Node], awaited: set[Var]
-) -> tuple[list[Node], list[Node]]:
+    nodes: Sequence[Node], numbers: Sequence[int], awaited: set[Var]
+) -> tuple[list[int], list[int]]:
     """Returns the nodes that awaited values depend on, and the others, in order."""
     needed = set(awaited)
     urgent: set[int] = set()
     effects = False
-    for i in reversed(range(len(nodes))):
+    for i in reversed(numbers):
         node = nodes[i]
         # What comes before an effect that is urgent is urgent, if it has one, too.
         if not needed.isdisjoint(node.outputs) or (effects and node.effects):
             urgent.add(i)
             effects = effects or bool(node.effects)
             needed.update(a for a in node.inputs if type(a) is Var)
-    first = [node for i, node in enumerate(nodes) if i in urgent]
-    return first, [node for i, node in enumerate(nodes) if i not in urgent]
+    return [i for i in numbers if i in urgent], [i for i in numbers if i not in urgent]
 
 
 def _close(graph: Graph, fragments: list[Fragment], maker: dict[Var, int]) -> None:
@@ -282,11 +467,21 @@ def _close(graph: Graph, fragments: list[Fragment], maker: dict[Var, int]) -> No
     for atom in graph.outputs:
         if type(atom) is Var and atom in maker:
             wanted[maker[atom]][atom] = None
+    # Effects stay in the order of the program, whatever the order of the rest.
+    first = {
+        f.index: origin
+        for f in fragments
+        for node, origin in zip(f.graph.nodes[::-1], f.origins[::-1], strict=True)
+        if node.effects
+    }
+    effects = sorted(first, key=lambda index: first[index])
     for fragment, inputs in zip(fragments, taken, strict=True):
         name = f"{graph.name}_{fragment.index}"
         outputs = list(wanted[fragment.index])
         fragment.graph = Graph(list(inputs), fragment.graph.nodes, outputs, name)
         after = {maker[var] for var in inputs if var in maker}
+        if fragment.index in effects:
+            after.update(effects[: effects.index(fragment.index)][-1:])
         fragment.after = tuple(sorted(after))
 
 
@@ -327,19 +522,9 @@ def in_order(made: Fragments, order: Sequence[int]) -> Fragments:
         )
         for edge in made.edges
     ]
+    # By the first fragment that takes the value, as when they were found.
+    place = {
+        (f.index, var): i for f in fragments for i, var in enumerate(f.graph.inputs)
+    }
+    edges.sort(key=lambda e: (e.users[0], place[e.users[0], e.var]))
     return Fragments(fragments, edges, made.notes)
-
-
-def check(fragments: Sequence[Fragment]) -> None:
-    """Checks that the fragments can be run in their order.
-
-    Raises:
-      PlacementError: one takes a result of a later one; the message shows the cycle.
-    """
-    for fragment in fragments:
-        late = [i for i in fragment.after if i >= fragment.index]
-        if late:
-            raise PlacementError(
-                f"fragment {fragment.index} waits for fragment {late[0]}, which comes "
-                "after it"
-            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
@@ -14,12 +15,14 @@ from fxflow.core.ir.graph import Graph, Literal, Var, subgraphs
 from fxflow.core.ir.staging import with_literals
 from fxflow.core.runtime.execute import LoweredProgram, Program
 from fxflow.core.source import describe
+from fxflow.dataflow.actions import Schedule
 from fxflow.dataflow.cutting import Fragment, is_cheap
-from fxflow.dataflow.placing import Place, Places
-from fxflow.dataflow.plan import Plan, place_name
+from fxflow.dataflow.placing import Place, Places, place_name
+from fxflow.dataflow.plan import Plan, saved_plan
 from fxflow.dataflow.planning import Planner
 from fxflow.dataflow.runner import Task, TaskInput, copied, run_step, thread_of
-from fxflow.dataflow.schedules import schedule_named
+from fxflow.dataflow.saved import SavedPlan
+from fxflow.dataflow.schedules import schedule_of
 from fxflow.errors import ArgumentError
 from fxflow.lax.callbacks import PythonCallback
 from fxflow.transforms.arguments import (
@@ -265,11 +268,14 @@ class DataflowFunction(JitFunction[P, R]):
         given: JitOptions,
         devices: Any,
         strict: bool,
-        schedule: str,
+        schedule: Any,
+        plan: Any,
     ) -> None:
         super().__init__(fun, given, Cache("calls of dataflow.jit"))
-        self._arguments = (fun, given, devices, strict, schedule)
-        self._planner = Planner(Places(devices), strict, schedule_named(schedule))
+        self._arguments = (fun, given, devices, strict, schedule, plan)
+        scheduler = schedule_of(schedule)
+        places = Places(devices, scheduler.device)
+        self._planner = Planner(places, strict, scheduler, saved_plan(plan))
 
     def __repr__(self) -> str:
         return f"<dataflow.jit of {self._name}>"
@@ -302,7 +308,8 @@ def jit(
     fun: Callable[P, R],
     *,
     devices: Any = None,
-    schedule: str = "1f1b",
+    schedule: str | Schedule | Callable[[Fragment], Any] = "1f1b",
+    plan: Plan | SavedPlan | str | os.PathLike[str] | None = None,
     strict: bool = False,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
@@ -315,7 +322,8 @@ def jit(
     fun: None = None,
     *,
     devices: Any = None,
-    schedule: str = "1f1b",
+    schedule: str | Schedule | Callable[[Fragment], Any] = "1f1b",
+    plan: Plan | SavedPlan | str | os.PathLike[str] | None = None,
     strict: bool = False,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
@@ -327,7 +335,8 @@ def jit(
     fun: Callable[..., Any] | None = None,
     *,
     devices: Any = None,
-    schedule: str = "1f1b",
+    schedule: str | Schedule | Callable[[Fragment], Any] = "1f1b",
+    plan: Plan | SavedPlan | str | os.PathLike[str] | None = None,
     strict: bool = False,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
@@ -352,8 +361,15 @@ def jit(
         spread, or a mapping from labels and stages to devices, their names or meshes.
         None: this process's devices.
       schedule: in which order devices run the rounds of a loop (`scan`) whose body has
-        scopes of several places: "1f1b", "gpipe", "zb-h1" or "breadth". Such a loop is
-        written out, so that its rounds overlap: micro-batches of a pipeline, say.
+        scopes of several places. Such a loop is written out, so that its rounds
+        overlap: micro-batches of a pipeline, say. "1f1b", "gpipe", "interleaved",
+        "zb-h1", "zb-v", "breadth", or "search" for the shortest that is found; a table
+        of actions, a `Schedule`; or a function from a `Fragment` to a sort key: the
+        smallest goes first among those that can start. Interleaved schedules, those in
+        the shape of a V and tables also say which device each stage runs on.
+      plan: what runs where and in which order, instead of scopes and schedule: a plan
+        of this function, a `SavedPlan` or the path of one. It is for arguments of the
+        types for which it was made.
       strict: whether a scope that cannot be followed is an error, and a place that a
         path leaves and comes back to, too. Otherwise the plan notes it.
       static_argnums: see `fxflow.jit`.
@@ -393,6 +409,6 @@ def jit(
 
     def decorate(function: Callable[..., Any]) -> DataflowFunction[..., Any]:
         require_callable(function, "dataflow.jit")
-        return DataflowFunction(function, given, devices, strict, schedule)
+        return DataflowFunction(function, given, devices, strict, schedule, plan)
 
     return decorate if fun is None else decorate(fun)

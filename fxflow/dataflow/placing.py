@@ -23,7 +23,12 @@ from fxflow.core.arrays.aval import ArrayType, everywhere
 from fxflow.core.ir.graph import Graph, Node, Var, subgraphs
 from fxflow.core.source import describe
 from fxflow.dataflow.scopes import Beside, DeviceSpec, Stage, Where, where_of
-from fxflow.dataflow.tasks.devices import ClusterDevices, TaskDevice, cluster_among
+from fxflow.dataflow.tasks.devices import (
+    ClusterDevices,
+    TaskDevice,
+    TaskPlace,
+    cluster_among,
+)
 from fxflow.devices import Device, buffers, local_devices
 from fxflow.devices.clients import resolve
 from fxflow.devices.meshes import Mesh
@@ -39,6 +44,11 @@ Place = buffers.Placement
 devices share its operations."""
 
 
+def blocks(stage: int, stages: int, devices: int) -> int:
+    """Returns the device of a stage: neighbours share one."""
+    return stage * devices // stages
+
+
 class Places:
     """What labels and stages mean: the argument `devices` of `dataflow.jit`.
 
@@ -46,12 +56,17 @@ class Places:
       devices: a sequence of devices (or their names) for the stages, or a mapping from
         labels and stages to devices, names or meshes; or a cluster, whose tasks scopes
         may name; None: this process's devices.
+      device: from a stage and the numbers of stages and devices to the number of the
+        stage's device, unless the sequence says it by naming a device twice.
 
     Raises:
       ArgumentError: it is neither.
     """
 
-    def __init__(self, devices: Any = None) -> None:
+    def __init__(
+        self, devices: Any = None, device: Callable[[int, int, int], int] = blocks
+    ) -> None:
+        self._device = device
         self._by_label: dict[Any, Any] = {}
         self._devices: list[Device | TaskDevice] | None = None
         self._cluster: ClusterDevices | None = None
@@ -96,8 +111,10 @@ class Places:
         if isinstance(where, Stage):
             named = self._by_label.get(where, self._by_label.get(str(where)))
             if named is None:
-                index = where.index * len(self.devices) // where.count
-                named = self.devices[index]
+                devices = self.devices
+                once = len(set(devices)) == len(devices)
+                number = self._device if once else blocks
+                named = devices[number(where.index, where.count, len(devices))]
             return self._placed(named)
         if isinstance(where, str):
             if where in self._by_label:
@@ -139,6 +156,7 @@ class Placed:
       rounds: of loops that are written out, one for each node.
       made: the place at which each variable is computed; arguments are not in it.
       notes: what was decided and may surprise.
+      origins: the number of each node in the graph that was placed.
     """
 
     nodes: list[Node]
@@ -146,6 +164,7 @@ class Placed:
     rounds: list[int]
     made: dict[Var, Place]
     notes: list[str]
+    origins: list[int]
 
 
 def place_nodes(
@@ -308,12 +327,34 @@ def _by_uses(
                 uses.setdefault(atom, {}).update(dict.fromkeys(where))
         copies.append(where)
     copies.reverse()
+    return copied_to(graph, rounds, copies, made, notes)
+
+
+def copied_to(
+    graph: Graph,
+    rounds: Sequence[int],
+    copies: Sequence[Sequence[Place]],
+    made: dict[Var, Place],
+    notes: list[str],
+) -> Placed:
+    """Returns the nodes of a graph, each once for each of its places.
+
+    Args:
+      graph: whose nodes to place.
+      rounds: of its nodes.
+      copies: the places of each node. The results of the first copy are what other
+        places take.
+      made: gets the place of each variable.
+      notes: of the plan.
+    """
     nodes: list[Node] = []
     placed: list[Place] = []
     copied_rounds: list[int] = []
+    origins: list[int] = []
     # Where a variable is computed more than once, each place has a name for its own.
     names: dict[tuple[Var, Place], Var] = {}
-    for node, where, round_ in zip(graph.nodes, copies, rounds, strict=True):
+    copied = zip(graph.nodes, copies, rounds, strict=True)
+    for origin, (node, where, round_) in enumerate(copied):
         for number, place in enumerate(where):
             inputs = [
                 names.get((a, place), a) if type(a) is Var else a for a in node.inputs
@@ -329,4 +370,13 @@ def _by_uses(
             nodes.append(node if same else node.replace(inputs=inputs, outputs=outputs))
             placed.append(place)
             copied_rounds.append(round_)
-    return Placed(nodes, placed, copied_rounds, made, notes)
+            origins.append(origin)
+    return Placed(nodes, placed, copied_rounds, made, notes, origins)
+
+
+def place_name(place: Place) -> str:
+    """Returns a place in a few letters: `cpu:1`, `task:1 cpu:0`."""
+    if type(place) is TaskPlace:
+        return str(place)
+    names = [f"{d.platform}:{d.id}" for d in place.devices]
+    return names[0] if len(names) == 1 else f"mesh of {' '.join(names)}"

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from fxflow.core.ir.graph import Graph, Var
 from fxflow.core.source import describe
+from fxflow.dataflow.actions import Schedule, schedule_from
 from fxflow.dataflow.cutting import Edge, Fragment, Fragments
-from fxflow.dataflow.placing import Place
-from fxflow.dataflow.schedules import Timeline, simulate
-from fxflow.dataflow.tasks.devices import TaskPlace
+from fxflow.dataflow.memory import link_bytes, peak_bytes
+from fxflow.dataflow.placing import Place, place_name
+from fxflow.dataflow.saved import SavedPlan
+from fxflow.dataflow.timelines import Timeline, simulate
+from fxflow.errors import ArgumentError, PlacementError
 
 #: What a core of a CPU does in a second, and what starting a program takes; only their
 #: ratio matters for the order of fragments.
 _FLOPS, _START = 1e10, 1e-5
+#: Rows of a table that a plan's text shows at first.
+SHOWN = 20
 
 
 class Plan:
@@ -42,6 +49,9 @@ class Plan:
       from      to     bytes  value   for fragments
       argument  cpu:1     12  f32[3]  0
       0         cpu:0     12  f32[3]  1
+      device  busy  peak bytes
+      cpu:1    50%          24
+      cpu:0    50%          24
       places: scopes, device_put inside, operands, uses, committed arguments
     """
 
@@ -68,8 +78,76 @@ class Plan:
 
         Args:
           seconds: that a fragment takes; None estimates it from its flops.
+
+        Raises:
+          PlacementError: the order cannot be run.
         """
         return simulate(self.fragments, seconds or estimated_seconds)
+
+    def check(self) -> None:
+        """Checks that the fragments can be run in their order.
+
+        Raises:
+          PlacementError: fragments wait for each other (the message shows the cycle),
+            one takes a result of a later one, or an operation is left out.
+        """
+        self.simulate()
+        made = set(self.graph.inputs)
+        for fragment in self.fragments:
+            for var in fragment.graph.inputs:
+                if var not in made:
+                    raise PlacementError(
+                        f"{fragment.describe()} takes {var.aval}, which no fragment "
+                        "before it computes"
+                    )
+            made.update(v for node in fragment.graph.nodes for v in node.outputs)
+        lacking = [a for a in self.graph.outputs if type(a) is Var and a not in made]
+        if lacking:
+            raise PlacementError(f"no fragment computes the result {lacking[0].aval}")
+
+    # -- saving and comparing ----------------------------------------------------------
+
+    def saved(self) -> SavedPlan:
+        """Returns the plan without its program.
+
+        Returns:
+          A value that can be edited, and given back to `dataflow.jit(plan=…)`.
+        """
+        return SavedPlan.of(
+            self.name, self.graph, self.fragments, self.schedule, self.notes
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the plan to a file, as JSON.
+
+        Args:
+          path: of the file, which `dataflow.jit(plan=path)` follows.
+
+        Raises:
+          OSError: the file cannot be written.
+        """
+        self.saved().save(path)
+
+    def diff(self, other: Plan | SavedPlan) -> str:
+        """Returns what differs in another plan, as text; empty if nothing does.
+
+        Args:
+          other: a plan of the same or of another function.
+        """
+        return self.saved().diff(other.saved() if isinstance(other, Plan) else other)
+
+    def actions(self) -> Schedule:
+        """Returns the order of a pipeline as a table of actions.
+
+        Raises:
+          PlacementError: no loop over stages was written out.
+        """
+        rows: dict[Any, list[Fragment]] = {}
+        for fragment in self.fragments:
+            rows.setdefault(fragment.place, []).append(fragment)
+        return schedule_from(rows)
+
+    # -- text --------------------------------------------------------------------------
 
     def __str__(self) -> str:
         return self.to_text()
@@ -88,34 +166,41 @@ class Plan:
             + ("" if between or count < 2 else ", none between fragments")
         )
 
-    def to_text(self, *, lines: bool = False) -> str:
+    def to_text(self, *, lines: bool = False, shown: int | None = SHOWN) -> str:
         """Returns the plan as text.
 
         Args:
           lines: whether to add the user's lines that the fragments come from.
+          shown: rows of the tables of fragments and of transfers; None: all.
         """
+        stages = any(f.microbatch is not None for f in self.fragments)
         rows: list[Sequence[str]] = [
             ("fragment", "device", "nodes", "flops", "after", "operations")
         ]
-        for fragment in self.fragments:
+        for fragment in self.fragments[:shown]:
             nodes = fragment.graph.nodes
             names = [n.primitive.name for n in nodes]
-            shown = " ".join(names[:4]) + (" …" if len(names) > 4 else "")
+            told = " ".join(names[:4]) + (" …" if len(names) > 4 else "")
             if lines:
-                shown += f"  # {describe(nodes[0].source)}"
+                told += f"  # {describe(nodes[0].source)}"
+            number = str(fragment.index)
+            if fragment.microbatch is not None:
+                number += f"  {fragment.action}"
             rows.append(
                 (
-                    str(fragment.index),
+                    number,
                     place_name(fragment.place),
                     str(len(nodes)),
                     f"{fragment.flops:,.0f}",
                     " ".join(map(str, fragment.after)) or "-",
-                    shown,
+                    told,
                 )
             )
-        text = [f"{self.name}: {self._summary()}", *table(rows, right=(0, 2, 3))]
+        right = (2, 3) if stages else (0, 2, 3)
+        text = [f"{self.name}: {self._summary()}", *table(rows, right)]
+        text += _more(len(self.fragments), shown, "fragments")
         rows = [("from", "to", "bytes", "value", "for fragments")]
-        for edge in self.edges:
+        for edge in self.edges[:shown]:
             rows.append(
                 (
                     "argument" if edge.source is None else str(edge.source),
@@ -126,6 +211,15 @@ class Plan:
                 )
             )
         text += table(rows, right=(2,)) if self.edges else []
+        text += _more(len(self.edges), shown, "transfers")
+        links = link_bytes(self.fragments, self.edges)
+        if sum(count for count, _ in links.values()) > len(links):
+            rows = [("link", "", "transfers", "bytes")]
+            for (source, target), (count, nbytes) in links.items():
+                ends = f"{place_name(source)} →", place_name(target)
+                rows.append((*ends, str(count), f"{nbytes:,}"))
+            text += table(rows, right=(2, 3))
+        text += self._devices()
         if self.schedule:
             bubble = self.simulate().bubble
             text.append(f"schedule: {self.schedule}, bubble {bubble:.0%} by flops")
@@ -135,18 +229,68 @@ class Plan:
         text += [f"note: {note}" for note in self.notes]
         return "\n".join(text)
 
+    def _devices(self) -> list[str]:
+        """Returns a table of what each device does and holds, when simulated."""
+        timeline = self.simulate()
+        peaks = self.peak_bytes(timeline)
+        held = timeline.activations
+        head = ["device", "busy", "peak bytes"]
+        right = [1, 2]
+        if any(f.microbatch is not None for f in self.fragments):
+            head.append("activations")
+            right.append(3)
+        rows: list[Sequence[str]] = [head]
+        for place in self.places:
+            busy = sum(ran.end - ran.start for ran in timeline.rows[place])
+            row = [place_name(place), f"{busy / (timeline.seconds or 1):.0%}"]
+            row.append(f"{peaks.get(place, 0):,}")
+            rows.append([*row, str(held[place])][: len(head)])
+        return table(rows, right) if rows[1:] else []
+
+    def peak_bytes(self, timeline: Timeline | None = None) -> dict[Place, int]:
+        """Returns the most bytes that each place holds at once.
+
+        Args:
+          timeline: when the fragments run; None: `simulate`.
+
+        Returns:
+          Bytes of arguments, values between fragments and copies. What programs need
+          besides is not in it.
+        """
+        timeline = timeline or self.simulate()
+        return peak_bytes(self.graph, self.fragments, self.edges, timeline)
+
+
+def saved_plan(given: Any) -> SavedPlan | None:
+    """Returns the argument `plan` of `dataflow.jit` as a plan without its program.
+
+    Args:
+      given: a `Plan`, a `SavedPlan`, the path of one, or None.
+
+    Raises:
+      ArgumentError: it is something else, or the file holds no plan.
+      OSError: the file cannot be read.
+    """
+    if given is None or isinstance(given, SavedPlan):
+        return given
+    if isinstance(given, Plan):
+        return given.saved()
+    if isinstance(given, str | os.PathLike):
+        return SavedPlan.load(given)
+    raise ArgumentError(
+        f"dataflow.jit: plan is a Plan, a SavedPlan or the path of one, got {given!r}"
+    )
+
+
+def _more(count: int, shown: int | None, what: str) -> list[str]:
+    if shown is None or count <= shown:
+        return []
+    return [f"… {count - shown} more {what}: to_text(shown=None)"]
+
 
 def estimated_seconds(fragment: Fragment) -> float:
     """Returns about how long a fragment takes, by its flops."""
     return _START + fragment.flops / _FLOPS
-
-
-def place_name(place: Place) -> str:
-    """Returns a place in a few letters: `cpu:1`, `task:1 cpu:0`."""
-    if type(place) is TaskPlace:
-        return str(place)
-    names = [f"{d.platform}:{d.id}" for d in place.devices]
-    return names[0] if len(names) == 1 else f"mesh of {' '.join(names)}"
 
 
 def table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:

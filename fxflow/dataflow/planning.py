@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from fxflow.core.arrays import ArrayType, as_array
-from fxflow.dataflow.cutting import Fragments, check, cut, in_order
+from fxflow.core.ir.graph import Graph
+from fxflow.dataflow.cutting import Fragments, cut, in_order
 from fxflow.dataflow.loops import unrolled
-from fxflow.dataflow.placing import Places, place_nodes
+from fxflow.dataflow.placing import (
+    Place,
+    Places,
+    place_name,
+    place_nodes,
+    scopes_inside,
+)
 from fxflow.dataflow.plan import Plan, estimated_seconds
-from fxflow.dataflow.schedules import ScheduleRule, simulate
+from fxflow.dataflow.saved import SavedPlan
+from fxflow.dataflow.schedules import Scheduler
+from fxflow.dataflow.scopes import Beside
 from fxflow.lax.remat import CALLS, inlined
 from fxflow.transforms.stages import Traced
 
@@ -22,11 +31,13 @@ class Planner(NamedTuple):
       places: what stages and labels mean.
       strict: whether scopes that cannot be followed are errors.
       schedule: orders the fragments if loops are written out.
+      given: a saved plan to follow instead.
     """
 
     places: Places
     strict: bool
-    schedule: ScheduleRule
+    schedule: Scheduler
+    given: SavedPlan | None = None
 
     def plan(self, traced: Traced, arg_types: Sequence[ArrayType]) -> Plan:
         """Returns the plan of a traced function; compiles nothing.
@@ -36,21 +47,36 @@ class Planner(NamedTuple):
           arg_types: of the leaves of its arguments.
 
         Raises:
-          PlacementError: a scope cannot be followed.
+          PlacementError: a scope cannot be followed, or the given plan is for another
+            program.
         """
         graph, rounds = unrolled(inlined(traced.graph, CALLS))
-        types = [*(as_array(c)._type for c in traced.consts), *arg_types]
-        placed = place_nodes(graph, rounds, self.places, types, strict=self.strict)
-        made, schedule = cut(graph, placed, strict=self.strict), ""
-        if any(rounds):
-            made, schedule = _ordered(made, self.schedule), self.schedule.name
-        check(made.fragments)
-        return Plan(traced.name, graph, made, schedule)
+        if self.given is not None:
+            schedule = self.given.schedule
+            made = self.given.fragments_of(
+                graph, rounds, self._finder(graph), estimated_seconds
+            )
+        else:
+            types = [*(as_array(c)._type for c in traced.consts), *arg_types]
+            placed = place_nodes(graph, rounds, self.places, types, strict=self.strict)
+            made, schedule = cut(graph, placed, strict=self.strict), ""
+            if any(rounds):
+                made, schedule = _ordered(made, self.schedule), self.schedule.name
+        plan = Plan(traced.name, graph, made, schedule)
+        plan.check()
+        return plan
+
+    def _finder(self, graph: Graph) -> Callable[[str], Place]:
+        """Returns a function from the names of places in plans to the places."""
+        named: dict[str, Place] = {}
+        scopes = (where for where in scopes_inside(graph) if type(where) is not Beside)
+        for where in (*self.places.devices, *scopes):
+            place = self.places.place(where)
+            named[place_name(place)] = place
+        return lambda name: named.get(name) or self.places.place(name)
 
 
-def _ordered(made: Fragments, schedule: ScheduleRule) -> Fragments:
+def _ordered(made: Fragments, schedule: Scheduler) -> Fragments:
     """Returns fragments in the order of a schedule."""
-    timeline = simulate(made.fragments, estimated_seconds, schedule)
-    ran = [ran for row in timeline.rows.values() for ran in row]
-    ran.sort(key=lambda r: (r.start, r.work.index))
-    return in_order(made, [r.work.index for r in ran])
+    timeline = schedule.order(made.fragments, estimated_seconds)
+    return in_order(made, [work.index for work in timeline.works])

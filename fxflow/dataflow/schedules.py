@@ -2,49 +2,100 @@
 
 A schedule is a rule for list scheduling: whenever a device is free, the rule chooses
 among the fragments whose inputs are there. The order that this gives under a virtual
-clock (`simulate`) is the order in which the device starts them in each step.
+clock (`simulate`) is the order in which the device starts them in each step. Orders can
+also be given as data (`actions`) and searched for (`search`).
 
-The rules differ in what they prefer, and in how many rounds of a loop a device may have
-begun (their activations are in memory):
+The rules differ in what they prefer, in the devices of the stages, and in how many
+activations a device may hold. The activations of a stage and a micro-batch are held
+from the start of its forward part (F) to the end of its backward parts (B and W). With
+`p` devices, `v` stages on each, and a device `s` of them:
 
-| schedule | prefers | rounds begun at once, by stage `s` of `p` |
+| schedule | goes first | activations held at once |
 | --- | --- | --- |
-| `"gpipe"` | forward, then backward | all |
-| `"1f1b"` | backward | `p - s` |
-| `"zb-h1"` | backward, then forward; the gradients of weights fill gaps | `p - s` |
+| `"gpipe"` | forward | all |
+| `"1f1b"` | B and W | `p - s` |
+| `"interleaved"` | forward by groups of `p` micro-batches, B, W | `_warmup` |
+| `"zb-h1"` | forward, B, W | `v p`, and from F to B as `"1f1b"` |
+| `"zb-v"` | B, forward, W; stages in the shape of a V | `v p` |
 | `"breadth"` | earlier levels: as if each level were a barrier | all |
 
-Sources: GPipe (Huang et al., 2019); PipeDream-Flush (Narayanan et al., 2021); Zero
-Bubble Pipeline Parallelism (Qi et al., 2024).
+Sources: GPipe (Huang et al., 2019); PipeDream-Flush (Narayanan et al., 2021a); the
+interleaved schedule of Megatron-LM (Narayanan et al., 2021b); Zero Bubble Pipeline
+Parallelism (Qi et al., 2024).
 """
 
 from __future__ import annotations
 
-import heapq
+import random
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from fxflow.errors import ArgumentError, PlacementError
+from fxflow.core.source import name_of
+from fxflow.dataflow.actions import Schedule
+from fxflow.dataflow.placing import blocks
+from fxflow.dataflow.timelines import Timeline, Work, simulate
+from fxflow.errors import ArgumentError
 
 
-class Work(Protocol):
-    """What a schedule orders; a `Fragment` is one.
+class Scheduler(Protocol):
+    """What orders fragments: a rule, a table of actions, a search."""
+
+    @property
+    def name(self) -> str:
+        """For plans."""
+        ...
+
+    def device(self, stage: int, stages: int, devices: int) -> int:
+        """Returns the number of the device that a stage runs on."""
+        ...
+
+    def order(self, works: Sequence[Work], seconds: Callable[[Any], float]) -> Timeline:
+        """Returns when each fragment runs, and so the order of each device.
+
+        Args:
+          works: the fragments, in an order that can be run.
+          seconds: that one takes.
+
+        Raises:
+          PlacementError: there is no such order.
+        """
+        ...
+
+
+class Pipeline(NamedTuple):
+    """The shape of a pipeline.
 
     Attributes:
-      index: unique, in an order that can be run.
-      place: the device.
-      level: changes of place on the longest path to it.
-      round: of a loop that is written out.
-      kind: "F", "B" or "W".
-      after: indices of what it waits for.
+      places: numbers of the places that run stages, by the first stage of each.
+      stages: on the place that has the most.
+      first: the round of the first micro-batch.
     """
 
-    index: int
-    place: Any
-    level: int
-    round: int
-    kind: str
-    after: tuple[int, ...]
+    places: dict[Any, int]
+    stages: int
+    first: int
+
+    @classmethod
+    def of(cls, works: Sequence[Work]) -> Pipeline:
+        """Returns the shape of the pipeline that fragments are of."""
+        forward = [w for w in works if w.kind == "F"]
+        level: dict[Any, int] = {}
+        units: dict[Any, set[Any]] = {}
+        for work in forward:
+            level[work.place] = min(level.get(work.place, work.level), work.level)
+            unit = work.level if work.stage is None else work.stage
+            units.setdefault(work.place, set()).add(unit)
+        order = sorted(level, key=lambda place: level[place])
+        return cls(
+            {place: number for number, place in enumerate(order)},
+            max(map(len, units.values()), default=1),
+            min((w.round for w in forward), default=0),
+        )
+
+
+Bound = Callable[[int, int, int], int]
+"""From a place's number, the number of places and of stages on each, to the number of
+activations that the place may hold."""
 
 
 class ScheduleRule(NamedTuple):
@@ -53,310 +104,292 @@ class ScheduleRule(NamedTuple):
     Attributes:
       name: of the rule.
       key: the smallest goes first among those that are ready.
-      bounded: whether the rounds that a device may have begun are bounded.
+      device: from a stage and the numbers of stages and devices to the stage's device.
+      held: how many activations a place may hold from F to the end of B and W.
+      begun: how many it may hold from F to the end of B.
     """
 
     name: str
-    key: Callable[[Work], tuple[int, ...]]
-    bounded: bool = False
+    key: Callable[[Work, Pipeline], Any]
+    device: Callable[[int, int, int], int]
+    held: Bound | None = None
+    begun: Bound | None = None
+
+    def order(self, works: Sequence[Work], seconds: Callable[[Any], float]) -> Timeline:
+        """Returns when each fragment runs; see `Scheduler`."""
+        pipeline = Pipeline.of(works)
+        limits = None
+        if self.held or self.begun:
+            limits = Activations(works, pipeline, self.held, self.begun)
+        return simulate(
+            works, seconds, key=lambda work: self.key(work, pipeline), limits=limits
+        )
 
 
-_B_FIRST = {"B": 0, "F": 1, "W": 2}
-_BW_FIRST = {"B": 0, "W": 0, "F": 1}
+# -- the devices of stages -------------------------------------------------------------
+
+
+def loops(stage: int, stages: int, devices: int) -> int:
+    """Returns the device of a stage: each device has every `devices`-th."""
+    return stage % devices
+
+
+def vee(stage: int, stages: int, devices: int) -> int:
+    """Returns the device of a stage: to the last device and back to the first."""
+    devices = min(devices, -(-stages // 2))
+    turn, at = divmod(stage, devices)
+    return devices - 1 - at if turn % 2 else at
+
+
+# -- the rules -------------------------------------------------------------------------
+
+_BY_F = {"O": -1, "F": 0, "B": 1, "W": 1}
+_BY_B = {"O": -1, "B": 0, "F": 1, "W": 2}
+_BY_FB = {"O": -1, "F": 0, "B": 1, "W": 2}
+_BY_BW = {"O": -1, "B": 0, "W": 0, "F": 1}
+
+
+def _interleaved(work: Work, pipeline: Pipeline) -> Any:
+    """Groups of as many micro-batches as there are places go through all stages."""
+    group, number = divmod(work.round - pipeline.first, len(pipeline.places) or 1)
+    return _BY_FB[work.kind], group, work.level, number, work.index
+
+
+def _warmup(place: int, places: int, stages: int) -> int:
+    """Activations of 1F1B; with several stages on a device, of the interleaved one."""
+    if stages == 1:
+        return places - place
+    return 2 * (places - place - 1) + (stages - 1) * places + 1
+
 
 SCHEDULES = {
     s.name: s
     for s in (
-        ScheduleRule("breadth", lambda w: (w.level, w.round, w.index)),
-        ScheduleRule("gpipe", lambda w: (w.kind != "F", w.round, w.level, w.index)),
-        ScheduleRule("1f1b", lambda w: (_BW_FIRST[w.kind], w.round, w.index), True),
-        ScheduleRule("zb-h1", lambda w: (_B_FIRST[w.kind], w.round, -w.level), True),
+        ScheduleRule("breadth", lambda w, _: (w.level, w.round, w.index), blocks),
+        ScheduleRule(
+            "gpipe", lambda w, _: (_BY_F[w.kind], w.round, w.level, w.index), blocks
+        ),
+        ScheduleRule(
+            "1f1b", lambda w, _: (_BY_BW[w.kind], w.round, w.index), blocks, _warmup
+        ),
+        ScheduleRule("interleaved", _interleaved, loops, _warmup),
+        ScheduleRule(
+            "zb-h1",
+            lambda w, _: (_BY_FB[w.kind], w.round, -w.level),
+            blocks,
+            lambda place, places, stages: stages * places,
+            _warmup,
+        ),
+        ScheduleRule(
+            "zb-v",
+            lambda w, _: (_BY_B[w.kind], w.round, -w.level),
+            vee,
+            lambda place, places, stages: stages * places,
+        ),
     )
 }
 
 
-def schedule_named(name: Any) -> ScheduleRule:
-    """Returns a schedule by its name.
+class Activations:
+    """Bounds how many activations each place holds; see `ScheduleRule`.
+
+    Args:
+      works: all fragments.
+      pipeline: its shape.
+      held: from F to the end of B and W; None: no bound.
+      begun: from F to the end of B; None: no bound.
+    """
+
+    def __init__(
+        self,
+        works: Sequence[Work],
+        pipeline: Pipeline,
+        held: Bound | None,
+        begun: Bound | None,
+    ) -> None:
+        count, stages = len(pipeline.places), pipeline.stages
+        self._bounds = [
+            (kinds, {p: bound(i, count, stages) for p, i in pipeline.places.items()})
+            for kinds, bound in (("FBW", held), ("FB", begun))
+            if bound is not None
+        ]
+        #: For each bound: fragments left of an activation, activations of a place.
+        self._left: list[dict[Any, int]] = []
+        self._now: list[dict[Any, set[Any]]] = []
+        for kinds, most in self._bounds:
+            left: dict[Any, int] = {}
+            for work in works:
+                if work.kind in kinds:
+                    unit = self._unit(work)
+                    left[unit] = left.get(unit, 0) + 1
+            self._left.append(left)
+            self._now.append({place: set() for place in most})
+
+    @staticmethod
+    def _unit(work: Work) -> Any:
+        return work.place, work.stage, work.round
+
+    def may(self, work: Work) -> bool:
+        """Returns whether a fragment may start: it begins no activation too many."""
+        if work.kind != "F":
+            return True
+        unit, place = self._unit(work), work.place
+        return all(
+            unit in now[place] or len(now[place]) < most[place]
+            for (_, most), now in zip(self._bounds, self._now, strict=True)
+        )
+
+    def ran(self, work: Work) -> None:
+        """Notes that a fragment has run."""
+        unit, place = self._unit(work), work.place
+        if work.kind == "O":
+            return
+        pairs = zip(self._bounds, self._left, self._now, strict=True)
+        for (kinds, most), left, now in pairs:
+            if work.kind in kinds and place in most:
+                left[unit] -= 1
+                (now[place].add if left[unit] else now[place].discard)(unit)
+
+    def relax(self) -> bool:
+        """Lets each place hold one activation more; returns whether it can."""
+        found = False
+        for (_, most), left in zip(self._bounds, self._left, strict=True):
+            for place in most:
+                if most[place] <= len(left):
+                    most[place] += 1
+                    found = True
+        return found
+
+
+def schedule_of(given: Any) -> Scheduler:
+    """Returns what orders the fragments: the argument `schedule` of `dataflow.jit`.
+
+    Args:
+      given: a name, a `Schedule`, or a function from a fragment to a sort key.
 
     Raises:
-      ArgumentError: there is none of that name.
+      ArgumentError: it is something else, or there is no schedule of that name.
     """
-    found = SCHEDULES.get(name) if isinstance(name, str) else None
+    if isinstance(given, Schedule):
+        return given
+    if callable(given):
+        return _by_key(given)
+    if given == Search.name:
+        return Search()
+    found = SCHEDULES.get(given) if isinstance(given, str) else None
     if found is None:
-        names = ", ".join(map(repr, SCHEDULES))
-        raise ArgumentError(f"no schedule {name!r}: schedules are {names}")
+        names = ", ".join(map(repr, (*SCHEDULES, Search.name)))
+        raise ArgumentError(
+            f"no schedule {given!r}: a schedule is one of {names}, a "
+            "dataflow.Schedule, or a function from a fragment to a sort key"
+        )
     return found
 
 
-class Ran(NamedTuple):
-    """A fragment on the virtual clock.
+def _by_key(key: Callable[[Any], Any]) -> ScheduleRule:
+    """Returns the rule of a user's sort key."""
+    name = f"sort key {name_of(key)}"
+    compared: list[Any] = []
 
-    Attributes:
-      work: the fragment.
-      start: in seconds.
-      end: in seconds.
+    def checked(work: Work, _: Pipeline) -> Any:
+        found = key(work)
+        try:
+            bool(found < (compared or [found])[0])
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(
+                f"{name}: keys are compared by <, as tuples of numbers are; "
+                f"{work.describe()} has {found!r}, another has {compared[:1]}"
+            ) from error
+        compared[:] = [found]
+        return found
+
+    return ScheduleRule(name, checked, blocks)
+
+
+# -- search ----------------------------------------------------------------------------
+
+
+class Search:
+    """Looks for the shortest schedule: for stages of unequal work.
+
+    List scheduling with several rules, among them all named ones, and several bounds;
+    then with priorities that are changed at random where the best one was found. The
+    shortest wins, and of those the one that holds the fewest activations. So it is
+    never longer than a named schedule with the same devices, by the times it is given.
     """
 
-    work: Work
-    start: float
-    end: float
+    name = "search"
+
+    def device(self, stage: int, stages: int, devices: int) -> int:
+        """Returns the device of a stage: neighbours share one."""
+        return blocks(stage, stages, devices)
+
+    def order(self, works: Sequence[Work], seconds: Callable[[Any], float]) -> Timeline:
+        """Returns the best order found; see `Scheduler`."""
+        times = {work.index: seconds(work) for work in works}
+        took = lambda work: times[work.index]
+        pipeline = Pipeline.of(works)
+        best: tuple[Any, Timeline] | None = None
+
+        def offer(timeline: Timeline) -> bool:
+            nonlocal best
+            score = round(timeline.seconds, 12), sum(timeline.activations.values())
+            if best is None or score < best[0]:
+                best = score, timeline
+                return True
+            return False
+
+        for rule in SCHEDULES.values():
+            offer(rule.order(works, took))
+        ranks = _ranks(works, times)
+        keys: list[Callable[[Work], Any]] = [
+            lambda w: -ranks[w.index],
+            lambda w: (_BY_B[w.kind], -ranks[w.index]),
+            lambda w: (w.kind == "W", -ranks[w.index]),
+            lambda w: (_BY_B[w.kind], w.round, -w.level),
+        ]
+
+        def tried(key: Callable[[Work], Any], more: int | None) -> bool:
+            limits = None
+            if more is not None:
+                bound = lambda place, places, stages: (
+                    _warmup(place, places, stages) + more
+                )
+                limits = Activations(works, pipeline, bound, None)
+            return offer(simulate(works, took, key=key, limits=limits))
+
+        runs, room = len(SCHEDULES), None
+        for more in (0, 1, 2, 4, None):
+            for key in keys:
+                runs += 1
+                if tried(key, more):
+                    room = more
+        shake = random.Random(0)
+        noise: dict[int, float] = {}
+        while (runs := runs + 1) * len(works) < SEARCHED:
+            moved = dict(noise)
+            for work in shake.sample(works, 1 + len(works) // 50):
+                moved[work.index] = shake.gauss(0, 2 * times[work.index])
+            if tried(_moved_key(ranks, moved), room):
+                noise = moved
+        assert best is not None
+        return best[1]
 
 
-class Timeline(NamedTuple):
-    """What `simulate` returns.
-
-    Attributes:
-      rows: for each place the fragments in the order in which they ran.
-    """
-
-    rows: dict[Any, list[Ran]]
-
-    @property
-    def seconds(self) -> float:
-        """When the last fragment ends."""
-        return max((row[-1].end for row in self.rows.values() if row), default=0.0)
-
-    @property
-    def bubble(self) -> float:
-        """The fraction of the places' time in which they wait."""
-        total = self.seconds * len(self.rows)
-        busy = sum(ran.end - ran.start for row in self.rows.values() for ran in row)
-        return 1 - busy / total if total else 0.0
-
-    def to_text(self, width: int = 72, name: Callable[[Any], str] = str) -> str:
-        """Returns a Gantt chart: a row of characters for each place.
-
-        A letter is the kind of the fragment in lower case in even rounds; a point is
-        time in which the place waits.
-
-        Args:
-          width: characters for the whole time.
-          name: of a place.
-        """
-        scale = width / self.seconds if self.seconds else 0.0
-        labels = {place: name(place) for place in self.rows}
-        margin = max(map(len, labels.values()), default=0)
-        lines = []
-        for place, row in self.rows.items():
-            cells = ["."] * width
-            for ran in row:
-                kind = ran.work.kind
-                letter = kind if ran.work.round % 2 else kind.lower()
-                first = min(int(ran.start * scale), width - 1)
-                last = max(first + 1, round(ran.end * scale))
-                cells[first:last] = [letter] * (min(last, width) - first)
-            lines.append(f"{labels[place]:{margin}}  {''.join(cells)}")
-        return "\n".join(lines)
+def _moved_key(
+    ranks: dict[int, float], moved: dict[int, float]
+) -> Callable[[Work], Any]:
+    return lambda work: moved.get(work.index, 0.0) - ranks[work.index]
 
 
-def simulate(
-    works: Sequence[Work],
-    seconds: Callable[[Any], float],
-    schedule: ScheduleRule | None = None,
-    *,
-    sent: Callable[[Work, Work], float] = lambda source, work: 0.0,
-) -> Timeline:
-    """Runs fragments under a virtual clock.
+#: Fragments that a search runs under the virtual clock: about a second.
+SEARCHED = 100_000
 
-    A place runs one fragment at a time. Values are sent in the background; a link from
-    a place to another sends one value at a time.
 
-    Args:
-      works: in an order that can be run; `after` refers to their indices.
-      seconds: that one takes.
-      schedule: chooses among those that are ready; None: each place runs its own in
-        their order.
-      sent: seconds to send the results of one to another at another place.
-
-    Returns:
-      The timeline.
-    """
-    number = {work.index: i for i, work in enumerate(works)}
-    users: list[list[int]] = [[] for _ in works]
-    for i, work in enumerate(works):
+def _ranks(works: Sequence[Work], times: dict[int, float]) -> dict[int, float]:
+    """Returns the seconds of the longest path from the start of each to the end."""
+    ranks = dict(times)
+    for work in reversed(works):
         for before in work.after:
-            users[number[before]].append(i)
-    missing = [len(work.after) for work in works]
-    arrival = [0.0] * len(works)
-    keys = [schedule.key(w) if schedule else (i,) for i, w in enumerate(works)]
-    places = {work.place: None for work in works}
-    if schedule is None:
-        limits: _Limits = _InOrder(works)
-    else:
-        limits = _Rounds(works) if schedule.bounded else _Limits()
-    state = {place: _Place() for place in places}
-    order = {place: i for i, place in enumerate(places)}
-    rows: dict[Any, list[Ran]] = {place: [] for place in places}
-    links: dict[tuple[Any, Any], float] = {}
-    events: list[tuple[float, int, Any]] = []
-
-    def look(at: float, place: Any) -> None:
-        heapq.heappush(events, (at, order[place], place))
-
-    for i, work in enumerate(works):
-        if not missing[i]:
-            heapq.heappush(state[work.place].coming, (0.0, i))
-    for place in places:
-        look(0.0, place)
-    left = len(works)
-    while left:
-        if not events:  # the limits keep everything from running
-            limits.relax()
-            for place, here in state.items():
-                here.unblock()
-                look(here.free, place)
-        now, _, place = heapq.heappop(events)
-        here = state[place]
-        if now < here.free:
-            continue  # looks again when it is free
-        chosen = here.take(now, keys, lambda i: limits.may(works[i]))
-        if chosen is None:
-            if here.coming:
-                look(here.coming[0][0], place)
-            continue
-        work = works[chosen]
-        end = here.free = now + seconds(work)
-        rows[place].append(Ran(work, now, end))
-        left -= 1
-        limits.ran(work)
-        here.unblock()
-        look(end, place)
-        arrives = {place: end}
-        for i in users[chosen]:
-            other = works[i].place
-            if other not in arrives:
-                link = place, other
-                at = max(end, links.get(link, 0.0)) + sent(work, works[i])
-                links[link] = arrives[other] = at
-            arrival[i] = max(arrival[i], arrives[other])
-            missing[i] -= 1
-            if not missing[i]:
-                heapq.heappush(state[other].coming, (arrival[i], i))
-                look(max(arrival[i], state[other].free), other)
-    return Timeline(rows)
-
-
-class _Place:
-    """What waits at a place.
-
-    Attributes:
-      free: when it can start a fragment.
-      coming: by the time at which all inputs are there; a heap.
-      ready: those whose inputs are there, by the schedule's key; a heap.
-    """
-
-    __slots__ = ("_blocked", "coming", "free", "ready")
-
-    def __init__(self) -> None:
-        self.free = 0.0
-        self.coming: list[tuple[float, int]] = []
-        self.ready: list[tuple[tuple[int, ...], int]] = []
-        self._blocked: list[tuple[tuple[int, ...], int]] = []
-
-    def take(
-        self, now: float, keys: Sequence[tuple[int, ...]], may: Callable[[int], bool]
-    ) -> int | None:
-        """Takes the fragment that starts now, or None."""
-        while self.coming and self.coming[0][0] <= now:
-            _, i = heapq.heappop(self.coming)
-            heapq.heappush(self.ready, (keys[i], i))
-        while self.ready:
-            key, i = heapq.heappop(self.ready)
-            if may(i):
-                return i
-            self._blocked.append((key, i))
-        return None
-
-    def unblock(self) -> None:
-        """Looks again at what might not start before."""
-        for item in self._blocked:
-            heapq.heappush(self.ready, item)
-        self._blocked.clear()
-
-
-class _Limits:
-    """Which fragments may start; all."""
-
-    def may(self, work: Work) -> bool:
-        """Returns whether a fragment may start."""
-        return True
-
-    def ran(self, work: Work) -> None:
-        """Notes that a fragment has run."""
-
-    def relax(self) -> None:
-        """Allows more, since nothing can run.
-
-        Raises:
-          PlacementError: fragments wait for each other.
-        """
-        raise PlacementError("the fragments wait for each other: no order can be run")
-
-
-class _InOrder(_Limits):
-    """Each place runs its fragments in their order."""
-
-    def __init__(self, works: Sequence[Work]) -> None:
-        self._next: dict[Any, list[Work]] = {}
-        for work in reversed(works):
-            self._next.setdefault(work.place, []).append(work)
-
-    def may(self, work: Work) -> bool:
-        """Returns whether it is the place's next."""
-        return self._next[work.place][-1] is work
-
-    def ran(self, work: Work) -> None:
-        """Goes on to the place's next."""
-        self._next[work.place].pop()
-
-
-class _Rounds(_Limits):
-    """Bounds how many rounds each place has begun and not ended, as in 1F1B."""
-
-    def __init__(self, works: Sequence[Work]) -> None:
-        first: dict[Any, int] = {}
-        self._left: dict[tuple[Any, int], int] = {}
-        for work in works:
-            first[work.place] = min(first.get(work.place, work.level), work.level)
-            if work.kind != "W":
-                key = work.place, work.round
-                self._left[key] = self._left.get(key, 0) + 1
-        order = sorted(first, key=lambda place: first[place])
-        chunks = max(
-            (
-                len({w.level for w in works if w.place == place and w.kind == "F"})
-                for place in order
-            ),
-            default=1,
-        )
-        self._most = {
-            place: (len(order) - s) + max(chunks - 1, 0) * len(order)
-            for s, place in enumerate(order)
-        }
-        self._begun: dict[Any, set[int]] = {place: set() for place in first}
-
-    def may(self, work: Work) -> bool:
-        """Returns whether a fragment may start: it begins no round too many."""
-        begun = self._begun[work.place]
-        return (
-            work.kind != "F"
-            or work.round in begun
-            or len(begun) < self._most[work.place]
-        )
-
-    def ran(self, work: Work) -> None:
-        """Notes that a fragment has run."""
-        if work.kind == "W":
-            return
-        key = work.place, work.round
-        self._left[key] -= 1
-        if self._left[key]:
-            self._begun[work.place].add(work.round)
-        else:
-            self._begun[work.place].discard(work.round)
-
-    def relax(self) -> None:
-        """Lets each place begin a round more."""
-        if min(self._most.values()) > len(self._left):
-            super().relax()
-        self._most = {place: most + 1 for place, most in self._most.items()}
+            ranks[before] = max(ranks[before], times[before] + ranks[work.index])
+    return ranks

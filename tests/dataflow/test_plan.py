@@ -8,7 +8,8 @@ import fxflow
 from fxflow import dataflow
 from fxflow import numpy as fnp
 from fxflow.dataflow import on
-from fxflow.dataflow.plan import place_name, table
+from fxflow.dataflow.placing import place_name
+from fxflow.dataflow.plan import table
 
 
 def f(x: Any) -> Any:

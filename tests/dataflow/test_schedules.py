@@ -1,165 +1,203 @@
-"""Schedules keep the laws of their papers; the virtual clock keeps its rules."""
+"""Schedules keep the laws of their papers, and the bounds on activations."""
 
 from __future__ import annotations
 
-import itertools
-from dataclasses import dataclass
+import random
+from typing import Any
 
+import numpy as np
 import pytest
 
-from fxflow.dataflow.schedules import SCHEDULES, Timeline, schedule_named, simulate
-from fxflow.errors import ArgumentError, PlacementError
+import fxflow
+from fxflow import dataflow, train
+from fxflow import numpy as fnp
+from fxflow.dataflow import on, stages
+from fxflow.dataflow.schedules import SCHEDULES, Search, loops, schedule_of, vee
+from fxflow.errors import ArgumentError
+from tests.dataflow.works import FakeWork, check_rules, pipeline
+
+SIZES = [(p, m) for p in (2, 4, 8) for m in (8, 16, 32)]
 
 
-@dataclass(eq=False)
-class Work:
-    index: int
-    place: int
-    level: int
-    round: int
-    kind: str
-    after: tuple[int, ...] = ()
+def unit(work: Any) -> float:
+    return 1.0
 
 
-def pipeline(stages: int, rounds: int) -> list[Work]:
-    """F, B and W of each stage in each round, by level."""
-    names = [
-        (level, r, kind, s)
-        for r in range(rounds)
-        for s in range(stages)
-        for level, kind in (
-            (s, "F"),
-            (2 * stages - 1 - s, "B"),
-            (2 * stages - 1 - s, "W"),
-        )
-    ]
-    names.sort()
-    at = {(kind, s, r): i for i, (_, r, kind, s) in enumerate(names)}
-    works = []
-    for i, (level, r, kind, s) in enumerate(names):
-        before = (
-            [("F", s - 1, r)] if kind == "F" else [("B" if kind == "W" else "F", s, r)]
-        )
-        if kind == "B":
-            before.append(("B", s + 1, r))
-        after = tuple(at[b] for b in before if b in at)
-        works.append(Work(i, s, level, r, kind, after))
-    return works
-
-
-def check_rules(works: list[Work], timeline: Timeline) -> None:
-    ended = {ran.work.index: ran.end for row in timeline.rows.values() for ran in row}
-    assert len(ended) == len(works)
-    for row in timeline.rows.values():
-        for one, two in itertools.pairwise(row):
-            assert two.start >= one.end
-        for ran in row:
-            assert all(ran.start >= ended[i] for i in ran.work.after)
-
-
-@pytest.mark.parametrize("stages", [2, 4, 8])
-@pytest.mark.parametrize("rounds", [8, 16, 32])
-@pytest.mark.parametrize("name", sorted(SCHEDULES))
-def test_bubbles_are_those_of_the_papers(name: str, stages: int, rounds: int) -> None:
-    works = pipeline(stages, rounds)
-    timeline = simulate(works, lambda w: 1.0, SCHEDULES[name])
+@pytest.mark.parametrize(("devices", "rounds"), SIZES)
+@pytest.mark.parametrize("name", ["breadth", "gpipe", "1f1b", "zb-h1"])
+def test_bubbles_are_those_of_the_papers(name: str, devices: int, rounds: int) -> None:
+    works = pipeline(devices, rounds)
+    timeline = SCHEDULES[name].order(works, unit)
     check_rules(works, timeline)
-    gaps = (stages - 1) / 3 if name == "zb-h1" else stages - 1
+    gaps = (devices - 1) / 3 if name == "zb-h1" else devices - 1
     law = (rounds + gaps) / rounds
     # B before W does better than the law of B and W in one.
     assert timeline.seconds / (3 * rounds) <= law + 1e-9
     if name == "zb-h1":
         assert timeline.seconds / (3 * rounds) == pytest.approx(law)
-    busy = 3 * rounds * stages
-    assert timeline.bubble == pytest.approx(1 - busy / (stages * timeline.seconds))
+    busy = 3 * rounds * devices
+    assert timeline.bubble == pytest.approx(1 - busy / (devices * timeline.seconds))
 
 
-@pytest.mark.parametrize("stages", [2, 4, 8])
-@pytest.mark.parametrize("rounds", [8, 16, 32])
-def test_two_chunks_on_each_device_halve_the_bubble(stages: int, rounds: int) -> None:
-    works = pipeline(2 * stages, rounds)
-    for work in works:
-        work.place %= stages
-    law = (rounds + (stages - 1) / 2) / rounds
-    for name in ("1f1b", "zb-h1"):
-        timeline = simulate(works, lambda w: 1.0, SCHEDULES[name])
-        check_rules(works, timeline)
-        assert timeline.seconds / (6 * rounds) <= 1.04 * law
+@pytest.mark.parametrize(("devices", "rounds"), SIZES)
+def test_two_stages_on_each_device_halve_the_bubble(devices: int, rounds: int) -> None:
+    works = pipeline(2 * devices, rounds, loops, devices)
+    timeline = SCHEDULES["interleaved"].order(works, unit)
+    check_rules(works, timeline)
+    law = (rounds + (devices - 1) / 2) / rounds
+    assert timeline.seconds / (6 * rounds) <= law
+    for place, most in timeline.activations.items():
+        assert most <= 2 * (devices - place - 1) + devices + 1
 
 
-@pytest.mark.parametrize("name", ["1f1b", "zb-h1"])
-def test_few_rounds_are_in_memory_at_once(name: str) -> None:
-    works = pipeline(4, 16)
-    timeline = simulate(works, lambda w: 1.0, SCHEDULES[name])
-    for stage, row in timeline.rows.items():
-        begun: set[int] = set()
-        most = 0
-        for ran in row:
-            (begun.add if ran.work.kind == "F" else begun.discard)(ran.work.round)
-            most = max(most, len(begun))
-        assert most == 4 - stage
+@pytest.mark.parametrize(("devices", "rounds"), SIZES)
+def test_the_shape_of_a_v_has_no_bubble(devices: int, rounds: int) -> None:
+    works = pipeline(2 * devices, rounds, vee, devices)
+    timeline = SCHEDULES["zb-v"].order(works, unit)
+    check_rules(works, timeline)
+    # The last device has its first input after `devices - 1` forward parts, and is
+    # busy from then on: no schedule is shorter.
+    assert timeline.seconds == 6 * rounds + devices - 1
+    assert max(timeline.activations.values()) <= 2 * devices
+
+
+@pytest.mark.parametrize("rounds", [4, 16])
+def test_few_activations_are_held_at_once(rounds: int) -> None:
+    works = pipeline(4, rounds)
+    most = {n: SCHEDULES[n].order(works, unit).activations for n in SCHEDULES}
+    assert most["1f1b"] == {0: 4, 1: 3, 2: 2, 3: 1}
+    assert max(most["zb-h1"].values()) <= 4
+    assert most["gpipe"] == dict.fromkeys(range(4), rounds)
+
+
+def test_the_devices_of_stages() -> None:
+    def places(name: str, stages: int, devices: int) -> list[int]:
+        device = SCHEDULES[name].device
+        return [device(s, stages, devices) for s in range(stages)]
+
+    assert places("1f1b", 4, 2) == [0, 0, 1, 1]
+    assert places("interleaved", 4, 2) == [0, 1, 0, 1]
+    assert places("zb-v", 4, 2) == [0, 1, 1, 0]
+    assert places("zb-v", 8, 2) == [0, 1, 1, 0, 0, 1, 1, 0]
+    # More devices than a V needs.
+    assert places("zb-v", 4, 8) == [0, 1, 1, 0]
+    assert places("interleaved", 4, 8) == [0, 1, 2, 3]
 
 
 def test_gpipe_runs_all_forwards_first() -> None:
-    timeline = simulate(pipeline(3, 5), lambda w: 1.0, SCHEDULES["gpipe"])
+    timeline = SCHEDULES["gpipe"].order(pipeline(3, 5), unit)
     kinds = [ran.work.kind for ran in timeline.rows[0]]
     assert kinds[:5] == ["F"] * 5 and "F" not in kinds[5:]
 
 
-def test_a_given_order_is_kept() -> None:
-    works = [Work(0, 0, 0, 0, "F"), Work(1, 1, 1, 0, "F", (0,)), Work(2, 1, 0, 0, "F")]
-    timeline = simulate(works, lambda w: 2.0)
-    assert [ran.work.index for ran in timeline.rows[1]] == [1, 2]
-    assert timeline.seconds == 6
-    timeline = simulate(works, lambda w: 2.0, SCHEDULES["breadth"])
-    assert [ran.work.index for ran in timeline.rows[1]] == [2, 1]
-    assert timeline.seconds == 4
-
-
-def test_links_send_one_value_at_a_time() -> None:
-    works = [
-        Work(0, 0, 0, 0, "F"),
-        Work(1, 0, 0, 0, "F"),
-        Work(2, 1, 1, 0, "F", (0,)),
-        Work(3, 1, 1, 0, "F", (1,)),
-        Work(4, 2, 1, 0, "F", (1,)),
-    ]
-    timeline = simulate(works, lambda w: 1.0, sent=lambda a, b: 10.0)
-    starts = {r.work.index: r.start for row in timeline.rows.values() for r in row}
-    assert starts == {0: 0, 1: 1, 2: 11, 3: 21, 4: 12}
-
-
-def test_what_waits_for_itself_is_an_error() -> None:
-    works = [Work(0, 0, 0, 0, "F", (1,)), Work(1, 1, 0, 0, "F", (0,))]
-    for schedule in (None, SCHEDULES["gpipe"], SCHEDULES["1f1b"]):
-        with pytest.raises(PlacementError, match="wait for each other"):
-            simulate(works, lambda w: 1.0, schedule)
-
-
-def test_limits_that_keep_everything_from_running_are_relaxed() -> None:
+def test_bounds_that_keep_everything_from_running_are_relaxed() -> None:
     # Each round needs the forward of the next: no number of rounds is right but all.
-    works = [Work(i, 0, i, i, "F") for i in range(5)]
-    works += [Work(5 + i, 0, 9, i, "B", (i, 4)) for i in range(5)]
-    timeline = simulate(works, lambda w: 1.0, SCHEDULES["1f1b"])
+    works = [FakeWork(i, 0, i, i, "F") for i in range(5)]
+    works += [FakeWork(5 + i, 0, 9, i, "B", (i, 4)) for i in range(5)]
+    timeline = SCHEDULES["1f1b"].order(works, unit)
     check_rules(works, timeline)
 
 
+# -- search ----------------------------------------------------------------------------
+
+
+def drawn(seed: int) -> tuple[list[FakeWork], Any]:
+    """A pipeline of random stage times."""
+    draw = random.Random(seed)
+    devices, rounds = draw.choice([2, 3, 4]), draw.choice([4, 8])
+    chunks = draw.choice([1, 2])
+    device = draw.choice([loops, vee]) if chunks > 1 else None
+    works = pipeline(chunks * devices, rounds, device, devices)
+    times = {
+        (stage, kind): draw.choice([0.5, 1.0, 1.0, 2.0, 4.0])
+        for stage in range(chunks * devices)
+        for kind in "FBW"
+    }
+    return works, lambda work: times[work.stage, work.kind]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_search_is_never_worse_than_a_named_schedule(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fxflow.dataflow.schedules.SEARCHED", 5_000)
+    works, seconds = drawn(seed)
+    timeline = Search().order(works, seconds)
+    check_rules(works, timeline)
+    named = [rule.order(works, seconds).seconds for rule in SCHEDULES.values()]
+    assert timeline.seconds <= min(named) + 1e-9
+    busy = [sum(r.end - r.start for r in row) for row in timeline.rows.values()]
+    assert timeline.seconds >= max(busy)
+
+
+def test_a_search_balances_unequal_stages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fxflow.dataflow.schedules.SEARCHED", 20_000)
+    works = pipeline(4, 8)
+    seconds = lambda work: (1.0, 1.0, 1.0, 2.0)[work.stage]
+    timeline = Search().order(works, seconds)
+    # The last stage is busy for 48 s; its first input comes after 3 s.
+    assert timeline.seconds <= 1.02 * (48 + 3)
+    assert Search().order(works, seconds).rows == timeline.rows
+
+
+# -- the argument ----------------------------------------------------------------------
+
+
 def test_an_unknown_schedule_names_those_that_there_are() -> None:
-    with pytest.raises(ArgumentError, match="'1f1b'"):
-        schedule_named("2f2b")
+    with pytest.raises(ArgumentError, match=r"'1f1b'.*'search', a dataflow\.Schedule"):
+        schedule_of("2f2b")
     with pytest.raises(ArgumentError, match="no schedule None"):
-        schedule_named(None)
+        schedule_of(None)
+    for name in (*SCHEDULES, "search"):
+        assert schedule_of(name).name == name
 
 
-def test_a_picture_has_a_row_for_each_place() -> None:
-    timeline = simulate(pipeline(2, 2), lambda w: 1.0, SCHEDULES["1f1b"])
-    assert timeline.seconds == 8
-    assert timeline.to_text(width=8).splitlines() == ["0  fF.bw.BW", "1  .fbwFBW."]
-    assert Timeline({}).to_text() == "" and Timeline({}).bubble == 0
+PARAMS = [np.full((32, 32), 0.1 * (i + 1), "f4") for i in range(4)]
+X = np.ones((128, 32), "f4")
 
 
-def test_a_hundred_thousand_fragments_take_seconds() -> None:
-    works = pipeline(64, 520)
-    timeline = simulate(works, lambda w: 1.0, SCHEDULES["zb-h1"])
-    assert len(works) == 99_840
-    assert timeline.seconds / (3 * 520) == pytest.approx((520 + 21) / 520)
+def network(params: Any, x: Any) -> Any:
+    for stage, w in zip(stages(len(params)), params, strict=True):
+        with on(stage):
+            x = fnp.tanh(x @ w)
+    return (x**2).mean()
+
+
+def test_a_sort_key_is_a_schedule() -> None:
+    def late_first(fragment: Any) -> Any:
+        return (fragment.kind != "F", -fragment.round)
+
+    step = train.accumulate_gradients(network, 4)
+    devices = fxflow.local_devices()[:4]
+    split = dataflow.jit(step, devices=devices, schedule=late_first)
+    plan = split.plan(PARAMS, X)
+    assert "schedule: sort key" in str(plan) and "late_first" in str(plan)
+    first = [f for f in plan.fragments if f.stage == 0 and f.kind == "F"]
+    assert [f.microbatch for f in first[1:]] == [3, 2, 1]
+    fxflow.tree.map(
+        np.testing.assert_array_equal, split(PARAMS, X), fxflow.jit(step)(PARAMS, X)
+    )
+    mixed = dataflow.jit(
+        step, devices=devices, schedule=lambda f: (1,) if f.kind == "F" else 1
+    )
+    with pytest.raises(ArgumentError, match="keys are compared by <"):
+        mixed.plan(PARAMS, X)
+
+
+@pytest.mark.parametrize("name", ["interleaved", "zb-v", "search"])
+def test_named_schedules_give_the_bits_of_jit(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fxflow.dataflow.schedules.SEARCHED", 2_000)
+    step = train.accumulate_gradients(network, 4)
+    devices = fxflow.local_devices()[:2]
+    split = dataflow.jit(step, devices=devices, schedule=name)
+    fxflow.tree.map(
+        np.testing.assert_array_equal, split(PARAMS, X), fxflow.jit(step)(PARAMS, X)
+    )
+    plan = split.plan(PARAMS, X)
+    places = {f.stage: devices.index(f.place.device) for f in plan.fragments}
+    want = {"interleaved": [0, 1, 0, 1], "zb-v": [0, 1, 1, 0], "search": [0, 0, 1, 1]}
+    assert [places[s] for s in range(4)] == want[name]
+    kinds = {f.kind for f in plan.fragments}
+    assert {"F", "B", "W"} <= kinds

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import gzip
-import json
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fxflow.devices import files
+from fxflow.devices.trace_events import TraceEvents, TracePoint
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.monitor.polling import ServerAnswer, ServerPoll
@@ -95,10 +93,7 @@ def trace(
         finally:
             ends.set()
             thread.join()
-    text = json.dumps(chrome_trace(collector.traced())).encode()
-    if os.fspath(path).endswith(".gz"):
-        text = gzip.compress(text, 6)
-    files.write(path, text)
+    trace_events(collector.traced()).save(path)
 
 
 class _Collector:
@@ -157,63 +152,36 @@ class _Collector:
 # -- Chrome's trace events -------------------------------------------------------------
 
 
-def chrome_trace(traced: Iterable[ProcessSpan]) -> dict[str, Any]:
+def trace_events(traced: Iterable[ProcessSpan]) -> TraceEvents:
     """Returns spans as Chrome's trace events, with arrows from pushes to servers.
 
     Args:
       traced: the spans, in any order.
-
-    Returns:
-      The contents of the file, as JSON. Source: Chromium's "Trace Event Format".
     """
     found = sorted(traced, key=lambda t: (t.span.begun, -t.span.ended))
     start = found[0].span.begun if found else 0
-    pids = {key: i for i, key in enumerate(sorted({t[:2] for t in found}), 1)}
-    #: (process, name, worker that waits) → the track's number
-    tids: dict[tuple[int, str, int], int] = {}
-    sends: dict[tuple[int, int], dict[str, Any]] = {}
-    events: list[dict[str, Any]] = []
-    arrows = 0
+    events = TraceEvents("parameter_server")
+    for key in sorted({t[:2] for t in found}):
+        events.process(key, key[0])
+    sends: dict[tuple[int, int], TracePoint] = {}
     for process, number, span, worker in found:
-        pid = pids[process, number]
+        pid = events.process((process, number), process)
+        track = _track(process, span, worker)
         waits = span.worker if span.kind == "wait" else 0
-        track = pid, _track(process, span, worker), waits
-        place = {
-            "pid": pid,
-            "tid": tids.setdefault(track, len(tids) + 1),
-            "ts": (span.begun - start) / 1000,
-        }
+        tid = events.track(pid, (track, waits), track)
+        place = TracePoint(pid, tid, (span.begun - start) / 1000)
         args: dict[str, Any] = {"worker": worker} if worker else {}
         if span.sequence:
             args["sequence"] = span.sequence
         if span.shard >= 0:
             args["shard"] = span.shard
-        events.append(
-            {
-                "ph": "X",
-                "cat": "parameter_server",
-                "name": span.kind,
-                **place,
-                "dur": (span.ended - span.begun) / 1000,
-                "args": args,
-            }
-        )
-        key = span.worker, span.sequence
+        events.span(place, (span.ended - span.begun) / 1000, span.kind, args)
+        push = span.worker, span.sequence
         if span.kind == "send":
-            sends[key] = place
-        elif span.kind == "push" and key in sends and process.startswith("server "):
-            arrows += 1
-            arrow = {"cat": "parameter_server", "name": "push", "id": arrows}
-            events.append({"ph": "s", **arrow, **sends[key]})
-            events.append({"ph": "f", "bp": "e", **arrow, **place})
-    named: list[dict[str, Any]] = []
-    for (process, _), pid in pids.items():
-        meta = {"ph": "M", "ts": 0, "pid": pid, "tid": 0}
-        named.append({**meta, "name": "process_name", "args": {"name": process}})
-    for (pid, name, _), tid in tids.items():
-        meta = {"ph": "M", "ts": 0, "pid": pid, "tid": tid}
-        named.append({**meta, "name": "thread_name", "args": {"name": name}})
-    return {"traceEvents": [*named, *events], "displayTimeUnit": "ms"}
+            sends[push] = place
+        elif span.kind == "push" and push in sends and process.startswith("server "):
+            events.arrow("push", sends[push], place)
+    return events
 
 
 def _track(process: str, span: TraceSpan, worker: str) -> str:

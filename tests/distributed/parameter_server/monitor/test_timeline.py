@@ -21,7 +21,7 @@ from fxflow.distributed.parameter_server import (
 )
 from fxflow.distributed.parameter_server.monitor.timeline import (
     ProcessSpan,
-    chrome_trace,
+    trace_events,
 )
 from fxflow.distributed.parameter_server.monitor.tracing import TraceSpan
 from fxflow.errors import DistributedError
@@ -68,7 +68,7 @@ def test_spans_have_tracks_and_pushes_have_arrows() -> None:
         ProcessSpan("worker 1", 5, TraceSpan(1_500, 1_700, "send", 5, 1), "worker 1"),
         ProcessSpan("worker 1", 5, TraceSpan(1_000, 8_000, "step", 5, 1), "worker 1"),
     ]
-    trace = chrome_trace(spans)
+    trace = trace_events(spans).to_json()
     found = checked(trace)
     assert {key: [s["name"] for s in spans] for key, spans in found.items()} == {
         ("worker 1", "steps"): ["step"],
@@ -79,7 +79,7 @@ def test_spans_have_tracks_and_pushes_have_arrows() -> None:
     assert (apply["ts"], apply["dur"]) == (2.0, 1.0)
     assert apply["args"] == {"worker": "worker 1", "sequence": 1, "shard": 0}
     assert sum(event["ph"] == "s" for event in trace["traceEvents"]) == 1
-    assert checked(chrome_trace([])) == {}
+    assert checked(trace_events([]).to_json()) == {}
 
 
 def test_a_restarted_worker_is_another_process() -> None:
@@ -87,7 +87,7 @@ def test_a_restarted_worker_is_another_process() -> None:
         ProcessSpan("worker 1", number, TraceSpan(1_000, 9_000 - number, "step"), "")
         for number in (5, 6)
     ]
-    events = chrome_trace(spans)["traceEvents"]
+    events = trace_events(spans).to_json()["traceEvents"]
     assert len({event["pid"] for event in events}) == 2
 
 

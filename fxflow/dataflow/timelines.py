@@ -1,0 +1,358 @@
+"""The virtual clock: when each fragment runs, on devices and links that queue."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from fxflow.errors import PlacementError
+
+
+class Work(Protocol):
+    """What is put in order; a `Fragment` is one.
+
+    Attributes:
+      index: unique, in an order that can be run.
+      place: the device.
+      level: changes of place or stage on the longest path to it.
+      round: of a loop that is written out.
+      kind: "F", "B", "W" or "O"; see `Fragment`.
+      stage: of a pipeline, or None.
+      microbatch: of a pipeline, or None.
+      after: indices of what it waits for.
+    """
+
+    index: int
+    place: Any
+    level: int
+    round: int
+    kind: str
+    stage: int | None
+    microbatch: int | None
+    after: tuple[int, ...]
+
+    def describe(self) -> str:
+        """Returns what it is, for messages."""
+        ...
+
+    def takes(self, other: Any) -> str:
+        """Returns what it takes from another one, for messages."""
+        ...
+
+
+class Limits(Protocol):
+    """Which works may start, besides that their inputs must be there."""
+
+    def may(self, work: Work) -> bool:
+        """Returns whether a work may start now."""
+        ...
+
+    def ran(self, work: Work) -> None:
+        """Notes that a work has run."""
+        ...
+
+    def relax(self) -> bool:
+        """Allows more, since nothing can run; returns whether it can."""
+        ...
+
+
+class Ran(NamedTuple):
+    """A fragment on the virtual clock.
+
+    Attributes:
+      work: the fragment.
+      start: in seconds.
+      end: in seconds.
+    """
+
+    work: Work
+    start: float
+    end: float
+
+
+class Timeline(NamedTuple):
+    """What `simulate` returns.
+
+    Attributes:
+      rows: for each place the fragments in the order in which they ran.
+    """
+
+    rows: dict[Any, list[Ran]]
+
+    @property
+    def seconds(self) -> float:
+        """When the last fragment ends."""
+        return max((row[-1].end for row in self.rows.values() if row), default=0.0)
+
+    @property
+    def works(self) -> list[Work]:
+        """All works by their start; those that start together by their index."""
+        ran = [ran for row in self.rows.values() for ran in row]
+        return [r.work for r in sorted(ran, key=lambda r: (r.start, r.work.index))]
+
+    @property
+    def bubble(self) -> float:
+        """The fraction of the places' time in which they wait."""
+        total = self.seconds * len(self.rows)
+        busy = sum(ran.end - ran.start for row in self.rows.values() for ran in row)
+        return 1 - busy / total if total else 0.0
+
+    @property
+    def activations(self) -> dict[Any, int]:
+        """For each place the most activations that it holds at once.
+
+        An activation of a stage and a round is held from the start of its forward
+        part to the end of its last backward part.
+        """
+        most: dict[Any, int] = {}
+        for place, row in self.rows.items():
+            last = {(r.work.stage, r.work.round): r for r in row if r.work.kind in "BW"}
+            held: set[Any] = set()
+            most[place] = 0
+            for ran in row:
+                unit = ran.work.stage, ran.work.round
+                if ran.work.kind == "F" and unit in last:
+                    held.add(unit)
+                    most[place] = max(most[place], len(held))
+                elif last.get(unit) is ran:
+                    held.discard(unit)
+        return most
+
+    def to_text(self, width: int = 72, name: Callable[[Any], str] = str) -> str:
+        """Returns a Gantt chart: a row of characters for each place.
+
+        A letter is the kind of the fragment in lower case in even rounds; a point is
+        time in which the place waits.
+
+        Args:
+          width: characters for the whole time.
+          name: of a place.
+        """
+        scale = width / self.seconds if self.seconds else 0.0
+        labels = {place: name(place) for place in self.rows}
+        margin = max(map(len, labels.values()), default=0)
+        lines = []
+        for place, row in self.rows.items():
+            cells = ["."] * width
+            for ran in row:
+                kind = ran.work.kind
+                letter = kind if ran.work.round % 2 else kind.lower()
+                first = min(int(ran.start * scale), width - 1)
+                last = max(first + 1, round(ran.end * scale))
+                cells[first:last] = [letter] * (min(last, width) - first)
+            lines.append(f"{labels[place]:{margin}}  {''.join(cells)}")
+        return "\n".join(lines)
+
+
+def simulate(
+    works: Sequence[Work],
+    seconds: Callable[[Any], float],
+    *,
+    key: Callable[[Work], Any] | None = None,
+    limits: Limits | None = None,
+    rows: Mapping[Any, Sequence[Work]] | None = None,
+    sent: Callable[[Work, Work], float] = lambda source, work: 0.0,
+) -> Timeline:
+    """Runs works under a virtual clock.
+
+    A place runs one at a time. Values are sent in the background; a link from a place
+    to another sends one value at a time.
+
+    Args:
+      works: in an order that can be run; `after` refers to their indices.
+      seconds: that one takes.
+      key: the smallest goes first among those that are ready. None: each place runs
+        its works in the order of `rows`.
+      limits: which works may start; None: all.
+      rows: the order of each place; works that are in none run as soon as they can.
+        None: the order of `works`.
+      sent: seconds to send the results of one to another at another place.
+
+    Returns:
+      The timeline.
+
+    Raises:
+      PlacementError: works wait for each other; the message shows the cycle.
+    """
+    number = {work.index: i for i, work in enumerate(works)}
+    users: list[list[int]] = [[] for _ in works]
+    for i, work in enumerate(works):
+        for before in work.after:
+            users[number[before]].append(i)
+    missing = [len(work.after) for work in works]
+    arrival = [0.0] * len(works)
+    order: _InOrder | None = None
+    if key is None:
+        limits = order = _InOrder(works, rows)
+        keys: Sequence[Any] = [order.key(w, i) for i, w in enumerate(works)]
+    else:
+        keys = [key(work) for work in works]
+    places = {work.place: None for work in works}
+    state = {place: _Place() for place in places}
+    turn = {place: i for i, place in enumerate(places)}
+    found: dict[Any, list[Ran]] = {place: [] for place in places}
+    links: dict[tuple[Any, Any], float] = {}
+    events: list[tuple[float, int, Any]] = []
+
+    def look(at: float, place: Any) -> None:
+        heapq.heappush(events, (at, turn[place], place))
+
+    for i, work in enumerate(works):
+        if not missing[i]:
+            heapq.heappush(state[work.place].coming, (0.0, i))
+    for place in places:
+        look(0.0, place)
+    left, now = len(works), 0.0
+    while left:
+        if not events:  # the limits keep everything from running
+            if limits is None or not limits.relax():
+                ran = {r.work.index for row in found.values() for r in row}
+                raise PlacementError(_cycle(works, ran, order))
+            for place, here in state.items():
+                here.unblock()
+                look(max(here.free, now), place)
+        now, _, place = heapq.heappop(events)
+        here = state[place]
+        if now < here.free:
+            continue  # looks again when it is free
+        chosen = here.take(now, keys, works, limits)
+        if chosen is None:
+            if here.coming:
+                look(here.coming[0][0], place)
+            continue
+        work = works[chosen]
+        end = here.free = now + seconds(work)
+        found[place].append(Ran(work, now, end))
+        left -= 1
+        if limits is not None:
+            limits.ran(work)
+            here.unblock()
+        look(end, place)
+        arrives = {place: end}
+        for i in users[chosen]:
+            other = works[i].place
+            if other not in arrives:
+                link = place, other
+                at = max(end, links.get(link, 0.0)) + sent(work, works[i])
+                links[link] = arrives[other] = at
+            arrival[i] = max(arrival[i], arrives[other])
+            missing[i] -= 1
+            if not missing[i]:
+                heapq.heappush(state[other].coming, (arrival[i], i))
+                look(max(arrival[i], state[other].free), other)
+    return Timeline(found)
+
+
+class _Place:
+    """What waits at a place.
+
+    Attributes:
+      free: when it can start a work.
+      coming: by the time at which all inputs are there; a heap.
+      ready: those whose inputs are there, by their keys; a heap.
+    """
+
+    __slots__ = ("_blocked", "coming", "free", "ready")
+
+    def __init__(self) -> None:
+        self.free = 0.0
+        self.coming: list[tuple[float, int]] = []
+        self.ready: list[tuple[Any, int]] = []
+        self._blocked: list[tuple[Any, int]] = []
+
+    def take(
+        self,
+        now: float,
+        keys: Sequence[Any],
+        works: Sequence[Work],
+        limits: Limits | None,
+    ) -> int | None:
+        """Takes the work that starts now, or None."""
+        while self.coming and self.coming[0][0] <= now:
+            _, i = heapq.heappop(self.coming)
+            heapq.heappush(self.ready, (keys[i], i))
+        while self.ready:
+            key, i = heapq.heappop(self.ready)
+            if limits is None or limits.may(works[i]):
+                return i
+            self._blocked.append((key, i))
+        return None
+
+    def unblock(self) -> None:
+        """Looks again at what might not start before."""
+        for item in self._blocked:
+            heapq.heappush(self.ready, item)
+        self._blocked.clear()
+
+
+class _InOrder:
+    """Each place runs its works in the order of its row."""
+
+    def __init__(
+        self, works: Sequence[Work], rows: Mapping[Any, Sequence[Work]] | None
+    ) -> None:
+        if rows is None:
+            own: dict[Any, list[Work]] = {}
+            for work in works:
+                own.setdefault(work.place, []).append(work)
+            rows = own
+        self._rows = {place: [*reversed(row)] for place, row in rows.items()}
+        self._listed = {
+            work.index: n for row in rows.values() for n, work in enumerate(row)
+        }
+
+    def key(self, work: Work, number: int) -> tuple[int, int]:
+        """Returns its place in the row; what is in no row comes first."""
+        at = self._listed.get(work.index)
+        return (0, number) if at is None else (1, at)
+
+    def next(self, place: Any) -> Work | None:
+        """Returns what comes next in a row."""
+        row = self._rows.get(place)
+        return row[-1] if row else None
+
+    def may(self, work: Work) -> bool:
+        """Returns whether it is the place's next."""
+        return work.index not in self._listed or self.next(work.place) is work
+
+    def ran(self, work: Work) -> None:
+        """Goes on to the place's next."""
+        if work.index in self._listed:
+            self._rows[work.place].pop()
+
+    def relax(self) -> bool:
+        """Returns False: an order is an order."""
+        return False
+
+
+def _cycle(works: Sequence[Work], ran: set[int], order: _InOrder | None) -> str:
+    """Returns a message with works that wait for each other.
+
+    Args:
+      works: all.
+      ran: indices of those that could run.
+      order: that the places follow.
+    """
+    by_index = {work.index: work for work in works}
+    path: list[tuple[Work, Work, bool]] = []
+    seen: dict[int, int] = {}
+    here = next(work for work in works if work.index not in ran)
+    while here.index not in seen:
+        seen[here.index] = len(path)
+        ahead = order.next(here.place) if order else None
+        if order and ahead is not None and not order.may(here):
+            path.append((here, ahead, True))
+        else:
+            ahead = next(by_index[i] for i in here.after if i not in ran)
+            path.append((here, ahead, False))
+        here = ahead
+    lines = ["the order cannot be run: these fragments wait for each other"]
+    for work, other, by_order in path[seen[here.index] :]:
+        why = (
+            f"comes after {other.describe()} in the order of its device"
+            if by_order
+            else f"waits for {work.takes(other)} of {other.describe()}"
+        )
+        lines.append(f"  {work.describe()} {why}")
+    return "\n".join(lines)
