@@ -57,6 +57,7 @@ if _typing.TYPE_CHECKING:
     from fxflow import ffi as ffi
     from fxflow import flatten_util as flatten_util
     from fxflow import image as image
+    from fxflow import kernels as kernels
     from fxflow import lax as lax
     from fxflow import memory as memory
     from fxflow import nn as nn
@@ -124,9 +125,9 @@ _public(
     (*__all__, "numpy", "__version__"),
     lazy=(
         "checkify", "custom_batching", "dataflow", "debug", "devices", "distributed",
-        "dtypes", "errors", "export", "extend", "ffi", "flatten_util", "image", "lax",
-        "memory", "nn", "ops", "optim", "profiler", "random", "ref", "scipy", "serve",
-        "sharding", "stages", "train", "tree", "typing", "viz",
+        "dtypes", "errors", "export", "extend", "ffi", "flatten_util", "image",
+        "kernels", "lax", "memory", "nn", "ops", "optim", "profiler", "random", "ref",
+        "scipy", "serve", "sharding", "stages", "train", "tree", "typing", "viz",
     ),
     elsewhere={
         "lax.global_arrays": (

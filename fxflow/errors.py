@@ -152,6 +152,13 @@ class GraphError(FxflowError, TypeError):
     """
 
 
+class KernelError(FxflowError, ValueError):
+    """A kernel has mistakes, which `kernels.check` found.
+
+    Explained in `docs/guides/errors.md#kernelerror`.
+    """
+
+
 class NotDifferentiableError(FxflowError, TypeError):
     """A derivative was asked of something that has none.
 

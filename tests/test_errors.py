@@ -37,6 +37,7 @@ STANDARD = {
     "DtypeError": TypeError,
     "ForkedError": RuntimeError,
     "GraphError": TypeError,
+    "KernelError": ValueError,
     "InconclusiveSizeError": (TypeError, ValueError),
     "LeakedTracerError": RuntimeError,
     "MessageError": ValueError,

@@ -22,6 +22,7 @@ ORDER = (
     ("transforms",),
     ("numpy",),
     ("random",),
+    ("kernels",),
     ("nn",),
     ("scipy",),
     ("optim",),

@@ -30,6 +30,7 @@ BUDGETS: dict[str, float] = {
     "tests/examples": 90,
     "tests/export": 65,
     "tests/golden": 10,
+    "tests/kernels": 15,
     "tests/lax": 130,
     "tests/nn": 60,
     "tests/notebooks": 70,

@@ -19,7 +19,8 @@ from fxflow.core.caches import Cache
 from fxflow.core.ir import references
 from fxflow.core.ir.graph import STATE
 from fxflow.core.ir.primitive import Batched, Flags, Primitive, Values, register
-from fxflow.core.ir.references import OPERAND, Index, Ref, RefView, require_ref
+from fxflow.core.ir.ref_index import OPERAND, Index, taken, updated
+from fxflow.core.ir.references import Ref, RefView, require_ref
 from fxflow.core.ir.staging import closed, trace_flat
 from fxflow.core.runtime.execute import LoweredProgram, Program
 from fxflow.core.runtime.lowering import Context
@@ -107,7 +108,8 @@ class _Part(RefOperation):
         known = _parts.get(key)
         if known is None:
             graph, _ = trace_flat(
-                lambda x, *arrays: [x[index.filled(arrays)]], [inner, *operands]
+                lambda x, *arrays: [taken(x, index.filled(arrays))],
+                [inner, *operands],
             )
             known = _parts.keep(key, graph.out_avals[0])
         return known
@@ -199,7 +201,7 @@ class Swap(_Write):
 
     def updated(self, whole: Any, index: Any, value: Any) -> Any:
         """With the part replaced."""
-        return whole.at[index].set(value)
+        return updated(whole, index, lambda x, at: x.at[at].set(value))
 
 
 @register
@@ -221,7 +223,7 @@ class AddUpdate(_Write):
 
     def updated(self, whole: Any, index: Any, value: Any) -> Any:
         """With the value added to the part."""
-        return whole.at[index].add(value)
+        return updated(whole, index, lambda x, at: x.at[at].add(value))
 
 
 # -- public ----------------------------------------------------------------------------

@@ -98,7 +98,9 @@ def _discharged(graph: Graph, also: frozenset[int]) -> Discharged:
 
 def _step(node: Node, values: list[Any]) -> Sequence[Any]:
     """Binds an operation, without the references made in the graphs that it holds."""
-    inside = any(graph.facts.has_refs for _, graph in subgraphs(node.params))
+    inside = not node.primitive.owns_refs and any(
+        graph.facts.has_refs for _, graph in subgraphs(node.params)
+    )
     if inside and not has_refs(a.aval for a in node.inputs):
         with node.primitive.inside(node.params):
             params = with_graphs(node.params, lambda graph: discharge(graph).graph)

@@ -369,7 +369,7 @@ def _facts(graph: Graph) -> Facts:
             facts = inner.facts
             names |= facts.names
             mesh = mesh or facts.mesh
-            made_refs = made_refs or facts.has_refs
+            made_refs = made_refs or (facts.has_refs and not primitive.owns_refs)
             names_memory = names_memory or facts.names_memory
     # Writes to references made inside are seen by no other operation.
     return Facts(

@@ -8,6 +8,7 @@ axes of what is inside.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -239,6 +240,19 @@ def zeros_graph(graph: Graph) -> Graph:
     return graph.replace(nodes=nodes, outputs=zeros)
 
 
+class _Watch(threading.local):
+    """What looks at the operations that `run_host` runs in this thread.
+
+    Attributes:
+      see: gets each node and its operands before it is run; None: nothing looks.
+    """
+
+    see: Callable[[Node, list[Any]], None] | None = None
+
+
+watch = _Watch()
+
+
 def run_host(graph: Graph, values: Iterable[Any]) -> list[Any]:
     """Evaluates a graph with the NumPy rules of its operations.
 
@@ -246,8 +260,11 @@ def run_host(graph: Graph, values: Iterable[Any]) -> list[Any]:
       graph: to run.
       values: NumPy arrays, one for each input.
     """
+    see = watch.see
 
     def step(node: Node, operands: list[Any]) -> Values:
+        if see is not None:
+            see(node, operands)
         out = node.primitive.evaluate(*operands, **node.params)
         return out if node.primitive.multi else (out,)
 

@@ -312,6 +312,7 @@ class Primitive(HostRules, GraphRules, AxisRules, MemoryRules):
         whatever the others (indices, masks) are.
       is_constant: whether derivatives take its results for constants.
       takes_refs: whether an operand may be a reference.
+      owns_refs: whether its graphs take references that exist only there.
       lowerings: platform → what writes it there in place of `lower`; see
         `register_lowering`.
     """
@@ -323,6 +324,7 @@ class Primitive(HostRules, GraphRules, AxisRules, MemoryRules):
     linear_in_inexact: ClassVar[bool] = False
     is_constant: ClassVar[bool] = False
     takes_refs: ClassVar[bool] = False
+    owns_refs: ClassVar[bool] = False
     lowerings: Mapping[str, Callable[..., Any]] = {}
 
     if TYPE_CHECKING:

@@ -17,13 +17,11 @@ cannot be written to it.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from fxflow._frozen import Frozen
 from fxflow.core.arrays import AbstractRef, Array, Aval, as_array, dtypes, promotion
 from fxflow.core.arrays.array import (
     is_arraylike,
@@ -34,6 +32,7 @@ from fxflow.core.arrays.array import (
 from fxflow.core.arrays.aval import _Typed
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import table
+from fxflow.core.ir.ref_index import WHOLE, Index, read_index, taken, updated
 from fxflow.core.ir.trace import Trace, Tracer, state
 from fxflow.core.source import at_fault
 from fxflow.errors import (
@@ -275,93 +274,6 @@ def _restored(aval: AbstractRef, value: Any) -> Ref:
     return Ref(aval, None, value)
 
 
-# -- indices ---------------------------------------------------------------------------
-
-
-class Index(Frozen):
-    """The static part of an index; arrays in it are operands.
-
-    Attributes:
-      items: ints, None, Ellipsis, slices as tuples of three, or `OPERAND`.
-    """
-
-    items: tuple[Any, ...]
-
-    def filled(self, operands: Sequence[Any]) -> Any:
-        """Returns the index with its arrays."""
-        rest = iter(operands)
-        return tuple(
-            slice(*item)
-            if type(item) is tuple
-            else next(rest)
-            if item is OPERAND
-            else item
-            for item in self.items
-        )
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it is `[...]`."""
-        return self == WHOLE
-
-    def __str__(self) -> str:
-        return f"[{', '.join(map(_shown, self.items))}]"
-
-
-OPERAND = "*"
-WHOLE = Index((Ellipsis,))
-_FULL = (None, None, None)
-
-
-def _shown(item: Any) -> str:
-    if type(item) is tuple:
-        start, stop, step = ("" if part is None else str(part) for part in item)
-        return f"{start}:{stop}" + (f":{step}" if step else "")
-    return "..." if item is Ellipsis else str(item)
-
-
-def read_index(index: Any) -> tuple[Index | None, list[Any]]:
-    """Splits an index into its static part and its integer arrays.
-
-    Args:
-      index: what stands between the brackets.
-
-    Returns:
-      Both; None for the first if only a concrete array can be indexed so (by a mask,
-      or by a slice with traced bounds).
-    """
-    items = index if type(index) is tuple else (index,)
-    if not items or items == (Ellipsis,):
-        return WHOLE, []
-    static: list[Any] = []
-    operands: list[Any] = []
-    for item in items:
-        kind = type(item)
-        if kind is int or item is None or item is Ellipsis:
-            static.append(item)
-        elif kind is slice:
-            parts = (item.start, item.stop, item.step)
-            if any(isinstance(part, Array) for part in parts):
-                return None, []
-            static.append(
-                tuple(None if p is None else operator.index(p) for p in parts)
-            )
-        elif isinstance(item, np.integer):
-            static.append(int(item))
-        elif (
-            isinstance(item, Array | np.ndarray)
-            and not dtypes.is_key(typeof(item).dtype)
-            and dtypes.is_integer(typeof(item).dtype)
-        ):
-            static.append(OPERAND)
-            operands.append(item)
-        else:
-            return None, []
-    if all(item == _FULL for item in static):
-        return WHOLE, []
-    return Index(tuple(static)), operands
-
-
 # -- which interpreter -----------------------------------------------------------------
 
 
@@ -510,7 +422,7 @@ def get(ref: Ref, index: Any = ...) -> Array:
     if static is WHOLE:
         ref._lent = True
         return whole  # type: ignore[no-any-return]
-    return whole[index]  # type: ignore[no-any-return]
+    return taken(whole, index)  # type: ignore[no-any-return]
 
 
 def swap(ref: Ref, index: Any, value: Any, *, wanted: bool = True) -> Any:
@@ -537,7 +449,7 @@ def swap(ref: Ref, index: Any, value: Any, *, wanted: bool = True) -> Any:
     if static is WHOLE:
         _store(ref, home, fitted(value, inner), True)
         return whole
-    old = whole[index] if wanted else None
+    old = taken(whole, index) if wanted else None
     new = _in_place("swap", ref, static, operands, value)
     if new is None:
         new = written(whole, index, value)
@@ -565,7 +477,8 @@ def addupdate(ref: Ref, index: Any, value: Any) -> None:
     else:
         new = _in_place("addupdate", ref, static, operands, value)
         if new is None:
-            new = whole.at[index].add(fitted(value, inner, shape=False))
+            value = fitted(value, inner, shape=False)
+            new = updated(whole, index, lambda part, at: part.at[at].add(value))
     _store(ref, home, new)
 
 
@@ -615,7 +528,8 @@ def _store(ref: Ref, home: Trace, value: Any, lent: bool = False) -> None:
 
 def written(whole: Any, index: Any, value: Any) -> Any:
     """Returns an array with a part replaced."""
-    return whole.at[index].set(fitted(value, typeof(whole), shape=False))
+    value = fitted(value, typeof(whole), shape=False)
+    return updated(whole, index, lambda part, at: part.at[at].set(value))
 
 
 def fitted(value: Any, aval: Aval, *, shape: bool = True) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 
 import numpy as np
@@ -56,13 +57,18 @@ def test_register_makes_the_one_instance():
         ({}, "lacks the rules jvp"),
         ({"linear": True}, r"jvp \(or nondifferentiable\), transpose"),
         ({"jvp": lambda *a: None, "linear": True}, "lacks the rules transpose"),
-        ({"lower": Primitive.lower, "nondifferentiable": "x"}, "rules lower"),
-        ({"abstract": Primitive.abstract, "nondifferentiable": "x"}, "abstract"),
-        ({"evaluate": Primitive.evaluate, "nondifferentiable": "x"}, "evaluate"),
-        ({"batch": Primitive.batch, "nondifferentiable": "x"}, "batch"),
+        ({"lower": None, "nondifferentiable": "x"}, "rules lower"),
+        ({"abstract": None, "nondifferentiable": "x"}, "abstract"),
+        ({"evaluate": None, "nondifferentiable": "x"}, "evaluate"),
+        ({"batch": None, "nondifferentiable": "x"}, "batch"),
     ],
 )
 def test_incomplete(attributes, words):
+    # `fxflow.extend` replaces the methods of `Primitive`: None is the one of now.
+    attributes = {
+        rule: getattr(Primitive, rule) if value is None else value
+        for rule, value in attributes.items()
+    }
     cls = type("Broken", (_Complete,), {"name": "test_broken", **attributes})
     with pytest.raises(TypeError, match=f"Broken lacks.*{words}|Broken {words}"):
         register(cls)
@@ -179,6 +185,7 @@ def test_nothing_is_pruned_hidden_or_passed_on():
 
 
 def test_named_axes_are_those_of_the_parameters():
+    importlib.import_module("fxflow.lax.collectives")
     assert not table["sin"].uses_axis("i", {})
     assert table["psum"].uses_axis("i", {"axes": ("i", "j")})
     assert not table["psum"].uses_axis("k", {"axes": ("i", "j")})

@@ -10,7 +10,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import lax
-from fxflow.core.ir.references import WHOLE, read_index
+from fxflow.core.ir.ref_index import WHOLE, read_index
 from fxflow.errors import (
     ArgumentError,
     DeletedArrayError,

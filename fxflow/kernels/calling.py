@@ -1,0 +1,413 @@
+"""`call`: the general form of a kernel, with a grid and index maps."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fxflow.core import tree
+from fxflow.core.arrays import AbstractRef, Aval, as_array, dtypes, typeof
+from fxflow.core.arrays.array import is_arraylike, like_type, not_an_array
+from fxflow.core.boundary import boundary
+from fxflow.core.ir.discharge import REFS
+from fxflow.core.ir.graph import Graph
+from fxflow.core.ir.higher_order import split_at
+from fxflow.core.ir.staging import trace_flat
+from fxflow.core.runtime.bodies import trace_body
+from fxflow.core.source import name_of
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.kernels.body import in_program
+from fxflow.lax.kernels.blocks import ARBITRARY, ID, KINDS, PARALLEL, Block
+from fxflow.lax.kernels.call import KernelCall
+from fxflow.lax.kernels.params import KernelParams
+
+IndexMap = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class BlockSpec:
+    """Which block of an array a program gets.
+
+    Attributes:
+      shape: of the block, a length for each axis of the array; None for an axis of
+        length 1 that the program does not see. Left out, the block is the array.
+      index_map: from the ids of a program to the index of its block, in units of
+        blocks: a tuple of one integer for each axis. Left out, it is the first block.
+    """
+
+    shape: tuple[int | None, ...] | None = None
+    index_map: IndexMap | None = None
+
+
+@boundary
+def call(
+    body: Callable[..., None],
+    out: Any,
+    *,
+    grid: int | Sequence[int] = (),
+    in_specs: Sequence[BlockSpec] | None = None,
+    out_specs: Any = None,
+    scratch: Sequence[Any] = (),
+    aliases: Mapping[int, int] | None = None,
+    kinds: Sequence[str] | None = None,
+    name: str | None = None,
+) -> Callable[..., Any]:
+    """Runs a function on blocks of arrays, once for each point of a grid.
+
+    The body gets references: to the blocks of the operands, which it reads, to those of
+    the results, which it writes, and to scratch. It may call any function of arrays,
+    and read arrays that it captures. Blocks that reach over the end of an array read
+    zeros there, and what is written there is dropped.
+
+    Args:
+      body: `body(*inputs, *results, *scratch)`; returns nothing.
+      out: type of the result (anything with a shape and a dtype), or a sequence of
+        types.
+      grid: the number of programs along each axis; programs run in row-major order if
+        any axis is "arbitrary".
+      in_specs: blocks of the operands; None: whole arrays.
+      out_specs: blocks of the results, in the structure of `out`; None: whole arrays.
+      scratch: types of arrays that belong to a program, or, along "arbitrary" axes, to
+        all programs together.
+      aliases: number of an operand → number of the result that starts with its
+        contents.
+      kinds: of each axis of the grid: "parallel": programs are independent, and write
+        to distinct blocks; "arbitrary": they run in order, and see what the ones before
+        wrote; "sum": results whose blocks do not depend on the axis are sums over it.
+        None: parallel where all results depend on the axis, else arbitrary.
+      name: in messages and profiles; None: the body's.
+
+    Returns:
+      A function of the operands that returns the results, in the structure of `out`.
+
+    Raises:
+      ArgumentError: an argument is not what is described here, or programs would write
+        to one block at the same time.
+      ShapeError, DtypeError: from the function: operands do not fit.
+
+    Example:
+      >>> def double(x, y):
+      ...     y[...] = 2 * x[...]
+      >>> rows = BlockSpec((2, 3), lambda i: (i, 0))
+      >>> x = fnp.ones((5, 3))
+      >>> call(double, x, grid=3, in_specs=[rows], out_specs=rows)(x).shape
+      (5, 3)
+
+    Source: Pallas's `pallas_call`.
+    """
+    sizes = (grid,) if isinstance(grid, int) else tuple(grid)
+    if not all(isinstance(n, int) and n >= 0 for n in sizes):
+        raise ArgumentError(
+            f"kernels.call: grid must be of ints that are not negative, got {grid!r}"
+        )
+    is_one = not isinstance(out, Sequence) or isinstance(out, str)
+    outs = tuple(type_of(o) for o in ([out] if is_one else out))
+    specs = _out_specs(out_specs, is_one, len(outs))
+    called = name or name_of(body)
+    temporary = tuple(type_of(s) for s in scratch)
+    pairs = tuple(sorted((aliases or {}).items()))
+    wanted = None if kinds is None else tuple(kinds)
+    _check_kinds(wanted, sizes)
+
+    @functools.wraps(body)
+    def run(*operands: Any) -> Any:
+        arrays = [operand(called, i, x) for i, x in enumerate(operands)]
+        given = [BlockSpec()] * len(arrays) if in_specs is None else list(in_specs)
+        if len(given) != len(arrays):
+            raise ArgumentError(
+                f"{called}: {len(arrays)} operands were given, but in_specs has "
+                f"{len(given)} blocks"
+            )
+        avals = [typeof(x) for x in arrays]
+        blocks = [
+            block_of(called, spec, aval, len(sizes))
+            for spec, aval in zip([*given, *specs], [*avals, *outs], strict=True)
+        ]
+        params = kernel_params(
+            body, called, avals, outs, sizes, blocks, temporary, pairs, wanted
+        )
+        results = KernelCall.bind(*params.consts, *arrays, **vars(params.params))
+        return results[0] if is_one else type_like(out, results)
+
+    return run
+
+
+def type_like(out: Any, results: Sequence[Any]) -> Any:
+    """Returns results as a tuple, or as a list if their types were in one."""
+    return list(results) if isinstance(out, list) else tuple(results)
+
+
+def type_of(value: Any) -> Aval:
+    """Returns the type of a result or scratch.
+
+    Raises:
+      DtypeError: it is one of keys.
+    """
+    aval = like_type(value)
+    if dtypes.is_key(aval.dtype):
+        raise DtypeError(f"kernels: keys have no blocks, got {aval}")
+    return Aval(aval.shape, aval.dtype)
+
+
+def operand(called: str, number: int, x: Any) -> Any:
+    """Returns an operand of a kernel as an array.
+
+    Args:
+      called: the kernel.
+      number: of the operand.
+      x: what was passed.
+
+    Raises:
+      ArgumentError: it is a reference, or not an array.
+      DtypeError: it is an array of keys.
+    """
+    if type(x) in REFS:
+        raise ArgumentError(
+            f"{called}: operand {number} is a reference {x.aval}: pass its contents, "
+            "ref[...], and write the result back"
+        )
+    if not is_arraylike(x):
+        raise not_an_array(x, f"{called}: operand {number} is")
+    x = as_array(x)
+    if dtypes.is_key(x.dtype):
+        raise DtypeError(
+            f"{called}: operand {number} is {typeof(x)}: pass random.key_data(key)"
+        )
+    return x
+
+
+def _out_specs(given: Any, is_one: bool, count: int) -> list[BlockSpec]:
+    if given is None:
+        return [BlockSpec()] * count
+    specs = [given] if is_one and isinstance(given, BlockSpec) else list(given)
+    if len(specs) != count:
+        raise ArgumentError(
+            f"kernels.call: {count} results, but out_specs has {len(specs)} blocks"
+        )
+    return specs
+
+
+def _check_kinds(kinds: Sequence[str] | None, grid: Sequence[int]) -> None:
+    if kinds is None:
+        return
+    if len(kinds) != len(grid) or not set(kinds) <= set(KINDS):
+        raise ArgumentError(
+            f"kernels.call: kinds must have one of {', '.join(map(repr, KINDS))} for "
+            f"each of the {len(grid)} axes of the grid, got {tuple(kinds)!r}"
+        )
+
+
+# -- blocks ----------------------------------------------------------------------------
+
+
+def block_of(called: str, spec: BlockSpec, aval: Aval, num_ids: int) -> Block:
+    """Returns the block that a spec describes.
+
+    Args:
+      called: the kernel.
+      spec: of the block.
+      aval: type of the array.
+      num_ids: the number of axes of the grid.
+
+    Raises:
+      ArgumentError, ShapeError: the spec does not fit the array.
+    """
+    if not isinstance(spec, BlockSpec):
+        raise ArgumentError(f"{called}: a block is a BlockSpec, got {spec!r}")
+    shape = aval.shape if spec.shape is None else tuple(spec.shape)
+    if len(shape) != aval.ndim or not all(
+        n is None or (isinstance(n, int) and n > 0) or n == aval.shape[i]
+        for i, n in enumerate(shape)
+    ):
+        raise ShapeError(
+            f"{called}: the block {shape} does not fit {aval}: give a positive length, "
+            "or None, for each axis"
+        )
+    if spec.index_map is None:
+        return Block(shape, (None,) * len(shape))
+    return Block(shape, _index(called, spec.index_map, num_ids, len(shape)))
+
+
+def _index(called: str, index_map: IndexMap, num_ids: int, ndim: int) -> Any:
+    """Returns which axes of the grid count blocks, or the graph of an index map."""
+    try:
+        inspect.signature(index_map).bind(*range(num_ids))
+    except TypeError:
+        raise ArgumentError(
+            f"{called}: the index map {getattr(index_map, '__name__', index_map)} must "
+            f"take {num_ids} ids, one for each axis of the grid"
+        ) from None
+
+    def run(*ids: Any) -> list[Any]:
+        found = index_map(*ids)
+        found = found if isinstance(found, tuple | list) else (found,)
+        if len(found) != ndim:
+            raise ArgumentError(
+                f"{called}: an index map must return {ndim} integers, one for each "
+                f"axis of the array, got {len(found)}"
+            )
+        arrays = [as_array(i) for i in found]
+        for x in arrays:
+            if x.ndim or not dtypes.is_integer(x.dtype):
+                raise ArgumentError(
+                    f"{called}: an index map must return integers, got {typeof(x)}"
+                )
+        return [x.astype(np.int32) for x in arrays]
+
+    graph, consts = trace_flat(run, [ID] * num_ids, name=f"index_map of {called}")
+    if consts:
+        raise ArgumentError(
+            f"{called}: an index map must not capture arrays, got "
+            f"{typeof(consts[0])}: pass it as an operand"
+        )
+    position = {var: i for i, var in enumerate(graph.inputs)}
+    axes = [_axis(atom, position) for atom in graph.outputs]
+    return graph if -1 in axes else tuple(axes)
+
+
+def _axis(atom: Any, position: Mapping[Any, int]) -> int | None:
+    """Returns the axis of the grid that an index is, None for 0, -1 for others."""
+    value = getattr(atom, "value", None)
+    if value is not None:
+        return None if value == 0 else -1
+    return position.get(atom, -1)
+
+
+# -- the body --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TracedKernel:
+    """A kernel for operands of given types.
+
+    Attributes:
+      params: of the primitive.
+      consts: captured arrays, its first operands.
+    """
+
+    params: KernelParams
+    consts: list[Any]
+
+
+def kernel_params(
+    body: Callable[..., None],
+    called: str,
+    avals: Sequence[Aval],
+    outs: Sequence[Aval],
+    grid: tuple[int, ...],
+    blocks: Sequence[Block],
+    scratch: Sequence[Aval],
+    aliases: tuple[tuple[int, int], ...],
+    kinds: tuple[str, ...] | None,
+) -> TracedKernel:
+    """Traces the body of a kernel.
+
+    Args:
+      body: see `call`.
+      called: its name.
+      avals: types of the operands.
+      outs: types of the results.
+      grid: the number of programs along each axis.
+      blocks: of operands and results.
+      scratch: types of the scratch.
+      aliases: see `call`.
+      kinds: see `call`.
+
+    Raises:
+      ArgumentError: the body returns something, or programs would write to one block.
+    """
+    out_blocks = blocks[len(avals) :]
+    wanted = kinds or _kinds(grid, out_blocks)
+    _check_aliases(called, aliases, avals, outs)
+    _check_races(called, grid, wanted, out_blocks)
+    types = [
+        a.update(shape=b.seen) for a, b in zip((*avals, *outs), blocks, strict=True)
+    ]
+    refs = [AbstractRef(Aval(a.shape, a.dtype)) for a in (*types, *scratch)]
+    num_ids = len(grid)
+
+    def traced(*values: Any) -> None:
+        ids, given = split_at(values, num_ids)
+        with in_program(ids, grid):
+            returned: Any = body(*given)  # type: ignore[func-returns-value]
+        if returned is not None:
+            raise ArgumentError(
+                f"{called}: the body of a kernel writes its results to references and "
+                f"returns nothing, got {type(returned).__name__}"
+            )
+
+    leaves = [ID] * num_ids + refs
+    in_tree = tree.structure(tuple(range(len(leaves))))
+    found = trace_body(traced, in_tree, leaves, name=called)
+    consts = found.consts
+    for const in consts:
+        if type(const) in REFS:
+            raise ArgumentError(
+                f"{called}: the body captures a reference {const.aval}: pass its "
+                "contents as an operand"
+            )
+    inputs = found.graph.inputs
+    count = len(consts)
+    graph = _reordered(found.graph, count, num_ids)
+    captured = [Block(v.aval.shape, (None,) * v.aval.ndim) for v in inputs[:count]]
+    all_blocks = (*captured, *blocks)
+    shifted = tuple((i + count, out) for i, out in aliases)
+    params = KernelParams(graph, grid, wanted, all_blocks, tuple(outs), shifted)
+    return TracedKernel(params, consts)
+
+
+def _reordered(graph: Graph, count: int, num_ids: int) -> Graph:
+    """Returns a graph whose ids come before what it captured."""
+    if not count:
+        return graph
+
+    def derive() -> Graph:
+        consts, ids, rest = split_at(graph.inputs, count, num_ids)
+        return graph.replace(inputs=[*ids, *consts, *rest])
+
+    return graph.remembered("ids first", derive)
+
+
+def _kinds(grid: Sequence[int], out_blocks: Sequence[Block]) -> tuple[str, ...]:
+    return tuple(
+        PARALLEL if all(b.uses(g) for b in out_blocks) else ARBITRARY
+        for g in range(len(grid))
+    )
+
+
+def _check_aliases(
+    called: str,
+    aliases: Sequence[tuple[int, int]],
+    avals: Sequence[Aval],
+    outs: Sequence[Aval],
+) -> None:
+    for i, out in aliases:
+        if not (0 <= i < len(avals) and 0 <= out < len(outs)):
+            raise ArgumentError(
+                f"{called}: aliases has {i}: {out}, but the kernel has {len(avals)} "
+                f"operands and {len(outs)} results"
+            )
+        if (avals[i].shape, avals[i].dtype) != (outs[out].shape, outs[out].dtype):
+            raise ArgumentError(
+                f"{called}: operand {i}, {avals[i]}, and result {out}, {outs[out]}, "
+                "have different types, so one cannot take the other's place"
+            )
+
+
+def _check_races(
+    called: str, grid: Sequence[int], kinds: Sequence[str], out_blocks: Sequence[Block]
+) -> None:
+    for g, (n, kind) in enumerate(zip(grid, kinds, strict=True)):
+        for i, block in enumerate(out_blocks):
+            if kind == PARALLEL and n > 1 and not block.uses(g):
+                raise ArgumentError(
+                    f"{called}: the {n} programs along axis {g} of the grid are "
+                    f"parallel, but all write to one block of result {i}: make the "
+                    'axis "sum" to add what they write, or "arbitrary" to run them in '
+                    "order"
+                )

@@ -1,0 +1,213 @@
+"""`kernels.call`: results, blocks, and what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import kernels
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.kernels import BlockSpec
+
+
+def copy(x: Any, o: Any) -> None:
+    o[...] = x[...]
+
+
+X = np.arange(12.0, dtype=np.float32).reshape(4, 3)
+ROWS = BlockSpec((2, 3), lambda i: (i, 0))
+
+
+def test_results_have_the_structure_of_out() -> None:
+    def body(x: Any, a: Any, b: Any) -> None:
+        a[...], b[...] = x[...], x[...].sum()
+
+    one = kernels.like(X)
+    total = kernels.like(X, shape=())
+    assert isinstance(kernels.call(body, (one, total))(X), tuple)
+    found = kernels.call(body, [one, total])(X)
+    assert isinstance(found, list)
+    assert float(found[1]) == X.sum()
+    assert kernels.call(copy, one)(X).shape == (4, 3)
+
+
+def test_squeezed_axes_are_not_seen() -> None:
+    def body(x: Any, o: Any) -> None:
+        assert (x.shape, o.shape) == ((3,), (3,))
+        o[...] = x[...]
+
+    spec = BlockSpec((None, 3), lambda i: (i, 0))
+    f = kernels.call(body, X, grid=4, in_specs=[spec], out_specs=spec)
+    np.testing.assert_array_equal(f(X), X)
+
+
+def test_an_index_map_may_compute() -> None:
+    reverse = BlockSpec((2, 3), lambda i: (1 - i, 0))
+    f = kernels.call(copy, X, grid=2, in_specs=[reverse], out_specs=ROWS)
+    np.testing.assert_array_equal(f(X), np.concatenate([X[2:], X[:2]]))
+
+
+def test_an_axis_without_blocks_of_its_own_is_in_order() -> None:
+    def body(x: Any, o: Any) -> None:
+        @kernels.when(kernels.program_id(0) == 0)
+        def _() -> None:
+            o[...] = fnp.zeros(3)
+
+        o[...] = o[...] * 2 + x[...].sum(0)
+
+    f = kernels.call(body, kernels.like(X, shape=(3,)), grid=2, in_specs=[ROWS])
+    np.testing.assert_array_equal(f(X), X[:2].sum(0) * 2 + X[2:].sum(0))
+    slope = fxflow.grad(lambda x: f(x).sum())(fnp.asarray(X))
+    np.testing.assert_array_equal(slope[:, 0], [2, 2, 1, 1])
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "complex64", "float16"])
+def test_all_dtypes(dtype: str) -> None:
+    x = fnp.asarray(X > 4 if dtype == "bool" else X).astype(dtype)
+    f = kernels.call(copy, x, grid=2, in_specs=[ROWS], out_specs=ROWS)
+    np.testing.assert_array_equal(f(x), x)
+
+
+@pytest.mark.parametrize("grid", [0, (0, 3), ()])
+def test_empty_and_single_grids(grid: Any) -> None:
+    f = kernels.call(copy, X, grid=grid, kinds=["arbitrary"] * np.size(grid))
+    np.testing.assert_array_equal(f(X), X if grid == () else np.zeros_like(X))
+
+
+def test_empty_arrays() -> None:
+    x = fnp.zeros((0, 3))
+    f = kernels.call(copy, x, grid=0, in_specs=[ROWS], out_specs=ROWS)
+    assert f(x).shape == (0, 3)
+
+
+def twice(x: Any) -> Any:
+    return kernels.call(copy, X, grid=2, in_specs=[ROWS], out_specs=ROWS)(x)
+
+
+def returning(x: Any, o: Any) -> Any:
+    return x[...]
+
+
+CASES: dict[str, tuple[Any, type[Exception], str]] = {
+    "grid": (lambda: kernels.call(copy, X, grid=-1), ArgumentError, "grid must be"),
+    "kinds": (
+        lambda: kernels.call(copy, X, grid=2, kinds=["serial"]),
+        ArgumentError,
+        "kinds must have one of 'parallel', 'arbitrary', 'sum' for each of the 1 axes",
+    ),
+    "out_specs": (
+        lambda: kernels.call(copy, X, out_specs=[ROWS, ROWS]),
+        ArgumentError,
+        "1 results, but out_specs has 2 blocks",
+    ),
+    "in_specs": (
+        lambda: kernels.call(copy, X, in_specs=[ROWS])(X, X),
+        ArgumentError,
+        "copy: 2 operands were given, but in_specs has 1 blocks",
+    ),
+    "not a spec": (
+        lambda: kernels.call(copy, X, in_specs=[(2, 3)])(X),
+        ArgumentError,
+        r"a block is a BlockSpec, got \(2, 3\)",
+    ),
+    "rank": (
+        lambda: kernels.call(copy, X, grid=2, in_specs=[BlockSpec((2,))])(X),
+        ShapeError,
+        r"copy: the block \(2,\) does not fit f32\[4,3\]",
+    ),
+    "length": (
+        lambda: kernels.call(copy, X, in_specs=[BlockSpec((2, 0))])(X),
+        ShapeError,
+        r"the block \(2, 0\) does not fit f32\[4,3\]",
+    ),
+    "ids": (
+        lambda: kernels.call(copy, X, grid=(2, 2), in_specs=[ROWS])(X),
+        ArgumentError,
+        "must take 2 ids",
+    ),
+    "indices": (
+        lambda: kernels.call(
+            copy, X, grid=2, in_specs=[BlockSpec((2, 3), lambda i: i)]
+        )(X),
+        ArgumentError,
+        "an index map must return 2 integers, one for each axis of the array, got 1",
+    ),
+    "float index": (
+        lambda: kernels.call(
+            copy, X, grid=2, in_specs=[BlockSpec((2, 3), lambda i: (i / 2, 0))]
+        )(X),
+        ArgumentError,
+        "must return integers, got f32",
+    ),
+    "race": (
+        lambda: kernels.call(copy, X, grid=2, kinds=["parallel"])(X),
+        ArgumentError,
+        "the 2 programs along axis 0 of the grid are parallel, but all write to one "
+        "block of result 0",
+    ),
+    "returns": (
+        lambda: kernels.call(returning, X)(X),
+        ArgumentError,
+        "returning: the body of a kernel writes its results to references and returns "
+        "nothing",
+    ),
+    "alias": (
+        lambda: kernels.call(copy, X, aliases={1: 0})(X),
+        ArgumentError,
+        "aliases has 1: 0, but the kernel has 1 operands and 1 results",
+    ),
+    "alias type": (
+        lambda: kernels.call(copy, X, aliases={0: 0})(X[:2]),
+        ArgumentError,
+        r"operand 0, f32\[2,3\], and result 0, f32\[4,3\], have different types",
+    ),
+    "reference": (
+        lambda: kernels.call(copy, X)(fxflow.new_ref(X)),
+        ArgumentError,
+        r"operand 0 is a reference Ref\{f32\[4,3\]\}: pass its contents",
+    ),
+    "no array": (
+        lambda: kernels.call(copy, X)("x"),
+        ArgumentError,
+        "operand 0 is",
+    ),
+    "key": (
+        lambda: kernels.call(copy, X)(fxflow.random.key(0)),
+        DtypeError,
+        "pass random.key_data",
+    ),
+    "captured reference": (
+        lambda: capturing(fxflow.new_ref(X)),
+        ArgumentError,
+        "captures a reference",
+    ),
+    "captured in a map": (
+        lambda: mapping(fnp.arange(4)),
+        ArgumentError,
+        r"an index map must not capture arrays, got i32\[4\]",
+    ),
+}
+
+
+def capturing(ref: Any) -> Any:
+    def body(x: Any, o: Any) -> None:
+        o[...] = ref[...]
+
+    return kernels.call(body, X)(X)
+
+
+def mapping(table: Any) -> Any:
+    spec = BlockSpec((2, 3), lambda i: (table[i], 0))
+    return kernels.call(copy, X, grid=2, in_specs=[spec], out_specs=ROWS)(X)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bad_arguments(name: str) -> None:
+    run, kind, match = CASES[name]
+    with pytest.raises(kind, match=match):
+        run()
+    np.testing.assert_array_equal(twice(X), X)

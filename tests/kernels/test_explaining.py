@@ -1,0 +1,57 @@
+"""`kernels.explain`: text about kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import kernels
+from fxflow.errors import ArgumentError
+
+
+@kernels.kernel(
+    "i:8 v -> i:8",
+    out=lambda x: kernels.like(x, shape=x.shape[:1]),
+    scratch=lambda x: kernels.like(x, shape=(4, 4)),
+)
+def total(x: Any, y: Any, work: Any) -> None:
+    y[...] = fnp.sum(x[...], 1)
+
+
+def test_grid_blocks_and_memory() -> None:
+    lines = kernels.explain(total, fnp.ones((20, 4))).split("\n")
+    assert lines[0].startswith("total: 3 programs (3 parallel), ")
+    assert lines[0].endswith(" flops and 224 bytes each")
+    assert [line.split() for line in lines[2:5]] == [
+        ["operand", "0", "f32[20,4]", "8", "4", "0", "-", "128"],
+        ["result", "0", "f32[20]", "8", "0", "32"],
+        ["scratch", "0", "f32[4,4]", "4", "4", "64"],
+    ]
+
+
+def test_kernels_inside_of_transformations() -> None:
+    @fxflow.jit
+    def f(x: Any) -> Any:
+        return fxflow.lax.map(fxflow.vmap(total), x)
+
+    text = kernels.explain(fxflow.grad(lambda x: fnp.sum(f(x))), fnp.ones((2, 3, 9, 4)))
+    assert "(3 parallel, 2 parallel)" in text
+    assert "1 (unseen) 8 4" in text
+
+
+def test_an_index_map_is_named() -> None:
+    def body(x: Any, o: Any) -> None:
+        o[...] = x[...]
+
+    spec = kernels.BlockSpec((2,), lambda i: 1 - i)
+    f = kernels.call(body, fnp.ones(4), grid=2, in_specs=[spec],
+                     out_specs=kernels.BlockSpec((2,), lambda i: i))  # fmt: skip
+    assert "index map" in kernels.explain(f, fnp.ones(4))
+
+
+def test_a_function_without_kernels() -> None:
+    with pytest.raises(ArgumentError, match="the function calls no kernel"):
+        kernels.explain(fnp.sin, 1.0)
