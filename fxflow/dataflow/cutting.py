@@ -140,7 +140,7 @@ def cut(graph: Graph, placed: Placed, *, strict: bool = False) -> Fragments:
     """
     units, stated = _units(placed)
     if strict:
-        _require_no_return(placed, levels_of(placed, placed.places))
+        _require_no_return(placed)
     levels = levels_of(placed, units)
     _delay(graph, placed, units, levels)
     groups = _split(placed, units, levels)
@@ -338,17 +338,48 @@ def levels_of(placed: Placed, units: Sequence[Any]) -> list[int]:
     return levels
 
 
-def _require_no_return(placed: Placed, levels: Sequence[int]) -> None:
-    first: dict[Place, tuple[int, Node]] = {}
-    for node, place, level in zip(placed.nodes, placed.places, levels, strict=True):
-        known = first.setdefault(place, (level, node))
-        if known[0] != level:
+def _require_no_return(placed: Placed) -> None:
+    """Checks that no path leaves a place and comes back to it."""
+    maker: dict[Var, int] = {}
+    left: list[set[Place]] = []  # by the paths to each node
+    for i, (node, place) in enumerate(zip(placed.nodes, placed.places, strict=True)):
+        makers = [maker[a] for a in node.inputs if type(a) is Var and a in maker]
+        gone = {placed.places[m] for m in makers if placed.places[m] is not place}
+        left.append(gone.union(*(left[m] for m in makers)))
+        if place in left[i]:
             raise PlacementError(
-                f"strict: the program comes back to {place}: "
-                f"{known[1].primitive.name} ({describe(known[1].source)}) runs there "
-                f"before, {node.primitive.name} ({describe(node.source)}) after "
-                "another place; without strict it is cut in two"
+                f"strict: a path leaves {place_name(place)} and comes back: "
+                f"{_path_back(placed, maker, left, i)}; without strict it is cut in two"
             )
+        maker.update(dict.fromkeys(node.outputs, i))
+
+
+def _path_back(
+    placed: Placed, maker: dict[Var, int], left: Sequence[set[Place]], last: int
+) -> str:
+    """Returns the operations at the ends of a path that comes back to its place."""
+    place, path = placed.places[last], [last]
+    while len(path) == 1 or placed.places[path[-1]] is not place:
+        here = path[-1]
+        makers = (maker.get(a) for a in placed.nodes[here].inputs if type(a) is Var)
+        before = [m for m in makers if m is not None]
+        from_there = [m for m in before if placed.places[m] is place]
+        if len(path) > 1 and from_there:
+            path.append(from_there[0])
+        else:
+            path.append(next(m for m in before if place in left[m]))
+    path.reverse()
+    # Of those that run in one place one after the other, the last one.
+    kept = [
+        n
+        for n, after in zip(path, (*path[1:], None), strict=True)
+        if after is None or placed.places[n] is not placed.places[after]
+    ]
+    return " → ".join(
+        f"{placed.nodes[n].primitive.name} on {place_name(placed.places[n])} "
+        f"({describe(placed.nodes[n].source)})"
+        for n in kept
+    )
 
 
 def _delay(

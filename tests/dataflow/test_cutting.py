@@ -131,3 +131,39 @@ def test_an_order_that_cannot_be_run_is_refused() -> None:
     plan.fragments[0].after = (1,)
     with pytest.raises(PlacementError, match="wait for each other\n  fragment 0 on "):
         plan.check()
+
+
+def test_strict_shows_the_path_that_comes_back() -> None:
+    def f(x: Any) -> Any:
+        with on("/device:cpu:1"):
+            a = fnp.exp(fnp.sin(x))
+        with on("/device:cpu:2"):
+            b = fnp.cos(fnp.tan(a))
+        with on("/device:cpu:3"):
+            c = fnp.tanh(b) + fnp.sin(x)
+        with on("/device:cpu:1"):
+            return fnp.sqrt(x + 1) + c
+
+    with pytest.raises(PlacementError) as caught:
+        dataflow.jit(f, strict=True)(0.5)
+    names = [part.split(" (")[0] for part in str(caught.value).split(" → ")]
+    assert names == [
+        "strict: a path leaves cpu:1 and comes back: exp on cpu:1",
+        "cos on cpu:2",
+        "add on cpu:3",
+        "add on cpu:1",
+    ]
+    assert str(caught.value).count("test_cutting.py:") == 4
+
+
+def test_strict_allows_what_only_shares_a_place() -> None:
+    def f(x: Any) -> Any:
+        with on("/device:cpu:1"):
+            a = fnp.sin(x)
+        with on("/device:cpu:2"):
+            b = fnp.cos(x)
+        with on("/device:cpu:1"):
+            return a, fnp.tan(b)
+
+    # No path leaves the first device.
+    dataflow.jit(f, strict=True)(0.5)

@@ -169,3 +169,68 @@ def test_a_checkpoint_over_several_stages_is_written_out(name: str) -> None:
         split(PARAMS, X),
         fxflow.jit(step)(PARAMS, X),
     )
+
+
+def tied(params: Any, tokens: Any) -> Any:
+    """An embedding that is also the last stage's weights."""
+    first, *between, last = stages(3)
+    with on(first):
+        x = params["table"][tokens]
+    for stage, w in zip(between, params["layers"], strict=True):
+        with on(stage):
+            x = fnp.tanh(x @ w)
+    with on(last):
+        return -fxflow.nn.log_softmax(x @ params["table"].T)[:, 0].mean()
+
+
+@pytest.mark.parametrize("name", ["1f1b", "zb-h1"])
+def test_tied_weights_have_the_gradient_of_both_stages(name: str) -> None:
+    params = {"table": RNG.normal(size=(16, 8)).astype("f4"), "layers": PARAMS[:1]}
+    tokens = RNG.integers(0, 16, 12)
+    step = train.accumulate_gradients(tied, 4)
+    split = dataflow.jit(step, devices=DEVICES, schedule=name)
+    value, grads = split(params, tokens)
+    want, expected = fxflow.jit(step)(params, tokens)
+    fxflow.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6),
+        (value, grads),
+        (want, expected),
+    )
+    assert grads["layers"][0].devices() == {DEVICES[1]}
+    assert grads["table"].devices() <= {DEVICES[0], DEVICES[2]}
+
+
+def test_weights_and_optimizer_state_stay_in_their_stage() -> None:
+    optimizer = fxflow.optim.adam(0.1)
+    gradients = train.accumulate_gradients(loss, 4)
+
+    def step(params: Any, state: Any, x: Any) -> Any:
+        value, grads = gradients(params, x)
+        updates, state = optimizer.update(grads, state, params)
+        return fxflow.optim.apply_updates(params, updates), state, value
+
+    params = [fxflow.device_put(w, d) for w, d in zip(PARAMS, DEVICES, strict=True)]
+    state = optimizer.init(PARAMS)
+    split = dataflow.jit(step, devices=DEVICES)
+    whole = fxflow.jit(step)
+    mine, theirs = (params, state), (PARAMS, state)
+    for _ in range(3):
+        mine, theirs = split(*mine, X)[:2], whole(*theirs, X)[:2]
+    for leaves in zip(*map(fxflow.tree.leaves, (mine, theirs)), strict=True):
+        np.testing.assert_allclose(*leaves, rtol=1e-5, atol=1e-6)
+    for i, device in enumerate(DEVICES):
+        assert mine[0][i].devices() == {device}
+    moments = [a for a in fxflow.tree.leaves(mine[1]) if a.shape == (8, 8)]
+    assert [a.devices() for a in moments] == 2 * [{d} for d in DEVICES]
+    sent = [
+        e
+        for e in split.plan(*mine, X).edges
+        if e.source is not None and e.var.aval.shape == (8, 8)
+    ]
+    assert not sent
+
+
+def test_batches_that_do_not_divide_are_refused_at_planning() -> None:
+    split = dataflow.jit(train.accumulate_gradients(loss, 5), devices=DEVICES)
+    with pytest.raises(fxflow.errors.ShapeError, match="into 5 equal parts"):
+        split.plan(PARAMS, X)
