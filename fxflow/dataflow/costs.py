@@ -28,7 +28,7 @@ import json
 import math
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -73,6 +73,14 @@ class Rates:
     memory: int | None = None
     error: float = ERROR
 
+    def __post_init__(self) -> None:
+        for name, rates in (("flops", self.flops), ("bandwidth", self.bandwidth)):
+            if "elementwise" not in rates or not all(r > 0 for r in rates.values()):
+                raise ArgumentError(
+                    f"Rates: {name} maps families to positive numbers, 'elementwise' "
+                    f"at the least, got {dict(rates)!r}"
+                )
+
     def seconds(self, family: str, flops: float, nbytes: float) -> float:
         """Returns the seconds of some work, without the least that an operation takes.
 
@@ -82,13 +90,14 @@ class Rates:
           nbytes: read and written.
         """
         rate = self.flops.get(family)
-        if rate is None:
-            rate = self.flops["dot" if family.startswith("dot") else "elementwise"]
+        if rate is None and family.startswith("dot"):
+            rate = self.flops.get("dot")
+        rate = rate or self.flops["elementwise"]
         bandwidth = self.bandwidth.get(family) or self.bandwidth["elementwise"]
         return max(flops / rate, nbytes / bandwidth)
 
     def slowdown(self, busy: int) -> float:
-        """Returns how many times longer work takes while so many devices are busy.
+        """Returns how many times longer work takes while `busy` devices work.
 
         Args:
           busy: number of devices of this kind in one process that work at a time.
@@ -109,7 +118,7 @@ class Link:
     bandwidth: float
 
     def seconds(self, nbytes: float) -> float:
-        """Returns the seconds in which so many bytes arrive.
+        """Returns the seconds in which a value arrives.
 
         Args:
           nbytes: of the value.
@@ -261,8 +270,54 @@ def family_of(primitive: Any) -> str:
     )
 
 
-def _nbytes(atoms: Sequence[Any]) -> int:
-    return sum(int(a.aval.nbytes) for a in atoms)
+class _Work:
+    """Flops and bytes of nodes; types that were met before are looked up."""
+
+    def __init__(self) -> None:
+        self._nbytes: dict[Any, int] = {}
+        self._products: dict[Any, tuple[str, float]] = {}
+
+    def nbytes(self, atoms: Iterable[Any]) -> int:
+        """Returns the bytes of values."""
+        known, total = self._nbytes, 0
+        for atom in atoms:
+            aval = atom.aval
+            found = known.get(aval)
+            if found is None:
+                found = known[aval] = int(aval.nbytes)
+            total += found
+        return total
+
+    def fused(self, node: Node) -> float:
+        """Returns the flops of an operation that XLA fuses: its elements."""
+        aval = node.outputs[0].aval
+        return self.nbytes(node.outputs) / max(1, int(aval.dtype.itemsize))
+
+    def of(self, node: Node, family: str) -> tuple[str, float, float]:
+        """Returns the family with the width of its numbers, flops and bytes."""
+        if family == "gather":
+            given = self.nbytes(node.outputs)
+            return family, given / 4, 2.0 * given
+        if family == "scatter":
+            updates = self.nbytes(node.inputs[-1:])
+            return family, updates / 4, 3.0 * updates
+        moved = float(self.nbytes(node.inputs) + self.nbytes(node.outputs))
+        if family == "callback":
+            return family, 0.0, moved
+        avals = [a.aval for a in node.inputs]
+        if family == "dot":
+            axes = node.params.get("dimension_numbers")
+            key = (node.primitive, axes, *avals)
+            product = self._products.get(key)
+            if product is None:
+                flops = _flops(node, avals)
+                product = self._products[key] = _width(avals[0].dtype.itemsize), flops
+            return (*product, moved)
+        flops = _flops(node, avals)
+        if family == "sort":
+            longest = max(max(a.shape, default=1) for a in avals)
+            flops *= math.log2(max(2, longest))
+        return family, flops, moved
 
 
 def work_of(node: Node) -> tuple[str, float, float]:
@@ -271,67 +326,54 @@ def work_of(node: Node) -> tuple[str, float, float]:
     Args:
       node: of any graph; it holds no graphs itself.
     """
-    family = family_of(node.primitive)
-    size = sum(v.aval.size for v in node.outputs)
+    family, work = family_of(node.primitive), _Work()
     if family in FUSED:
-        return family, float(size), 0.0
-    if family == "gather":
-        return family, float(size), 2.0 * _nbytes(node.outputs)
-    if family == "scatter":
-        *_, updates = node.inputs
-        return family, float(updates.aval.size), 3.0 * updates.aval.nbytes
-    if family == "callback":
-        return family, 0.0, float(_nbytes([*node.inputs, *node.outputs]))
-    avals = [a.aval for a in node.inputs]
+        return family, work.fused(node), 0.0
+    return work.of(node, family)
+
+
+def _flops(node: Node, avals: Sequence[Any]) -> float:
     try:
-        cost = node.primitive.cost(*avals, **node.params)
+        return float(node.primitive.cost(*avals, **node.params)["flops"])
     except Exception:  # a primitive of a user's need not have one
-        cost = {"flops": float(size)}
-    flops = cost["flops"]
-    if family == "sort":
-        flops *= math.log2(max(2, max(max(a.shape, default=1) for a in avals)))
-    elif family == "dot":
-        bits = 8 * avals[0].dtype.itemsize
-        family = "dot" if bits == 32 else "dot16" if bits < 32 else "dot64"
-    return family, flops, float(_nbytes([*node.inputs, *node.outputs]))
+        return float(sum(v.aval.size for v in node.outputs))
+
+
+def _width(itemsize: int) -> str:
+    return "dot" if itemsize == 4 else "dot16" if itemsize < 4 else "dot64"
 
 
 # -- graphs ----------------------------------------------------------------------------
 
 
-def _is_transparent(node: Node, inner: Sequence[Graph]) -> bool:
-    return not inner and family_of(node.primitive) in FUSED
-
-
 def _seconds(graph: Graph, rates: Rates) -> list[float]:
     """Returns the seconds of each node of a graph, by types."""
-    maker: dict[Any, bool] = {}  # whether the node that makes it is fused
-    outside: set[int] = set(map(id, graph.outputs))
-    inner: list[list[Graph]] = []
-    fused: list[bool] = []
+    work = _Work()
+    inside: set[Any] = set()  # what operations that are fused make
+    outside: set[Any] = {a for a in graph.outputs if type(a) is Var}
+    kinds: list[tuple[str, list[Graph]]] = []
     for node in graph.nodes:
+        family = family_of(node.primitive)
         graphs = [g for _, g in subgraphs(node.params)]
-        transparent = _is_transparent(node, graphs)
-        inner.append(graphs)
-        fused.append(transparent)
-        for var in node.outputs:
-            maker[var] = transparent
-        if not transparent:
-            outside.update(map(id, node.inputs))
+        if family in FUSED and not graphs:
+            inside.update(node.outputs)
+        else:
+            outside.update(a for a in node.inputs if type(a) is Var)
+        kinds.append((family, graphs))
     found = []
-    for node, graphs, transparent in zip(graph.nodes, inner, fused, strict=True):
+    for node, (family, graphs) in zip(graph.nodes, kinds, strict=True):
         if graphs:
             found.append(_holder_seconds(node, graphs, rates))
             continue
-        family, flops, nbytes = work_of(node)
         least = rates.operation
-        if transparent:
-            read = [
-                a for a in node.inputs if type(a) is Var and not maker.get(a, False)
-            ]
-            written = [v for v in node.outputs if id(v) in outside]
-            nbytes = float(_nbytes(read) + _nbytes(written))
+        if family in FUSED:
+            read = [a for a in node.inputs if type(a) is Var and a not in inside]
+            written = [v for v in node.outputs if v in outside]
+            moved = work.nbytes(read) + work.nbytes(written)
+            flops, nbytes = work.fused(node), float(moved)
             least = least if written else 0.0
+        else:
+            family, flops, nbytes = work.of(node, family)
         found.append(max(least, rates.seconds(family, flops, nbytes)))
     return found
 
@@ -572,6 +614,14 @@ class Costs:
                 return mean.value
         seconds = sum(self.node_seconds(graph, devices[0])) / len(devices)
         return self.of(devices[0]).start + seconds
+
+    def fragment_seconds(self, fragment: Any) -> float:
+        """Returns the seconds of a fragment where it runs; see `graph_seconds`.
+
+        Args:
+          fragment: of a plan.
+        """
+        return self.graph_seconds(fragment.graph, fragment.place)
 
     def learn(self, graph: Graph, place: Placement | Device, seconds: float) -> None:
         """Takes note of how long a fragment took.

@@ -316,8 +316,9 @@ def levels_of(placed: Placed, units: Sequence[Any]) -> list[int]:
     made: dict[Var, tuple[int, Any]] = {}
     levels: list[int] = []
     last: tuple[int, Place, Node] | None = None  # with an effect
-    for node, place, unit in zip(placed.nodes, placed.places, units, strict=True):
-        level = 0
+    phases = placed.phases or [0] * len(placed.nodes)
+    numbered = zip(placed.nodes, placed.places, units, phases, strict=True)
+    for node, place, unit, level in numbered:
         for atom in node.inputs:
             if type(atom) is Var and atom in made:
                 before, source = made[atom]

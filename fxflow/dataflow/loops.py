@@ -36,6 +36,10 @@ def unrolled(graph: Graph) -> tuple[Graph, list[int]]:
       The graph, and the round of each node: 0 before the first loop, 1 for its first
       round, and so on; what depends on a loop's results comes after its last round.
     """
+    if not any(map(_is_written_out, graph.nodes)):
+        live = _live(graph.nodes, graph.outputs)
+        kept = [node for node, used in zip(graph.nodes, live, strict=True) if used]
+        return graph.replace(nodes=kept), [0] * len(kept)
     written = _Written()
     names: dict[Any, Any] = {}
     for node in graph.nodes:
@@ -73,12 +77,10 @@ class _Written:
           node: whose inputs have been written.
           least: the round that it is in, if its inputs are from no later one.
         """
-        name = node.primitive.name
-        if name in (_SCAN, _CHECKPOINT) and _spans_places(node.params["graph"]):
-            if name == _CHECKPOINT:
+        if _is_written_out(node):
+            if node.primitive.name == _CHECKPOINT:
                 return self._copy(node.params["graph"], node.inputs, node, least)
-            if node.params["length"] <= MAX_ROUNDS:
-                return self._loop(node, least)
+            return self._loop(node, least)
         number = max(least, self._last_round(node.inputs))
         self.nodes.append(node)
         self.rounds.append(number)
@@ -139,8 +141,12 @@ class _Written:
 _SCAN, _CHECKPOINT = "scan", "checkpoint"
 
 
-def _spans_places(graph: Graph) -> bool:
-    return len(scopes_inside(inlined(graph, CALLS))) > 1
+def _is_written_out(node: Node) -> bool:
+    """Returns whether a node is a loop or checkpoint over several places."""
+    if node.primitive.name not in (_SCAN, _CHECKPOINT):
+        return False
+    inside = scopes_inside(inlined(node.params["graph"], CALLS))
+    return len(inside) > 1 and node.params.get("length", 0) <= MAX_ROUNDS
 
 
 def _live(nodes: Sequence[Node], outputs: Sequence[Any]) -> list[bool]:

@@ -16,6 +16,7 @@ from fxflow.core.ir.staging import with_literals
 from fxflow.core.runtime.execute import LoweredProgram, Program
 from fxflow.core.source import describe
 from fxflow.dataflow.actions import Schedule
+from fxflow.dataflow.costs import Costs
 from fxflow.dataflow.cutting import Fragment, is_cheap
 from fxflow.dataflow.placing import Place, Places, place_name
 from fxflow.dataflow.plan import Plan, saved_plan
@@ -270,12 +271,13 @@ class DataflowFunction(JitFunction[P, R]):
         strict: bool,
         schedule: Any,
         plan: Any,
+        costs: Costs | None,
     ) -> None:
         super().__init__(fun, given, Cache("calls of dataflow.jit"))
-        self._arguments = (fun, given, devices, strict, schedule, plan)
+        self._arguments = (fun, given, devices, strict, schedule, plan, costs)
         scheduler = schedule_of(schedule)
         places = Places(devices, scheduler.device)
-        self._planner = Planner(places, strict, scheduler, saved_plan(plan))
+        self._planner = Planner(places, strict, scheduler, saved_plan(plan), costs)
 
     def __repr__(self) -> str:
         return f"<dataflow.jit of {self._name}>"
@@ -308,6 +310,7 @@ def jit(
     fun: Callable[P, R],
     *,
     devices: Any = None,
+    place: str | Costs = "scopes",
     schedule: str | Schedule | Callable[[Fragment], Any] = "1f1b",
     plan: Plan | SavedPlan | str | os.PathLike[str] | None = None,
     strict: bool = False,
@@ -322,6 +325,7 @@ def jit(
     fun: None = None,
     *,
     devices: Any = None,
+    place: str | Costs = "scopes",
     schedule: str | Schedule | Callable[[Fragment], Any] = "1f1b",
     plan: Plan | SavedPlan | str | os.PathLike[str] | None = None,
     strict: bool = False,
@@ -335,6 +339,7 @@ def jit(
     fun: Callable[..., Any] | None = None,
     *,
     devices: Any = None,
+    place: str | Costs = "scopes",
     schedule: str | Schedule | Callable[[Fragment], Any] = "1f1b",
     plan: Plan | SavedPlan | str | os.PathLike[str] | None = None,
     strict: bool = False,
@@ -360,6 +365,11 @@ def jit(
       devices: what stages and labels mean: a sequence of devices, over which stages are
         spread, or a mapping from labels and stages to devices, their names or meshes.
         None: this process's devices.
+      place: where operations without a scope run. "scopes": by the places of what they
+        take and give. "cost": where a step ends soonest, by a model of what operations
+        and transfers take, which the times of steps correct. A scope is a constraint; a
+        part of a device's name leaves the devices that it fits. `Costs`: the same, by
+        this model.
       schedule: in which order devices run the rounds of a loop (`scan`) whose body has
         scopes of several places. Such a loop is written out, so that its rounds
         overlap: micro-batches of a pipeline, say. "1f1b", "gpipe", "interleaved",
@@ -407,8 +417,14 @@ def jit(
     if not isinstance(strict, bool):
         raise ArgumentError(f"dataflow.jit: strict is a bool, got {strict!r}")
 
+    if not isinstance(place, Costs) and place not in ("scopes", "cost"):
+        raise ArgumentError(
+            f"dataflow.jit: place is 'scopes', 'cost' or Costs, got {place!r}"
+        )
+    costs = place if isinstance(place, Costs) else Costs() if place == "cost" else None
+
     def decorate(function: Callable[..., Any]) -> DataflowFunction[..., Any]:
         require_callable(function, "dataflow.jit")
-        return DataflowFunction(function, given, devices, strict, schedule, plan)
+        return DataflowFunction(function, given, devices, strict, schedule, plan, costs)
 
     return decorate if fun is None else decorate(fun)

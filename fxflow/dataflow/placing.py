@@ -16,8 +16,8 @@ An argument is used where its users are: it is sent there from wherever it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from fxflow.core.arrays.aval import ArrayType, everywhere
 from fxflow.core.ir.graph import Graph, Node, Var, subgraphs
@@ -128,6 +128,14 @@ class Places:
             )
         return self._placed(where)
 
+    def of_device(self, device: Any) -> Place:
+        """Returns the place that is one device.
+
+        Args:
+          device: one of `devices`.
+        """
+        return self._placed(device)
+
     def _device_of(self, named: Any) -> Any:
         return None if isinstance(named, Mesh) else self._placed(named).device
 
@@ -157,6 +165,7 @@ class Placed:
       made: the place at which each variable is computed; arguments are not in it.
       notes: what was decided and may surprise.
       origins: the number of each node in the graph that was placed.
+      phases: the least level of each node, if placement by cost decided it.
     """
 
     nodes: list[Node]
@@ -165,6 +174,19 @@ class Placed:
     made: dict[Var, Place]
     notes: list[str]
     origins: list[int]
+    phases: list[int] = field(default_factory=list)
+
+
+class Decisions(NamedTuple):
+    """What placement by cost decides about the nodes of a graph.
+
+    Attributes:
+      places: of each node; None: as its scope says, or else where it is used.
+      phases: the least level of each node: the number of its fragment, from 1.
+    """
+
+    places: Sequence[Place | None]
+    phases: Sequence[int]
 
 
 def place_nodes(
@@ -174,6 +196,7 @@ def place_nodes(
     arg_types: Sequence[ArrayType],
     *,
     strict: bool,
+    decisions: Decisions | None = None,
 ) -> Placed:
     """Places the nodes of a graph; see the module.
 
@@ -183,6 +206,7 @@ def place_nodes(
       places: what labels mean.
       arg_types: of the inputs.
       strict: whether scopes that cannot be followed are errors.
+      decisions: go before all other rules; they honour the scopes.
 
     Raises:
       PlacementError: a scope names no device; with `strict`, a loop or branch holds
@@ -209,8 +233,11 @@ def place_nodes(
     otherwise: list[Place] = []
     near: dict[Var, Place] = {}
     default = _default(arg_types)
-    for node in graph.nodes:
-        place = _own_place(node, resolved, notes, strict)
+    if decisions is None:
+        decisions = Decisions([None] * len(graph.nodes), ())
+    for node, place in zip(graph.nodes, decisions.places, strict=True):
+        if place is None:
+            place = own_place(node, resolved, notes, strict)
         fallback = default
         if place is None:
             weights: dict[Place, int] = {}
@@ -229,7 +256,10 @@ def place_nodes(
         (near if place is None else made).update(
             dict.fromkeys(node.outputs, place or fallback)
         )
-    return _by_uses(graph, rounds, chosen, otherwise, made, notes)
+    placed = _by_uses(graph, rounds, chosen, otherwise, made, notes)
+    if decisions.phases:
+        placed.phases = [decisions.phases[origin] for origin in placed.origins]
+    return placed
 
 
 def _expands(node: Node, nbytes: int) -> bool:
@@ -239,13 +269,23 @@ def _expands(node: Node, nbytes: int) -> bool:
     return sum(int(v.aval.nbytes) for v in node.outputs) > nbytes
 
 
-def _own_place(
+def own_place(
     node: Node,
     resolved: Callable[[Where, Node], Place | None],
     notes: list[str],
     strict: bool,
 ) -> Place | None:
-    """Returns the place that a node itself states."""
+    """Returns the place that a node itself states: by its scope, or a `device_put`.
+
+    Args:
+      node: of a graph with its calls written out.
+      resolved: returns the place that a scope means, or None.
+      notes: what was decided and may surprise; it is added here.
+      strict: whether scopes that cannot be followed are errors.
+
+    Raises:
+      PlacementError: with `strict`, a loop or branch holds scopes of several places.
+    """
     where = where_of(node.scope)
     if where is not None:
         place = resolved(where, node)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from fxflow.core.ir.graph import Graph, Var
 from fxflow.core.source import describe
 from fxflow.dataflow.actions import Schedule, schedule_from
+from fxflow.dataflow.by_cost import Estimate
+from fxflow.dataflow.costs import Costs
 from fxflow.dataflow.cutting import Edge, Fragment, Fragments
 from fxflow.dataflow.memory import link_bytes, peak_bytes
 from fxflow.dataflow.placing import Place, place_name
@@ -33,6 +36,9 @@ class Plan:
       fragments: in the order in which they are started.
       edges: what is sent: one for each value and place that needs it.
       notes: what was decided and may surprise.
+      costs: by which it was placed, or None.
+      estimate: what placement by cost says about it, or None.
+      measured: seconds of a step as it ran, or None.
 
     Example:
       >>> from fxflow import dataflow
@@ -60,6 +66,9 @@ class Plan:
         self.fragments: list[Fragment] = made.fragments
         self.edges: list[Edge] = made.edges
         self.notes: list[str] = made.notes
+        self.costs: Costs | None = None
+        self.estimate: Estimate | None = None
+        self.measured: float | None = None
 
     @property
     def places(self) -> list[Place]:
@@ -73,16 +82,37 @@ class Plan:
                 return fragment.place
         return None
 
+    @property
+    def seconds(self) -> float:
+        """Seconds of a step, as predicted."""
+        return self.simulate().seconds
+
     def simulate(self, seconds: Callable[[Fragment], float] | None = None) -> Timeline:
         """Returns when each fragment runs, under a virtual clock.
 
         Args:
-          seconds: that a fragment takes; None estimates it from its flops.
+          seconds: that a fragment takes; None estimates it, by the costs that placed
+            it or else from its flops.
 
         Raises:
           PlacementError: the order cannot be run.
         """
+        if seconds is None and self.costs is not None:
+            return self._simulate(self.costs)
         return simulate(self.fragments, seconds or estimated_seconds)
+
+    def _simulate(self, costs: Costs) -> Timeline:
+        """Returns when each fragment runs, by costs of fragments and links."""
+        sent: dict[tuple[int, Place], int] = defaultdict(int)
+        for edge in self.edges:
+            if edge.source is not None:
+                sent[edge.source, edge.place] += edge.nbytes
+
+        def seconds_sent(source: Any, work: Any) -> float:
+            nbytes = sent[source.index, work.place]
+            return costs.transfer_seconds(nbytes, source.place, work.place)
+
+        return simulate(self.fragments, costs.fragment_seconds, sent=seconds_sent)
 
     def check(self) -> None:
         """Checks that the fragments can be run in their order.
@@ -223,11 +253,30 @@ class Plan:
         if self.schedule:
             bubble = self.simulate().bubble
             text.append(f"schedule: {self.schedule}, bubble {bubble:.0%} by flops")
-        text.append(
-            "places: scopes, device_put inside, operands, uses, committed arguments"
-        )
+        rules = "operands, uses, committed arguments"
+        if self.estimate is not None:
+            rules = "cost, uses"
+            text += self._prediction(self.estimate)
+        text.append(f"places: scopes, device_put inside, {rules}")
         text += [f"note: {note}" for note in self.notes]
         return "\n".join(text)
+
+    def _prediction(self, estimate: Estimate) -> list[str]:
+        """Returns lines: how long a step takes, and how far the plan may be off."""
+        predicted = self.seconds
+        text = f"step: {_time(predicted)} predicted"
+        if self.measured is not None:
+            text += f", {_time(self.measured)} measured"
+        over = predicted / estimate.bound - 1 if estimate.bound else 0.0
+        alone = f"{_time(estimate.alone)} on one device"
+        if estimate.alone == float("inf"):
+            alone = "one device cannot hold it"
+        return [
+            f"{text}, {alone}",
+            f"bound: no placement of the {estimate.groups} groups takes less than "
+            f"{_time(estimate.bound)}; this one is within {over:.0%} of any, by the "
+            "model",
+        ]
 
     def _devices(self) -> list[str]:
         """Returns a table of what each device does and holds, when simulated."""
@@ -286,6 +335,14 @@ def _more(count: int, shown: int | None, what: str) -> list[str]:
     if shown is None or count <= shown:
         return []
     return [f"… {count - shown} more {what}: to_text(shown=None)"]
+
+
+def _time(seconds: float) -> str:
+    """Returns seconds with a unit of a fitting size."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-6:.3g} µs"
 
 
 def estimated_seconds(fragment: Fragment) -> float:

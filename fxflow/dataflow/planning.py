@@ -7,9 +7,13 @@ from typing import NamedTuple
 
 from fxflow.core.arrays import ArrayType, as_array
 from fxflow.core.ir.graph import Graph
+from fxflow.dataflow.assignment import EFFORT
+from fxflow.dataflow.by_cost import Estimate, decided
+from fxflow.dataflow.costs import Costs
 from fxflow.dataflow.cutting import Fragments, cut, in_order
 from fxflow.dataflow.loops import unrolled
 from fxflow.dataflow.placing import (
+    Decisions,
     Place,
     Places,
     place_name,
@@ -32,38 +36,75 @@ class Planner(NamedTuple):
       strict: whether scopes that cannot be followed are errors.
       schedule: orders the fragments if loops are written out.
       given: a saved plan to follow instead.
+      costs: places what scopes leave open, or None.
     """
 
     places: Places
     strict: bool
     schedule: Scheduler
     given: SavedPlan | None = None
+    costs: Costs | None = None
 
-    def plan(self, traced: Traced, arg_types: Sequence[ArrayType]) -> Plan:
+    def plan(
+        self, traced: Traced, arg_types: Sequence[ArrayType], effort: int = EFFORT
+    ) -> Plan:
         """Returns the plan of a traced function; compiles nothing.
 
         Args:
           traced: the function, of arrays.
           arg_types: of the leaves of its arguments.
+          effort: of the search for places; see `assign`.
 
         Raises:
-          PlacementError: a scope cannot be followed, or the given plan is for another
-            program.
+          PlacementError: a scope cannot be followed, values do not fit, or the given
+            plan is for another program.
         """
         graph, rounds = unrolled(inlined(traced.graph, CALLS))
+        types = [*(as_array(c)._type for c in traced.consts), *arg_types]
+        whole = _Whole(traced.name, graph, rounds, types)
         if self.given is not None:
-            schedule = self.given.schedule
             made = self.given.fragments_of(
                 graph, rounds, self._finder(graph), estimated_seconds
             )
+            plan = Plan(traced.name, graph, made, self.given.schedule)
+        elif self.costs is None:
+            plan = self._cut(whole)
         else:
-            types = [*(as_array(c)._type for c in traced.consts), *arg_types]
-            placed = place_nodes(graph, rounds, self.places, types, strict=self.strict)
-            made, schedule = cut(graph, placed, strict=self.strict), ""
-            if any(rounds):
-                made, schedule = _ordered(made, self.schedule), self.schedule.name
-        plan = Plan(traced.name, graph, made, schedule)
+            plan = self._placed_by_cost(whole, self.costs, effort)
         plan.check()
+        return plan
+
+    def _placed_by_cost(self, whole: _Whole, costs: Costs, effort: int) -> Plan:
+        estimate = decided(whole.graph, self.places, whole.types, costs, effort)
+        plan = self._cut(whole, estimate)
+        if plan.seconds > estimate.alone and estimate.fallback != estimate.decisions:
+            estimate = estimate._replace(decisions=estimate.fallback)
+            plan = min(plan, self._cut(whole, estimate), key=lambda p: p.seconds)
+        return plan
+
+    def _cut(self, whole: _Whole, estimate: Estimate | None = None) -> Plan:
+        graph, rounds = whole.graph, whole.rounds
+        decisions = None
+        if estimate is not None:
+            decisions = estimate.decisions
+            if any(rounds):  # rounds of a loop are alike
+                where = zip(decisions.places, rounds, strict=True)
+                decisions = Decisions([None if r else p for p, r in where], ())
+        placed = place_nodes(
+            graph,
+            rounds,
+            self.places,
+            whole.types,
+            strict=self.strict,
+            decisions=decisions,
+        )
+        made, schedule = cut(graph, placed, strict=self.strict), ""
+        if any(rounds):
+            made = _ordered(made, self.schedule, self.costs)
+            schedule = self.schedule.name
+        plan = Plan(whole.name, graph, made, schedule)
+        if estimate is not None:
+            plan.costs, plan.estimate = self.costs, estimate
         return plan
 
     def _finder(self, graph: Graph) -> Callable[[str], Place]:
@@ -76,7 +117,26 @@ class Planner(NamedTuple):
         return lambda name: named.get(name) or self.places.place(name)
 
 
-def _ordered(made: Fragments, schedule: Scheduler) -> Fragments:
+class _Whole(NamedTuple):
+    """What is placed and cut.
+
+    Attributes:
+      name: of the function.
+      graph: with calls, and loops over places, written out.
+      rounds: of the nodes.
+      types: of the graph's inputs.
+    """
+
+    name: str
+    graph: Graph
+    rounds: list[int]
+    types: list[ArrayType]
+
+
+def _ordered(made: Fragments, schedule: Scheduler, costs: Costs | None) -> Fragments:
     """Returns fragments in the order of a schedule."""
-    timeline = schedule.order(made.fragments, estimated_seconds)
+    seconds = estimated_seconds
+    if costs is not None:
+        seconds = costs.fragment_seconds
+    timeline = schedule.order(made.fragments, seconds)
     return in_order(made, [work.index for work in timeline.works])

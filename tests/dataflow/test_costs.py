@@ -38,6 +38,15 @@ class Other:
         self.platform, self.device_kind = platform, kind
 
 
+def test_rates_that_are_missing_or_not_positive_are_refused() -> None:
+    with pytest.raises(ArgumentError, match="'elementwise' at the least"):
+        Rates({"dot": 1e9}, {"elementwise": 1e9})
+    with pytest.raises(ArgumentError, match="bandwidth maps families to positive"):
+        Rates({"elementwise": 1.0}, {"elementwise": 0.0})
+    only = Rates({"elementwise": 2.0}, {"elementwise": 1.0})
+    assert only.seconds("dot16", 4.0, 0.0) == only.seconds("sort", 4.0, 0.0) == 2.0
+
+
 def test_a_product_takes_its_flops_by_the_rate_of_products() -> None:
     x = fnp.ones((64, 64))
     assert seconds(lambda x: x @ x, x) == pytest.approx(2 * 64**3 / 1e9)

@@ -273,6 +273,29 @@ def gradient_dataflow(api: Api, program: Program, arguments: Sequence[Any]) -> A
     return arrays(jit(api.grad(loss, tuple(range(len(given)))))(*given))
 
 
+def _by_cost(api: Api) -> dict[str, Any]:
+    """Options of `dataflow.jit` that spread work, as if sending took no time."""
+    costs = importlib.import_module("fxflow.dataflow.costs")
+    rates = costs.Rates({"elementwise": 1.0}, {"elementwise": 1.0}, 1e-9, error=0.02)
+    links = {"cpu cpu": costs.Link(1e-9, 1e18)}
+    place = costs.Costs({"cpu cpu": rates}, links)
+    return {"place": place, "devices": api.root.local_devices()[:4]}
+
+
+def dataflow_by_cost(api: Api, program: Program, arguments: Sequence[Any]) -> Answer:
+    """The program placed over four devices by cost; a few steps by scopes."""
+    jit = importlib.import_module("fxflow.dataflow").jit
+    return arrays(jit(_scoped(api, program), **_by_cost(api))(*arguments))
+
+
+def gradient_by_cost(api: Api, program: Program, arguments: Sequence[Any]) -> Answer:
+    """The gradient placed over four devices by cost."""
+    jit = importlib.import_module("fxflow.dataflow").jit
+    loss, given = _loss(api, lambda _, *args: program(api, *args), arguments)
+    gradients = api.grad(loss, tuple(range(len(given))))
+    return arrays(jit(gradients, **_by_cost(api))(*given))
+
+
 #: Each way with the way whose answer is right.
 WAYS: dict[str, tuple[Way, Way]] = {
     "compiled": (compiled, eager),
@@ -291,6 +314,8 @@ WAYS: dict[str, tuple[Way, Way]] = {
     "sharded eager": (sharded_eager, eager),
     "dataflow": (dataflow, eager),
     "gradient dataflow": (gradient_dataflow, gradient),
+    "dataflow by cost": (dataflow_by_cost, eager),
+    "gradient by cost": (gradient_by_cost, gradient),
 }
 #: What JAX is asked for.
 PEER = {"jax": (compiled, eager), "jax gradient": (gradient_compiled, gradient)}

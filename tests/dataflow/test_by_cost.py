@@ -1,0 +1,212 @@
+"""Placement by cost: faster by its own model, within scopes and memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fxflow
+from fxflow import dataflow, lax
+from fxflow import numpy as fnp
+from fxflow.dataflow import Costs, Plan, Rates, colocate, on
+from fxflow.dataflow.costs import Link, kind_of
+from fxflow.errors import ArgumentError, PlacementError
+
+DEVICES = fxflow.local_devices()[:4]
+KIND = kind_of(DEVICES[0])
+#: As if each CPU device had a core of its own.
+RATES = Rates({"dot": 1e9, "elementwise": 1e9}, {"elementwise": 1e10})
+LINKS = {"cpu cpu": Link(1e-5, 1e10)}
+
+
+def model(**more: Any) -> Costs:
+    return Costs({KIND: RATES}, LINKS, **more)
+
+
+def plan_of(f: Any, *args: Any, costs: Costs | None = None, **options: Any) -> Plan:
+    given = {"devices": DEVICES, **options}
+    return dataflow.jit(f, place=costs or model(), **given).plan(*args)
+
+
+def branches(x: Any, ws: Any) -> Any:
+    rows = []
+    for w in ws:
+        h = x
+        for _ in range(3):
+            h = fnp.tanh(h @ w)
+        rows.append(h)
+    return sum(rows[1:], rows[0])
+
+
+X = np.random.default_rng(0).normal(size=(64, 64)).astype("f4")
+WS = [X * 0.1 * i for i in range(1, 5)]
+
+
+def near(a: Any, b: Any) -> None:
+    fxflow.tree.map(
+        lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5), a, b
+    )
+
+
+def test_branches_run_on_devices_of_their_own() -> None:
+    plan = plan_of(branches, X, WS)
+    assert len(plan.places) == 4
+    assert plan.estimate is not None
+    assert plan.seconds < 0.3 * plan.estimate.alone
+    assert plan.estimate.bound <= plan.seconds < 1.1 * plan.estimate.bound
+    near(
+        dataflow.jit(branches, devices=DEVICES, place=model())(X, WS),
+        fxflow.jit(branches)(X, WS),
+    )
+
+
+def test_gradients_are_those_of_jit() -> None:
+    f = fxflow.value_and_grad(lambda ws, x: (branches(x, ws) ** 2).mean())
+    split = dataflow.jit(f, devices=DEVICES, place=model())
+    assert len(split.plan(WS, X).places) > 1
+    near(split(WS, X), fxflow.jit(f)(WS, X))
+
+
+def test_a_chain_stays_on_one_device() -> None:
+    def chain(x: Any) -> Any:
+        for _ in range(5):
+            x = fnp.tanh(x @ x)
+        return x
+
+    plan = plan_of(chain, X)
+    assert len(plan.fragments) == 1 and not plan.edges[1:]
+
+
+def test_a_gain_below_the_models_error_moves_nothing() -> None:
+    # The second branch is short: at most a tenth is gained.
+    def f(x: Any) -> Any:
+        long = x
+        for _ in range(9):
+            long = long @ x
+        return long + fnp.sin(x) @ x
+
+    careful = Rates(RATES.flops, RATES.bandwidth, error=0.2)
+    assert len(plan_of(f, X, costs=Costs({KIND: careful}, LINKS)).places) == 1
+    exact = Rates(RATES.flops, RATES.bandwidth, error=0.01)
+    assert len(plan_of(f, X, costs=Costs({KIND: exact}, LINKS)).places) == 2
+
+
+def test_devices_that_share_cores_are_not_used_as_if_they_did_not() -> None:
+    shared = Rates(RATES.flops, RATES.bandwidth, at_once=1.0)
+    plan = plan_of(branches, X, WS, costs=Costs({KIND: shared}, LINKS))
+    assert len(plan.places) == 1
+    two = Rates(RATES.flops, RATES.bandwidth, at_once=2.0)
+    assert len(plan_of(branches, X, WS, costs=Costs({KIND: two}, LINKS)).places) == 2
+
+
+def test_scopes_pin_and_parts_of_names_leave_a_choice() -> None:
+    def f(x: Any, ws: Any) -> Any:
+        with on("/device:cpu:3"):
+            a = x @ ws[0]
+        with on("/device:cpu"):
+            b = x @ ws[1] @ ws[1]
+        with on("/device:cpu"):
+            c = x @ ws[2] @ ws[2]
+        return a, b, c
+
+    plan = plan_of(f, X, WS)
+    a, b, c = (plan.place_of(v) for v in plan.graph.outputs)  # type: ignore[arg-type]
+    assert a is not None and a.device is DEVICES[3]
+    assert len({a, b, c}) == 3
+    near(dataflow.jit(f, place=model())(X, WS), fxflow.jit(f)(X, WS))
+
+
+def test_an_unknown_device_is_an_error_with_the_users_line() -> None:
+    def f(x: Any) -> Any:
+        with on("/device:cpu:99"):
+            return fnp.sin(x)
+
+    with pytest.raises(PlacementError, match=r"cpu:99.*test_by_cost\.py"):
+        plan_of(f, X)
+
+
+def test_colocated_values_and_effects_are_in_one_place() -> None:
+    def f(x: Any, ws: Any) -> Any:
+        a, b = x @ ws[0] @ ws[0], x @ ws[1] @ ws[1]
+        with colocate(a):
+            c = x @ ws[2] @ ws[2]
+        return a, b, c
+
+    plan = plan_of(f, X, WS)
+    a, b, c = (plan.place_of(v) for v in plan.graph.outputs)  # type: ignore[arg-type]
+    assert a is c is not b
+
+    def effects(x: Any, ws: Any) -> Any:
+        for w in ws:
+            y = x @ w @ w
+            fxflow.io_callback(lambda v: None, None, y, ordered=True)
+
+    plan = plan_of(effects, X, WS)
+    where = {
+        fragment.place
+        for fragment in plan.fragments
+        for node in fragment.graph.nodes
+        if node.primitive.name == "python_callback"
+    }
+    assert len(where) == 1
+
+
+def test_a_committed_argument_draws_its_use_to_it() -> None:
+    costs = Costs({KIND: RATES}, {"cpu cpu": Link(1.0, 1e10)})
+    x = fxflow.device_put(X, DEVICES[2])
+    plan = plan_of(lambda x: x @ x, x, costs=costs)
+    assert [p.device for p in plan.places] == [DEVICES[2]]
+
+
+def test_arguments_are_spread_if_one_device_cannot_hold_them() -> None:
+    def chain(x: Any, ws: Any) -> Any:
+        for w in ws:
+            x = x @ w
+        return x
+
+    whole = plan_of(chain, X, WS)
+    assert len(whole.places) == 1
+    spread = plan_of(chain, X, WS, costs=model(capacity=4 * X.nbytes))
+    assert len(spread.places) > 1
+    near(
+        dataflow.jit(chain, devices=DEVICES, place=model(capacity=4 * X.nbytes))(X, WS),
+        fxflow.jit(chain)(X, WS),
+    )
+
+
+def test_what_fits_nowhere_is_refused_with_the_value_and_the_line() -> None:
+    def f(x: Any) -> Any:
+        return fnp.sin(x) @ x
+
+    with pytest.raises(PlacementError) as refused:
+        plan_of(f, fnp.ones((64, 64)), costs=model(capacity=10_000))
+    told = str(refused.value)
+    assert "10,000 bytes of memory" in told and "f32[64,64]" in told
+    assert "test_by_cost.py" in told
+
+
+def test_loops_and_branches_stay_whole() -> None:
+    def f(x: Any, ws: Any) -> Any:
+        a = lax.fori_loop(0, 3, lambda i, c: c @ ws[0], x)
+        b = lax.cond(x[0, 0] > 0, lambda c: c @ ws[1], lambda c: c, x)
+        return a + b @ ws[2]
+
+    near(dataflow.jit(f, devices=DEVICES, place=model())(X, WS), fxflow.jit(f)(X, WS))
+
+
+def test_the_plan_tells_the_bound_and_the_best_device() -> None:
+    text = str(plan_of(branches, X, WS))
+    assert "on one device" in text and "no placement of the" in text
+    assert "places: scopes, device_put inside, cost, uses" in text
+
+
+def test_other_words_for_the_place_are_refused() -> None:
+    with pytest.raises(ArgumentError, match="place is 'scopes', 'cost' or Costs"):
+        dataflow.jit(branches, place="fast")
+
+
+def test_no_operation_and_no_gain() -> None:
+    near(dataflow.jit(lambda x: x, place="cost")(X), X)
+    near(dataflow.jit(lambda x: x + 1, place="cost")(X), X + 1)
