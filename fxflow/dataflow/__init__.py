@@ -13,6 +13,8 @@ from fxflow.dataflow.partitioned import DataflowFunction, jit
 from fxflow.dataflow.plan import Plan
 from fxflow.dataflow.saved import SavedFragment, SavedPlan
 from fxflow.dataflow.scopes import DeviceSpec, Stage, colocate, on, stages
+from fxflow.dataflow.sharding.automatic import auto_sharding
+from fxflow.dataflow.sharding.plan import ShardingPlan
 
 __all__ = [
     "Action",
@@ -26,7 +28,9 @@ __all__ = [
     "SavedFragment",
     "SavedPlan",
     "Schedule",
+    "ShardingPlan",
     "Stage",
+    "auto_sharding",
     "calibrate",
     "colocate",
     "jit",

@@ -1,0 +1,9 @@
+"""Automatic sharding: how a function is divided over a mesh, chosen by cost.
+
+`rules` says which axes of an operation's operands and results are one dimension;
+`program` lists the operations of a graph, and `dimensions` finds what is divided
+together in it; `tying` finds what repeats. `model` has the cost of each choice, and
+`solving` the choices of least cost. `collectives` are what devices send each other, and
+`constraints` what the partitioner has to be told. `sharded` puts these together for a
+graph, `plan` and `automatic` for a function.
+"""
