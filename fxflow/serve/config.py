@@ -232,6 +232,15 @@ def _ranges(place: str, config: Any, least: Mapping[str, float]) -> None:
             raise ServeError(f"{place}{option} must be above {bound:g}, got {found}")
 
 
+def _one_of(place: str, config: Any, option: str, *names: str) -> None:
+    found = getattr(config, option)
+    if found not in names:
+        *most, last = map(repr, names)
+        raise ServeError(
+            f"{place}{option} must be {', '.join(most)} or {last}, got {found!r}"
+        )
+
+
 def _function(place: str, name: str, text: str, names: tuple[str, ...]) -> Any:
     """Returns `text` if it is in `names`, else the function ``module:name``."""
     if text in names:
@@ -299,11 +308,7 @@ def selector_config(
     _check_models(place, config.models, models)
     above = ("slo", "deadline", "contexts", "journal", "within", "store_timeout")
     _ranges(place, config, dict.fromkeys(above, 0) | {"tolerance": -1e-300})
-    if config.stragglers not in ("drop", "substitute"):
-        raise ServeError(
-            f"{place}stragglers must be 'drop' or 'substitute', got "
-            f"{config.stragglers!r}"
-        )
+    _one_of(place, config, "stragglers", "drop", "substitute")
     if config.store:
         RedisStore(config.store, "", (), 1, 1.0)  # raises if redis or the URL is wrong
     return config
@@ -349,8 +354,7 @@ def rollout_config(
     _ranges(place, config, {"copies": 0, "tolerance": -1e-300, "deadline": 0})
     if config.plan.window < config.plan.least:
         raise ServeError(f"{place}window must be at least {config.plan.least}, 'least'")
-    if config.by not in ("request", "client"):
-        raise ServeError(f"{place}by must be 'request' or 'client', got {config.by!r}")
+    _one_of(place, config, "by", "request", "client")
     return config
 
 
@@ -378,28 +382,15 @@ def model_config(name: str, options: Mapping[str, Any]) -> ModelConfig:
     if "source" not in of_source:
         raise ServeError(f"{place}source is missing, such as 'models.py:digits'")
     config = ModelConfig(name, ModelSource(**of_source), **of_model)
-    for option, found in (
-        ("replicas", config.replicas),
-        ("max_batch", config.source.max_batch),
-        ("capacity", config.capacity),
-        ("slo", config.slo),
-        ("duration", config.duration),
-        ("deadline", config.deadline),
-        ("hang", config.hang),
-        ("streams", config.source.streams),
-    ):
-        if found is not None and found <= 0:
-            raise ServeError(f"{place}{option} must be above 0, got {found}")
+    above = ("replicas", "capacity", "slo", "duration", "deadline", "hang")
+    _ranges(place, config, dict.fromkeys(above, 0))
+    _ranges(place, config.source, {"max_batch": 0, "streams": 0})
     for device in config.devices:
         try:
             placement_of(device)
         except ServeError as error:
             raise ServeError(f"{place}devices: {error}") from None
-    if config.batching not in ("aimd", "quantile", "fixed", "none"):
-        raise ServeError(
-            f"{place}batching must be 'aimd', 'quantile', 'fixed' or 'none', got "
-            f"{config.batching!r}"
-        )
+    _one_of(place, config, "batching", "aimd", "quantile", "fixed", "none")
     return config
 
 
@@ -441,12 +432,8 @@ def server_config(options: Mapping[str, Any]) -> ServerConfig:
         ),
         **found,
     )
-    if config.log not in ("text", "json"):
-        raise ServeError(f"log must be 'text' or 'json', got {config.log!r}")
-    if config.log_requests not in ("all", "failed"):
-        raise ServeError(
-            f"log_requests must be 'all' or 'failed', got {config.log_requests!r}"
-        )
+    _one_of("", config, "log", "text", "json")
+    _one_of("", config, "log_requests", "all", "failed")
     if bool(config.tls_cert) != bool(config.tls_key):
         raise ServeError("TLS needs both tls_cert and tls_key")
     return config

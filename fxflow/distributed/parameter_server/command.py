@@ -42,7 +42,7 @@ from fxflow.distributed.messages.keys import keys_of, new_keys
 from fxflow.distributed.messages.zeromq import Hub
 from fxflow.distributed.parameter_server.monitor import Exporter
 from fxflow.distributed.parameter_server.monitor.figures import Monitor, redrawn, table
-from fxflow.distributed.parameter_server.monitor.timeline import trace
+from fxflow.distributed.parameter_server.monitor.tracing import trace
 from fxflow.distributed.parameter_server.running import (
     COPIES,
     SERVERS,

@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from fxflow._version import __version__
 from fxflow.errors import ServeError
-from fxflow.serve.protocol import pages, triton
+from fxflow.serve.protocol import descriptions
 from fxflow.serve.protocol.asgi import (
     PREDICTION_ROUTES,
     ClientDisconnect,
@@ -542,11 +542,13 @@ class _Others(_Bodies):
         return _json({"ready": up}, 200 if up else 503)
 
     async def config(self, request: HttpRequest) -> Reply:
-        return _json(triton.model_config(self._repository, *_named(request)))
+        return _json(descriptions.model_config(self._repository, *_named(request)))
 
     async def statistics(self, request: HttpRequest) -> Reply:
         metrics = self._front.metrics
-        return _json(triton.statistics(self._repository, metrics, *_named(request)))
+        return _json(
+            descriptions.statistics(self._repository, metrics, *_named(request))
+        )
 
     async def index(self, request: HttpRequest) -> Reply:
         body = await self.body(request)
@@ -616,20 +618,24 @@ class _Others(_Bodies):
         return {s.config.name: s.signature for s in served if s.ready}
 
     async def openapi(self, request: HttpRequest) -> Reply:
-        return _json(pages.openapi(self._signatures(), __version__))
+        return _json(descriptions.openapi(self._signatures(), __version__))
 
     async def page(self, request: HttpRequest) -> Reply:
-        return Reply(pages.index(self._signatures(), __version__).encode(), _HTML)
+        return Reply(
+            descriptions.index(self._signatures(), __version__).encode(), _HTML
+        )
 
     async def metrics(self, request: HttpRequest) -> Reply:
         return Reply(*self._front.metrics.exposition(self._repository))
 
     async def status_page(self, request: HttpRequest) -> Reply:
-        return Reply(pages.STATUS.encode(), _HTML, dict(pages.STATUS_HEADERS))
+        return Reply(
+            descriptions.STATUS.encode(), _HTML, dict(descriptions.STATUS_HEADERS)
+        )
 
     async def status(self, request: HttpRequest) -> Reply:
         return _json(
-            pages.status(self._repository, self._front.metrics, __version__),
+            descriptions.status(self._repository, self._front.metrics, __version__),
             headers={"Cache-Control": "no-store"},
         )
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.errors import ServeError
-from fxflow.serve.protocol import triton
+from fxflow.serve.protocol import descriptions
 from fxflow.serve.protocol.front import (
     DISCONNECTED,
     FAILED,
@@ -294,12 +294,12 @@ class _Methods:
 
     async def _config(self, call: _RpcCall) -> Any:
         given = call.request.name, call.request.version
-        config = triton.model_config(self._repository, *given)
+        config = descriptions.model_config(self._repository, *given)
         return self._from_json("ModelConfigResponse", {"config": config})
 
     async def _statistics(self, call: _RpcCall) -> Any:
         given = call.request.name, call.request.version
-        counted = triton.statistics(self._repository, self._front.metrics, *given)
+        counted = descriptions.statistics(self._repository, self._front.metrics, *given)
         return self._from_json("ModelStatisticsResponse", counted)
 
     async def _index(self, call: _RpcCall) -> Any:

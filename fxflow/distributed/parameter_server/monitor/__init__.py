@@ -11,8 +11,8 @@ servers' statistics, and pure functions format them:
 writes a timeline of servers and workers for Perfetto.
 
 Read the modules in this order: `polling` (requests to all servers), `figures`
-(readings, rates, scalars and the table), `prometheus`; then `tracing` (counts and spans
-of each process) and `timeline` (the file for Perfetto).
+(readings, rates, scalars and the table), `prometheus`, `tracing`
+(counts and spans of each process, and the file for Perfetto).
 """
 
 from fxflow.distributed.parameter_server.monitor.figures import (
@@ -24,7 +24,7 @@ from fxflow.distributed.parameter_server.monitor.figures import (
     table,
 )
 from fxflow.distributed.parameter_server.monitor.prometheus import Exporter, exposition
-from fxflow.distributed.parameter_server.monitor.timeline import trace
+from fxflow.distributed.parameter_server.monitor.tracing import trace
 
 __all__ = [
     "Exporter",

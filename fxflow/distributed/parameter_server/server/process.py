@@ -25,14 +25,13 @@ from fxflow.distributed.parameter_server.errors import (
     OtherModelError,
     OtherRunError,
 )
-from fxflow.distributed.parameter_server.ledger import Turn
 from fxflow.distributed.parameter_server.monitor.tracing import (
     Meter,
     ServerTracing,
     TraceSpan,
 )
 from fxflow.distributed.parameter_server.server.replicas import Replicas
-from fxflow.distributed.parameter_server.server.shard import Shard
+from fxflow.distributed.parameter_server.server.shard import Shard, Turn
 from fxflow.distributed.parameter_server.server.snapshots import Cuts
 from fxflow.distributed.parameter_server.server.store import Store
 from fxflow.distributed.parameter_server.views import View, resumed
@@ -272,7 +271,7 @@ class ShardServer:
         """Returns why the server ends; reports it to workers if no copy takes over."""
         text = self._with_name(str(error), error.worker)
         why = f"server {self.number} ends: it cannot apply {text}"
-        if not self._replicas.unreplicated:
+        if self.view.copies > 1:
             return f"{why}. Another server with a copy takes over"
         why += ". Its log (--folder), if it has one, has all acknowledged entries"
         for worker, known in self._workers.items():

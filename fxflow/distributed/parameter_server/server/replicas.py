@@ -131,11 +131,6 @@ class Replicas:
                 dialer.send(self._heartbeat())
                 dialer.close(linger=1.0)
 
-    @property
-    def unreplicated(self) -> bool:
-        """Whether no other server has copies of this server's shards."""
-        return self.view.copies == 1
-
     # -- what this server serves -------------------------------------------------------
 
     def serves(self, shard: int) -> bool:

@@ -9,6 +9,7 @@ requests and the network are not part of a shard.
 from __future__ import annotations
 
 import dataclasses
+import enum
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -26,7 +27,6 @@ from fxflow.distributed.parameter_server.consistency import (
     WorkerGroup,
 )
 from fxflow.distributed.parameter_server.errors import EntryError, OtherModelError
-from fxflow.distributed.parameter_server.ledger import Ledger, Turn
 from fxflow.distributed.parameter_server.model import Model
 from fxflow.distributed.parameter_server.programs import Runner
 from fxflow.distributed.parameter_server.tables.remote import make_table, rows_of
@@ -627,7 +627,7 @@ class Shard:
             shard.params = [_array(x) for x in restored("params")]
             shard.optimizer = [_array(x) for x in restored("optimizer")]
             shard.group = WorkerGroup.from_json(fields["group"])
-            shard.ledger = Ledger((int(w), int(n)) for w, n in fields["ledger"])
+            shard.ledger = Ledger({int(w): int(n) for w, n in fields["ledger"]})
             epoch, index = fields["position"]
             shard.position = Position(int(epoch), int(index))
             for i, (push, names) in enumerate(fields["waiting"]):
@@ -735,3 +735,54 @@ def _check_types(
 
 def _scalar(weight: float) -> Array:
     return fnp.array(weight, fnp.float32)
+
+
+# -- ledger ----------------------------------------------------------------------------
+
+
+class Turn(enum.Enum):
+    """How a number compares with the next one that a server expects."""
+
+    NEXT = "next"
+    SEEN = "seen"
+    EARLY = "early"
+
+
+@dataclasses.dataclass
+class Ledger:
+    """The number of each worker's last push: each push is applied exactly once.
+
+    A worker numbers its pushes 1, 2, 3, … A server applies number n only after n - 1.
+    It ignores repeated pushes, and refuses early ones, which the worker sends again.
+    Absent workers keep their numbers: one that was considered lost and returns
+    continues from its last number.
+    """
+
+    _last: dict[int, int] = dataclasses.field(default_factory=dict)
+
+    def last(self, worker: int) -> int:
+        """Returns the last number of a worker; 0 before the first."""
+        return self._last.get(worker, 0)
+
+    def turn(self, worker: int, number: int) -> Turn:
+        """Returns whether a number is the next, was seen, or is too early."""
+        last = self.last(worker)
+        if number <= last:
+            return Turn.SEEN
+        return Turn.NEXT if number == last + 1 else Turn.EARLY
+
+    def note(self, worker: int, number: int) -> None:
+        """Records that the next number of a worker has been applied.
+
+        Raises:
+          ValueError: it is not the next number.
+        """
+        if self.turn(worker, number) is not Turn.NEXT:
+            raise ValueError(
+                f"number {number} of worker {worker} after {self.last(worker)}"
+            )
+        self._last[worker] = number
+
+    def items(self) -> list[tuple[int, int]]:
+        """Returns the workers with their last numbers, for a snapshot."""
+        return sorted(self._last.items())

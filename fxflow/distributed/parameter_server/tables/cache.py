@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fxflow.distributed.parameter_server.tables.index import Ids
-from fxflow.distributed.parameter_server.tables.memory import Memory
+from fxflow.distributed.parameter_server.tables.memory import Ids, Memory
 from fxflow.distributed.parameter_server.tables.spec import Field
 from fxflow.errors import ArgumentError, ShapeError
 

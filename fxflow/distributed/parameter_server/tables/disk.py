@@ -25,7 +25,7 @@ from urllib.parse import quote
 import numpy as np
 import numpy.typing as npt
 
-from fxflow.distributed.parameter_server.tables.index import Ids
+from fxflow.distributed.parameter_server.tables.memory import Ids
 from fxflow.distributed.parameter_server.tables.spec import Field
 from fxflow.errors import ArgumentError
 

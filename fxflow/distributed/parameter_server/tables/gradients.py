@@ -28,7 +28,7 @@ import numpy.typing as npt
 from fxflow import numpy as fnp
 from fxflow.core.arrays import dtypes
 from fxflow.core.ir.trace import Tracer
-from fxflow.distributed.parameter_server.tables.index import NONE, Ids
+from fxflow.distributed.parameter_server.tables.memory import NONE, Ids
 from fxflow.errors import ArgumentError, OutOfRangeError, ShapeError
 
 # Fewer rows would not make a program faster.

@@ -18,8 +18,7 @@ import numpy.typing as npt
 from fxflow.core.arrays import dtypes
 from fxflow.distributed.parameter_server.tables.disk import DiskRows
 from fxflow.distributed.parameter_server.tables.gradients import sum_rows
-from fxflow.distributed.parameter_server.tables.index import NONE, Ids, Slots
-from fxflow.distributed.parameter_server.tables.memory import Memory
+from fxflow.distributed.parameter_server.tables.memory import NONE, Ids, Memory, Slots
 from fxflow.distributed.parameter_server.tables.spec import (
     RowPrograms,
     TableSpec,

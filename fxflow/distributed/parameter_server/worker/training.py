@@ -35,11 +35,11 @@ from fxflow.distributed.parameter_server.placement import (
 )
 from fxflow.distributed.parameter_server.programs import adopted
 from fxflow.distributed.parameter_server.running import Cluster, cluster_of, connect
+from fxflow.distributed.parameter_server.tables.remote import Gathered, WorkerTables
 from fxflow.distributed.parameter_server.tables.spec import TableSpec
 from fxflow.distributed.parameter_server.worker import snapshots
 from fxflow.distributed.parameter_server.worker.client import WorkerClient
 from fxflow.distributed.parameter_server.worker.pieces import Cutter, recut
-from fxflow.distributed.parameter_server.worker.rows import Gathered, WorkerTables
 from fxflow.distributed.parameter_server.worker.tickets import Pulled, Ticket
 from fxflow.distributed.zero import StepMetrics
 from fxflow.errors import ArgumentError, DtypeError, NonFiniteError
@@ -335,7 +335,7 @@ class ParameterServer:
         client = self._known_client
         count = len(client.view.holders)
         fresh = WorkerTables([self._tables.specs[name] for name in ids])
-        found = fresh.gather(client, count, ids, 0)
+        found = fresh.gather(client.rows, count, ids, 0)
         return {name: g.rows[g.inverse] for name, g in found.items()}
 
     def params(self, state: WorkerState) -> Any:
@@ -487,7 +487,7 @@ class ParameterServer:
         if not ids and not self._tables.specs:
             return {}
         count = len(self._client.view.holders)
-        return self._tables.gather(self._client, count, ids, clock)
+        return self._tables.gather(self._client.rows, count, ids, clock)
 
     def _pushed(
         self, state: WorkerState, sent: Any, residual: Any, rows: Any = None

@@ -7,8 +7,8 @@ import pytest
 from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.errors import LostCutError
-from fxflow.distributed.parameter_server.ledger import Ledger
 from fxflow.distributed.parameter_server.server import snapshots as snapshots_module
+from fxflow.distributed.parameter_server.server.shard import Ledger
 from fxflow.distributed.parameter_server.server.snapshots import Cuts
 from fxflow.distributed.parameter_server.tables.store import RowBlock
 from fxflow.errors import DistributedError
@@ -20,7 +20,7 @@ def push(worker: int, number: int) -> Message:
 
 def shard(**last: int) -> Any:
     numbers = [(int(name[1:]), n) for name, n in last.items()]
-    return SimpleNamespace(group=[1, 2], ledger=Ledger(numbers), tables={})
+    return SimpleNamespace(group=[1, 2], ledger=Ledger(dict(numbers)), tables={})
 
 
 def cut(which: int, upto: dict[int, int]) -> Message:

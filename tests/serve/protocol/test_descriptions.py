@@ -9,7 +9,7 @@ import pytest
 
 from fxflow.serve.containers.replica import ModelSource
 from fxflow.serve.metrics import Metrics
-from fxflow.serve.protocol import pages
+from fxflow.serve.protocol import descriptions
 from fxflow.serve.repository import Repository
 from fxflow.serve.service import ModelConfig
 from fxflow.serve.signatures import ModelSignature, TensorSpec
@@ -22,7 +22,7 @@ MODELS = {
 
 
 def test_openapi_has_the_types_of_each_model() -> None:
-    found = json.loads(json.dumps(pages.openapi(MODELS, "1")))
+    found = json.loads(json.dumps(descriptions.openapi(MODELS, "1")))
     body = found["paths"]["/predict/m"]["post"]["requestBody"]["content"]
     schema = body["application/json"]["schema"]
     jsonschema = pytest.importorskip("jsonschema")
@@ -33,9 +33,9 @@ def test_openapi_has_the_types_of_each_model() -> None:
 
 
 def test_the_index_lists_models_and_routes() -> None:
-    text = pages.index(MODELS, "<1>")
+    text = descriptions.index(MODELS, "<1>")
     assert "x: f32[b,3]" in text and "&lt;1&gt;" in text
-    assert all(path in text for path in pages.ROUTES)
+    assert all(path in text for path in descriptions.ROUTES)
 
 
 def test_status_has_the_statistics_of_each_model() -> None:
@@ -45,7 +45,7 @@ def test_status_has_the_statistics_of_each_model() -> None:
         metrics.request("m", 200, seconds)
     metrics.request("m", 503, 0.001)
     metrics.batch("m", 8, 0.002, 2, 0.001)
-    found = pages.status(Repository([config]), metrics, "1.2")
+    found = descriptions.status(Repository([config]), metrics, "1.2")
     (model,) = found["models"]
     assert (found["version"], model["name"], model["state"]) == (
         "1.2",
@@ -61,8 +61,11 @@ def test_status_has_the_statistics_of_each_model() -> None:
 
 def test_the_page_loads_nothing_from_elsewhere() -> None:
     assert not re.search(
-        r"(?:src|href)\s*=|https?://(?!www\.w3\.org/2000/svg)|@import", pages.STATUS
+        r"(?:src|href)\s*=|https?://(?!www\.w3\.org/2000/svg)|@import",
+        descriptions.STATUS,
     )
-    assert "default-src 'none'" in pages.STATUS_HEADERS["Content-Security-Policy"]
+    assert (
+        "default-src 'none'" in descriptions.STATUS_HEADERS["Content-Security-Policy"]
+    )
     # Names are escaped.
-    assert "innerHTML" not in pages.STATUS
+    assert "innerHTML" not in descriptions.STATUS
