@@ -10,6 +10,7 @@ right values with it. Delete an entry when no supported jaxlib has the fault.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Mapping
@@ -158,7 +159,12 @@ FAULTS = (
 
 def version() -> tuple[int, ...]:
     """Returns jaxlib's version: ``(0, 10, 2)``."""
-    return tuple(map(int, re.findall(r"\d+", jaxlib_version)[:3]))
+    return _numbers(jaxlib_version)
+
+
+@functools.cache
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)[:3]))
 
 
 def present(name: str, platform: str) -> Fault | None:

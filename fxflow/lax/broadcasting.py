@@ -36,6 +36,7 @@ class BroadcastInDim(Structural):
     name = "broadcast_in_dim"
     host_kinds = MOVED
     is_view = True
+    repeats_numbers = True
     layout: Callable[..., Any] = layouts.broadcast
     sums: Callable[..., Any] = layouts.linear
 
@@ -68,15 +69,17 @@ class BroadcastInDim(Structural):
     def lower(
         self, ctx: Context, x: str, *, broadcast_dimensions: tuple[int, ...], **_: Any
     ) -> str:
-        """`broadcast_in_dim`."""
-        out = ctx.emit(
-            f"stablehlo.broadcast_in_dim {x}, "
-            f"dims = {list(broadcast_dimensions)} : "
-            f"({ctx.avals_in[0].mlir}) -> {ctx.avals_out[0].mlir}"
-        )
-        if type(ctx.inputs[0]) is Literal:
-            ctx.fills.add(out)
-        return out
+        """`broadcast_in_dim`; a number is a constant of the shape already."""
+        (aval,), (out,) = ctx.avals_in, ctx.avals_out
+        of_number = type(ctx.inputs[0]) is Literal
+        if not of_number or aval.shape != out.shape:
+            x = ctx.emit(
+                f"stablehlo.broadcast_in_dim {x}, dims = {list(broadcast_dimensions)} "
+                f": ({aval.mlir}) -> {out.mlir}"
+            )
+        if of_number:
+            ctx.fills.add(x)
+        return x
 
     def host_function(self, **params: Any) -> Callable[..., Any]:
         """`np.broadcast_to`, after new axes of length 1 were put in."""

@@ -100,6 +100,7 @@ class Elementwise(Primitive):
     complex_formula: ClassVar[Callable[..., Any] | None] = None
     complex_rule: ClassVar[Callable[..., Any] | None] = None
     partials: ClassVar[tuple[Partial, ...]] = ()
+    repeats_numbers = True
     layout: Callable[..., Any] = layouts.elementwise
     sums: Callable[..., Any] = layouts.kept
 

@@ -6,6 +6,7 @@ bits). `custom_reduction` reduces by any computation.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
@@ -57,6 +58,7 @@ from fxflow.lax.tree_reduction import combine_pairs, rows_of
 NATIVE = frozenset("?bhilqBHILQfdFD")
 
 
+@functools.cache
 def lowest(dtype: Any) -> Any:
     """Returns the least value of a dtype: the identity of the maximum."""
     if dtypes.is_bool(dtype):
@@ -70,6 +72,7 @@ def lowest(dtype: Any) -> Any:
     return np.asarray(-np.inf, dtype)[()]
 
 
+@functools.cache
 def highest(dtype: Any) -> Any:
     """Returns the greatest value of a dtype: the identity of the minimum."""
     if dtypes.is_bool(dtype):

@@ -318,7 +318,8 @@ def _inline(
     for node in graph.nodes:
         inputs = renamed(node.inputs, names)
         if node.primitive.name not in calls:
-            nodes.append(node.replace(inputs=inputs))
+            same = inputs == [*node.inputs]
+            nodes.append(node if same else node.replace(inputs=inputs))
             continue
         called: Graph = node.params["graph"]
         if node.primitive.name in CUSTOM_CALLS:  # without what the rule captured

@@ -6,9 +6,8 @@ return %1 : tensor<3xf32>
 }
 func.func private @f1(%a0: tensor<3xf32>) -> (tensor<3xf32>) {
 %0 = stablehlo.sine %a0 : tensor<3xf32>
-%1 = stablehlo.constant dense<1.0> : tensor<f32>
-%2 = stablehlo.broadcast_in_dim %1, dims = [] : (tensor<f32>) -> tensor<3xf32>
-%3 = stablehlo.add %0, %2 : tensor<3xf32>
-return %3 : tensor<3xf32>
+%1 = stablehlo.constant dense<1.0> : tensor<3xf32>
+%2 = stablehlo.add %0, %1 : tensor<3xf32>
+return %2 : tensor<3xf32>
 }
 }

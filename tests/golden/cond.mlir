@@ -5,15 +5,14 @@ func.func public @main(%a0: tensor<3xf32>) -> (tensor<3xf32>) {
 %2 = stablehlo.constant dense<0.0> : tensor<f32>
 %3 = stablehlo.compare GT, %1, %2, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
 %4 = stablehlo.convert %3 : (tensor<i1>) -> tensor<i32>
-%9 = "stablehlo.case"(%4) ({
+%8 = "stablehlo.case"(%4) ({
 %5 = stablehlo.negate %a0 : tensor<3xf32>
 stablehlo.return %5 : tensor<3xf32>
 }, {
-%6 = stablehlo.constant dense<2.0> : tensor<f32>
-%7 = stablehlo.broadcast_in_dim %6, dims = [] : (tensor<f32>) -> tensor<3xf32>
-%8 = stablehlo.multiply %a0, %7 : tensor<3xf32>
-stablehlo.return %8 : tensor<3xf32>
+%6 = stablehlo.constant dense<2.0> : tensor<3xf32>
+%7 = stablehlo.multiply %a0, %6 : tensor<3xf32>
+stablehlo.return %7 : tensor<3xf32>
 }) : (tensor<i32>) -> (tensor<3xf32>)
-return %9 : tensor<3xf32>
+return %8 : tensor<3xf32>
 }
 }

@@ -5,18 +5,16 @@ func.func public @main(%a0: tensor<8xf32>) -> (tensor<8xf32>) {
 %2 = stablehlo.abs %1 : (tensor<8xcomplex<f32>>) -> tensor<8xf32>
 %3 = stablehlo.real %1 : (tensor<8xcomplex<f32>>) -> tensor<8xf32>
 %4 = stablehlo.abs %3 : tensor<8xf32>
-%5 = stablehlo.constant dense<0x7F800000> : tensor<f32>
-%6 = stablehlo.broadcast_in_dim %5, dims = [] : (tensor<f32>) -> tensor<8xf32>
-%7 = stablehlo.compare EQ, %4, %6, FLOAT : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xi1>
-%8 = stablehlo.imag %1 : (tensor<8xcomplex<f32>>) -> tensor<8xf32>
-%9 = stablehlo.abs %8 : tensor<8xf32>
-%10 = stablehlo.constant dense<0x7F800000> : tensor<f32>
-%11 = stablehlo.broadcast_in_dim %10, dims = [] : (tensor<f32>) -> tensor<8xf32>
-%12 = stablehlo.compare EQ, %9, %11, FLOAT : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xi1>
-%13 = stablehlo.or %7, %12 : tensor<8xi1>
-%14 = stablehlo.constant dense<0x7F800000> : tensor<f32>
-%15 = stablehlo.broadcast_in_dim %14, dims = [] : (tensor<f32>) -> tensor<8xf32>
-%16 = stablehlo.select %13, %15, %2 : tensor<8xi1>, tensor<8xf32>
-return %16 : tensor<8xf32>
+%5 = stablehlo.constant dense<0x7F800000> : tensor<8xf32>
+%6 = stablehlo.compare EQ, %4, %5, FLOAT : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xi1>
+%7 = stablehlo.imag %1 : (tensor<8xcomplex<f32>>) -> tensor<8xf32>
+%8 = stablehlo.abs %7 : tensor<8xf32>
+%9 = stablehlo.constant dense<0x7F800000> : tensor<8xf32>
+%10 = stablehlo.compare EQ, %8, %9, FLOAT : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xi1>
+%11 = stablehlo.or %6, %10 : tensor<8xi1>
+%12 = stablehlo.constant dense<0x7F800000> : tensor<f32>
+%13 = stablehlo.broadcast_in_dim %12, dims = [] : (tensor<f32>) -> tensor<8xf32>
+%14 = stablehlo.select %11, %13, %2 : tensor<8xi1>, tensor<8xf32>
+return %14 : tensor<8xf32>
 }
 }

@@ -30,51 +30,42 @@ func.func public @main(%a0: tensor<f32>) -> (tensor<4xf32>, tensor<2xf32>) {
 %27 = stablehlo.constant dense<0> : tensor<4xui32>
 %28:2 = func.call @f2(%24, %25, %27, %26) : (tensor<4xui32>, tensor<4xui32>, tensor<4xui32>, tensor<4xui32>) -> (tensor<4xui32>, tensor<4xui32>)
 %29 = stablehlo.xor %28#0, %28#1 : tensor<4xui32>
-%30 = stablehlo.constant dense<9> : tensor<ui32>
-%31 = stablehlo.broadcast_in_dim %30, dims = [] : (tensor<ui32>) -> tensor<4xui32>
-%32 = stablehlo.shift_right_logical %29, %31 : tensor<4xui32>
-%33 = stablehlo.constant dense<1065353216> : tensor<ui32>
-%34 = stablehlo.broadcast_in_dim %33, dims = [] : (tensor<ui32>) -> tensor<4xui32>
-%35 = stablehlo.or %32, %34 : tensor<4xui32>
-%36 = stablehlo.bitcast_convert %35 : (tensor<4xui32>) -> tensor<4xf32>
-%37 = stablehlo.constant dense<1.0> : tensor<f32>
-%38 = stablehlo.broadcast_in_dim %37, dims = [] : (tensor<f32>) -> tensor<4xf32>
-%39 = stablehlo.subtract %36, %38 : tensor<4xf32>
-%40 = stablehlo.broadcast_in_dim %19, dims = [] : (tensor<f32>) -> tensor<4xf32>
-%41 = stablehlo.multiply %39, %40 : tensor<4xf32>
-%42 = stablehlo.constant dense<-0.9999999403953552> : tensor<f32>
-%43 = stablehlo.broadcast_in_dim %42, dims = [] : (tensor<f32>) -> tensor<4xf32>
-%44 = stablehlo.add %41, %43 : tensor<4xf32>
-%45 = stablehlo.constant dense<-0.9999999403953552> : tensor<f32>
-%46 = stablehlo.broadcast_in_dim %45, dims = [] : (tensor<f32>) -> tensor<4xf32>
-%47 = stablehlo.maximum %46, %44 : tensor<4xf32>
-%48 = chlo.erf_inv %47 : tensor<4xf32> -> tensor<4xf32>
-%49 = stablehlo.constant dense<1.4142135381698608> : tensor<f32>
-%50 = stablehlo.broadcast_in_dim %49, dims = [] : (tensor<f32>) -> tensor<4xf32>
-%51 = stablehlo.multiply %48, %50 : tensor<4xf32>
-%52 = stablehlo.broadcast_in_dim %a0, dims = [] : (tensor<f32>) -> tensor<4xf32>
-%53 = stablehlo.multiply %51, %52 : tensor<4xf32>
-%54 = stablehlo.slice %16 [0:1] : (tensor<2xui32>) -> tensor<1xui32>
-%55 = stablehlo.reshape %54 : (tensor<1xui32>) -> tensor<ui32>
-%56 = stablehlo.slice %16 [1:2] : (tensor<2xui32>) -> tensor<1xui32>
-%57 = stablehlo.reshape %56 : (tensor<1xui32>) -> tensor<ui32>
-%58 = stablehlo.broadcast_in_dim %55, dims = [] : (tensor<ui32>) -> tensor<2xui32>
-%59 = stablehlo.broadcast_in_dim %57, dims = [] : (tensor<ui32>) -> tensor<2xui32>
-%60 = stablehlo.iota dim = 0 : tensor<2xui32>
-%61 = stablehlo.constant dense<0> : tensor<2xui32>
-%62:2 = func.call @f1(%58, %59, %61, %60) : (tensor<2xui32>, tensor<2xui32>, tensor<2xui32>, tensor<2xui32>) -> (tensor<2xui32>, tensor<2xui32>)
-%63 = stablehlo.xor %62#0, %62#1 : tensor<2xui32>
-%64 = stablehlo.constant dense<9> : tensor<ui32>
-%65 = stablehlo.broadcast_in_dim %64, dims = [] : (tensor<ui32>) -> tensor<2xui32>
-%66 = stablehlo.shift_right_logical %63, %65 : tensor<2xui32>
-%67 = stablehlo.constant dense<1065353216> : tensor<ui32>
-%68 = stablehlo.broadcast_in_dim %67, dims = [] : (tensor<ui32>) -> tensor<2xui32>
-%69 = stablehlo.or %66, %68 : tensor<2xui32>
-%70 = stablehlo.bitcast_convert %69 : (tensor<2xui32>) -> tensor<2xf32>
-%71 = stablehlo.constant dense<1.0> : tensor<f32>
-%72 = stablehlo.broadcast_in_dim %71, dims = [] : (tensor<f32>) -> tensor<2xf32>
-%73 = stablehlo.subtract %70, %72 : tensor<2xf32>
-return %53, %73 : tensor<4xf32>, tensor<2xf32>
+%30 = stablehlo.constant dense<9> : tensor<4xui32>
+%31 = stablehlo.shift_right_logical %29, %30 : tensor<4xui32>
+%32 = stablehlo.constant dense<1065353216> : tensor<4xui32>
+%33 = stablehlo.or %31, %32 : tensor<4xui32>
+%34 = stablehlo.bitcast_convert %33 : (tensor<4xui32>) -> tensor<4xf32>
+%35 = stablehlo.constant dense<1.0> : tensor<4xf32>
+%36 = stablehlo.subtract %34, %35 : tensor<4xf32>
+%37 = stablehlo.broadcast_in_dim %19, dims = [] : (tensor<f32>) -> tensor<4xf32>
+%38 = stablehlo.multiply %36, %37 : tensor<4xf32>
+%39 = stablehlo.constant dense<-0.9999999403953552> : tensor<4xf32>
+%40 = stablehlo.add %38, %39 : tensor<4xf32>
+%41 = stablehlo.constant dense<-0.9999999403953552> : tensor<4xf32>
+%42 = stablehlo.maximum %41, %40 : tensor<4xf32>
+%43 = chlo.erf_inv %42 : tensor<4xf32> -> tensor<4xf32>
+%44 = stablehlo.constant dense<1.4142135381698608> : tensor<4xf32>
+%45 = stablehlo.multiply %43, %44 : tensor<4xf32>
+%46 = stablehlo.broadcast_in_dim %a0, dims = [] : (tensor<f32>) -> tensor<4xf32>
+%47 = stablehlo.multiply %45, %46 : tensor<4xf32>
+%48 = stablehlo.slice %16 [0:1] : (tensor<2xui32>) -> tensor<1xui32>
+%49 = stablehlo.reshape %48 : (tensor<1xui32>) -> tensor<ui32>
+%50 = stablehlo.slice %16 [1:2] : (tensor<2xui32>) -> tensor<1xui32>
+%51 = stablehlo.reshape %50 : (tensor<1xui32>) -> tensor<ui32>
+%52 = stablehlo.broadcast_in_dim %49, dims = [] : (tensor<ui32>) -> tensor<2xui32>
+%53 = stablehlo.broadcast_in_dim %51, dims = [] : (tensor<ui32>) -> tensor<2xui32>
+%54 = stablehlo.iota dim = 0 : tensor<2xui32>
+%55 = stablehlo.constant dense<0> : tensor<2xui32>
+%56:2 = func.call @f1(%52, %53, %55, %54) : (tensor<2xui32>, tensor<2xui32>, tensor<2xui32>, tensor<2xui32>) -> (tensor<2xui32>, tensor<2xui32>)
+%57 = stablehlo.xor %56#0, %56#1 : tensor<2xui32>
+%58 = stablehlo.constant dense<9> : tensor<2xui32>
+%59 = stablehlo.shift_right_logical %57, %58 : tensor<2xui32>
+%60 = stablehlo.constant dense<1065353216> : tensor<2xui32>
+%61 = stablehlo.or %59, %60 : tensor<2xui32>
+%62 = stablehlo.bitcast_convert %61 : (tensor<2xui32>) -> tensor<2xf32>
+%63 = stablehlo.constant dense<1.0> : tensor<2xf32>
+%64 = stablehlo.subtract %62, %63 : tensor<2xf32>
+return %47, %64 : tensor<4xf32>, tensor<2xf32>
 }
 func.func private @f1(%k1: tensor<2xui32>, %k2: tensor<2xui32>, %x: tensor<2xui32>, %y: tensor<2xui32>) -> (tensor<2xui32>, tensor<2xui32>) {
 %0 = stablehlo.constant dense<466688986> : tensor<2xui32>

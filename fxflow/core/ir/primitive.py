@@ -313,6 +313,8 @@ class Primitive(HostRules, GraphRules, AxisRules, MemoryRules):
       is_constant: whether derivatives take its results for constants.
       takes_refs: whether an operand may be a reference.
       owns_refs: whether its graphs take references that exist only there.
+      repeats_numbers: whether 0-d operands stand for arrays of the result's shape; then
+        a program has constants of that shape in their place.
       lowerings: platform → what writes it there in place of `lower`; see
         `register_lowering`.
     """
@@ -325,6 +327,7 @@ class Primitive(HostRules, GraphRules, AxisRules, MemoryRules):
     is_constant: ClassVar[bool] = False
     takes_refs: ClassVar[bool] = False
     owns_refs: ClassVar[bool] = False
+    repeats_numbers: ClassVar[bool] = False
     lowerings: Mapping[str, Callable[..., Any]] = {}
 
     if TYPE_CHECKING:

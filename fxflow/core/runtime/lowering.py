@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Aval, dtypes
-from fxflow.core.caches import clear_caches
+from fxflow.core.caches import Cache, clear_caches
 from fxflow.core.ir.discharge import discharge
-from fxflow.core.ir.graph import Graph, Literal, Var
+from fxflow.core.ir.graph import Graph, Literal, Node, Var
 from fxflow.core.ir.primitive import ORDERED, Primitive
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.sizes import OPEN, Size, scope_of, spelled_for_programs
@@ -28,6 +28,8 @@ from fxflow.devices.meshes import explicit
 from fxflow.errors import ArgumentError
 
 TOKEN = "!stablehlo.token"
+#: For a number and a dtype the text of the constant, and whether it is NaN.
+_numbers: Cache[Any, tuple[str, bool]] = Cache("texts of numbers")
 
 
 class Module:
@@ -200,7 +202,7 @@ class Context:
         self.lines: list[str] = []
         self.loc = self.path = ""
         self.inputs: Sequence[Var | Literal] = ()
-        self.avals_in: Sequence[Aval] = ()
+        self.avals_in: list[Aval] = []
         self.avals_out: Sequence[Aval] = ()
         self.contracted: dict[str, frozenset[Any]] = {}
         self.unreduced: dict[str, Any] | None = None
@@ -285,13 +287,21 @@ class Context:
             kind = Aval((), np.dtype(np.int32)) if aval is None else aval
             return self.emit(f"stablehlo.constant dense<{value:d}> : {kind.mlir}")
         array = np.asarray(value)
-        if array.dtype.kind not in "biu" and not self.module.has_nan:
-            self.module.has_nan = bool((array != array).any())
         if aval is None:
             aval = Aval(array.shape, array.dtype)
-        return self.emit(
-            f"stablehlo.constant {dense(array, aval.physical.dtype)} : {aval.mlir}"
-        )
+        dtype = aval.physical.dtype
+        if array.ndim:
+            text = dense(array, dtype)
+            has_nan = array.dtype.kind not in "biu" and bool((array != array).any())
+        else:
+            # A few numbers make most of a program's constants.
+            key = array.dtype, array.tobytes(), dtype
+            known = _numbers.get(key)
+            if known is None:
+                known = _numbers[key] = dense(array, dtype), bool(array != array)
+            text, has_nan = known
+        self.module.has_nan = self.module.has_nan or has_nan
+        return self.emit(f"stablehlo.constant {text} : {aval.mlir}")
 
     def broadcast(self, name: str, aval: Aval, shape: tuple[int, ...]) -> str:
         """Repeats a 0-d operand to a shape."""
@@ -354,7 +364,12 @@ class Context:
             self.avals_out = [v.aval for v in node.outputs]
             own = primitive.lowerings.get(self.module.platform)
             lower: Callable[..., Any] = own or primitive.lower
-            names_in = list(map(read, node.inputs))
+            if primitive.repeats_numbers:
+                self._repeat_numbers(node)
+            names_in = [
+                names[atom] if type(atom) is Var else self.constant(atom.value, aval)
+                for atom, aval in zip(node.inputs, self.avals_in, strict=True)
+            ]
             in_parts = self.unreduced and not primitive.names_layout
             if in_parts:
                 in_parts = partition.summed_up(self, node, names_in)
@@ -369,6 +384,20 @@ class Context:
         results = [read(atom) for atom in graph.outputs]
         self.inputs, self.avals_in, self.avals_out, self.loc, self.path = saved
         return results
+
+    def _repeat_numbers(self, node: Node) -> None:
+        """Gives 0-d literals of a node the shape of its result.
+
+        XLA reads a constant that repeats a number as one number and a broadcast; as one
+        operation it takes half the time to write.
+        """
+        out = self.avals_out[0]
+        if not out.shape or out.is_symbolic or not out.size:
+            return
+        for i, atom in enumerate(node.inputs):
+            aval = self.avals_in[i]
+            if type(atom) is Literal and not aval.physical.shape:
+                self.avals_in[i] = aval.update(shape=out.shape)
 
     def call(self, graph: Graph, operands: Sequence[str]) -> list[str]:
         """Writes a call of a graph's private function; returns the results' names."""
