@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from fxflow.core.arrays import Array, dtypes, typeof
 from fxflow.core.docs import shared
 from fxflow.core.ir import arith
-from fxflow.core.ir.primitive import register
+from fxflow.core.ir.primitive import register, table
 from fxflow.core.runtime.lowering import Context
 from fxflow.lax import complex_values
 from fxflow.lax.elementwise import add, div, mul, neg
-from fxflow.lax.families import INEXACT, Accuracy, Accurate, Exponential, bind_with
+from fxflow.lax.families import (
+    FLOAT,
+    INEXACT,
+    Accuracy,
+    Accurate,
+    Elementwise,
+    Exponential,
+    bind_with,
+    kind,
+)
 
 
 def _one(x: Any) -> Any:
     return arith.constant(1, typeof(x).dtype)
+
+
+def _scaled(factor: float, x: Any) -> Any:
+    return mul(x, arith.constant(factor, typeof(x).dtype))
 
 
 @register
@@ -101,6 +115,79 @@ class Log1p(Accurate):
     partials = (lambda out, x: div(_one(x), add(x, _one(x))),)
 
 
+# -- the logistic function, and slopes of sigmoids -------------------------------------
+
+
+def _host_slope(steepness: int, x: Any) -> Any:
+    t = np.exp(np.multiply(np.abs(x), np.asarray(-steepness, x.dtype)))
+    total = np.add(t, np.ones((), x.dtype))
+    above = np.multiply(t, np.asarray(steepness**2, x.dtype))
+    return np.divide(above, np.multiply(total, total))
+
+
+class SigmoidSlope(Elementwise):
+    """Slope of a sigmoid: s² t / (1 + t)², with t = e^(-s |x|).
+
+    The sigmoid's value y does not give it: y (1 - y) and 1 - y² lose their digits where
+    y is near 1. One operation, whose derivative is a product again, also keeps the
+    graphs of higher derivatives small.
+
+    Attributes:
+      steepness: s.
+    """
+
+    kinds = FLOAT
+    steepness: ClassVar[int]
+
+    def _operation(self, ctx: Context, *operands: str, **params: Any) -> str:
+        """Writes the formula."""
+        out = ctx.avals_out[0]
+        (x,) = self.aligned(ctx, operands)
+
+        def emit(operation: str, *names: str) -> str:
+            return ctx.emit(f"stablehlo.{operation} {', '.join(names)} : {out.mlir}")
+
+        def constant(value: int) -> str:
+            array = np.asarray(value, out.dtype)
+            name = ctx.constant(array, out.update(shape=()))
+            return ctx.broadcast(name, out.update(shape=()), out.shape)
+
+        size = emit("abs", x)
+        t = table["exp"].lower(ctx, emit("multiply", size, constant(-self.steepness)))
+        total = emit("add", t, constant(1))
+        above = t
+        if self.steepness != 1:
+            above = emit("multiply", t, constant(self.steepness**2))
+        return emit("divide", above, emit("multiply", total, total))
+
+
+@register
+class LogisticSlope(SigmoidSlope):
+    """Slope of the logistic function. dtypes: floats."""
+
+    name = "logistic_slope"
+    steepness = 1
+    numpy = functools.partial(_host_slope, 1)
+    partials = (lambda out, x: mul(out, table["tanh"].bind(_scaled(-0.5, x))),)
+
+
+@register
+class TanhSlope(SigmoidSlope):
+    """Slope of the hyperbolic tangent. dtypes: floats."""
+
+    name = "tanh_slope"
+    steepness = 2
+    numpy = functools.partial(_host_slope, 2)
+    partials = (lambda out, x: mul(out, _scaled(-2, table["tanh"].bind(x))),)
+
+
+def _slope_of_logistic(out: Any, x: Any) -> Any:
+    """Returns y (1 - y): not by the result, which has lost digits far above 0."""
+    if kind(typeof(x).dtype) == "c":
+        return mul(out, Logistic.bind(neg(x)))
+    return LogisticSlope.bind(x)
+
+
 def _host_logistic(x: Any) -> Any:
     one = np.ones((), x.dtype)
     return np.divide(one, np.add(one, np.exp(np.negative(x))))
@@ -115,8 +202,7 @@ class Logistic(Exponential, Accurate):
     hlo = "stablehlo.logistic"
     numpy = _host_logistic
     complex_formula = complex_values.logistic
-    # Not 1 minus the result, which cancels far above 0.
-    partials = (lambda out, x: mul(out, Logistic.bind(neg(x))),)
+    partials = (_slope_of_logistic,)
 
 
 _exponential_docs = shared("""

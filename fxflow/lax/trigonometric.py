@@ -18,7 +18,7 @@ from fxflow.lax.complex import imag, real
 from fxflow.lax.creation import full_like
 from fxflow.lax.elementwise import abs as abs_
 from fxflow.lax.elementwise import add, div, mul, neg, sub
-from fxflow.lax.exponential import exp
+from fxflow.lax.exponential import TanhSlope, exp
 from fxflow.lax.families import (
     INEXACT,
     Accuracy,
@@ -105,13 +105,11 @@ def _slope_of_atanh(x: Any) -> Any:
 
 
 def _slope_of_tanh(out: Any, x: Any) -> Any:
-    """Returns 1 / cosh² x: 1 - y² near 0, 4t / (1 + t)² with t = exp(-2 |x|) beyond."""
+    """Returns 1 / cosh² x: of complex x 1 - y² near 0, 4t / (1 + t)² beyond."""
+    if not _is_complex(x):
+        return TanhSlope.bind(x)
     near = sub(_one(x), square(out))
-    if _is_complex(x):
-        right = select(ge(real(x), 0.0), x, neg(x))
-    else:
-        right = abs_(x)
-    t = exp(_scaled(-2, right))
+    t = exp(_scaled(-2, select(ge(real(x), 0.0), x, neg(x))))
     beyond = div(_scaled(4, t), square(add(t, _one(x))))
     return select(lt(abs_(out), 0.5), near, beyond)
 

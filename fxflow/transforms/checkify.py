@@ -109,6 +109,7 @@ _nan_from = frozenset(
         "log",
         "log1p",
         "logistic",
+        "logistic_slope",
         "mul",
         "nextafter",
         "polygamma",
@@ -124,6 +125,7 @@ _nan_from = frozenset(
         "sub",
         "tan",
         "tanh",
+        "tanh_slope",
         "zeta",
     ]
 )

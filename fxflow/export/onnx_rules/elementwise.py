@@ -303,6 +303,15 @@ def _expm1(x: Any) -> Any:
     return lax.select(lax.lt(lax.abs(x), 0.5), small, lax.sub(lax.exp(x), 1.0))
 
 
+def _logistic_slope(x: Any) -> Any:
+    t = lax.exp(lax.neg(lax.abs(x)))
+    return lax.div(t, lax.square(lax.add(t, 1.0)))
+
+
+def _tanh_slope(x: Any) -> Any:
+    return lax.mul(_logistic_slope(lax.mul(x, 2.0)), 4.0)
+
+
 def _log1p(x: Any) -> Any:
     # For small x, divide out the rounding error of 1 + x (Kahan).
     plus = lax.add(x, 1.0)
@@ -370,6 +379,8 @@ RULES.update(
     {
         "expm1": _composed(_expm1),
         "log1p": _composed(_log1p),
+        "logistic_slope": _composed(_logistic_slope),
+        "tanh_slope": _composed(_tanh_slope),
         "cbrt": _composed(_cbrt),
         "atan2": _composed(_atan2),
         "population_count": _composed(_population_count),

@@ -5,21 +5,22 @@ If that is both `s` and `s * s`, the second follows from the first by one operat
 which costs less than to write the result and to read it again.
 
 The slopes of `logistic` and `tanh` do not follow from the value, which has lost its
-digits near 1. The loop stacks one number from which both follow: the value where it is
-small, and beyond that 1 / partner, the partner being small there.
+digits near 1. Where a loop stacks both, it stacks one number instead, from which both
+follow without an exponential.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.ir.graph import Graph, Literal, Node, Var, live_nodes, renamed
-from fxflow.core.ir.primitive import Primitive
+from fxflow.core.arrays import Aval, typeof
+from fxflow.core.caches import Cache
+from fxflow.core.ir.graph import Graph, Node, Var, live_nodes, renamed
 from fxflow.core.ir.staging import trace_closed
+from fxflow.lax.bitcasting import bitcast_convert_type
 from fxflow.lax.comparison import Lt, lt
 from fxflow.lax.control_flow.scan import Scan, ScanParams
 from fxflow.lax.elementwise import (
@@ -32,38 +33,51 @@ from fxflow.lax.elementwise import (
     add,
     div,
     mul,
+    neg,
     sign,
     sub,
 )
 from fxflow.lax.elementwise import abs as abs_
-from fxflow.lax.exponential import Exp, Logistic
+from fxflow.lax.exponential import Logistic, LogisticSlope, TanhSlope, logistic
 from fxflow.lax.powers import Square
 from fxflow.lax.remat import CALLS, inlined
 from fxflow.lax.select import SelectN, select
-from fxflow.lax.trigonometric import Tanh
-from fxflow.transforms.passes.rewriting import traced, written_out
+from fxflow.lax.trigonometric import Tanh, tanh
+from fxflow.transforms.passes.rewriting import written_out
 
 #: Operations that cost less than to read an element from memory.
 _CHEAP = frozenset(p.name for p in (Abs, Add, Div, Lt, Mul, Neg, SelectN, Square, Sub))
 #: So many of them.
 _FEW = 4
-#: As many if they read a partner: the slope of `tanh` takes nine.
-_FEW_OF_PAIRS = 10
+
+
+class _Recipe(NamedTuple):
+    """How a residual follows from others.
+
+    Attributes:
+      sources: those, as the first loop stacks them.
+      graph: computes it from one slice of each.
+      output: which output of the graph it is.
+    """
+
+    sources: list[Var]
+    graph: Graph
+    output: int = 0
 
 
 class _Pair(NamedTuple):
-    """A value and its partner, by which its slope keeps its digits.
+    """A value and its slope, which both follow from one number.
 
     Attributes:
-      value: logistic(x) or tanh(x).
-      partner: logistic(-x) or exp(-2 |x|).
+      maker: the node of the value, logistic(x) or tanh(x).
+      variables: the value and the slope.
       number: from which both follow.
-      nodes: compute the number from the pair.
-      unpack: a graph of the pair from the number.
+      nodes: compute the value and the number from x.
+      unpack: a graph of the value and the slope from the number.
     """
 
-    value: Var
-    partner: Var
+    maker: Node
+    variables: tuple[Var, Var]
     number: Var
     nodes: list[Node]
     unpack: Graph
@@ -79,8 +93,8 @@ def recompute_residuals(graph: Graph) -> Graph:
     if len(scans) < 2:
         return graph
     wanted = _only_sliced(graph)
-    # How each residual follows from others: their names, and a graph of them.
-    recipes: dict[Var, tuple[list[Var], Graph]] = {}
+    # How each residual follows from others.
+    recipes: dict[Var, _Recipe] = {}
     stacking: dict[int, Node] = {}
     for scan in scans:
         stacking[id(scan)], found = _recipes(scan, wanted)
@@ -109,9 +123,7 @@ def _only_sliced(graph: Graph) -> set[Var]:
     return found - whole
 
 
-def _recipes(
-    scan: Node, wanted: set[Var]
-) -> tuple[Node, dict[Var, tuple[list[Var], Graph]]]:
+def _recipes(scan: Node, wanted: set[Var]) -> tuple[Node, dict[Var, _Recipe]]:
     """Returns which outputs of a scan follow from its others, and how.
 
     The scan comes first, with the numbers of pairs stacked as well.
@@ -128,23 +140,21 @@ def _recipes(
             continue
         if out in wanted:
             found[out] = atom, [atom], []
-    kept = {a for a, out in stacked.items() if out not in wanted}
-    pairs = _pairs(body, stacked.keys() - kept, kept)
+    pairs = _pairs(body, {a for a, out in stacked.items() if out in wanted})
+    unpacked = {v: pair for pair in pairs for v in pair.variables}
     makers = {n.outputs[0]: n for n in body.nodes if n.primitive.name in _CHEAP}
-    used: dict[Var, _Pair] = {}
     gone: set[Var] = set()
     # In order: what another one follows from has been decided on before it.
     for atom in (a for n in body.nodes for a in n.outputs if a in stacked):
         out = stacked[atom]
-        if out not in wanted or atom not in makers:
+        if out not in wanted or atom not in makers or atom in unpacked:
             continue
         nodes: dict[int, Node] = {}
         sources: dict[Var, None] = {}
         waiting: list[Any] = [atom]
-        while waiting and len(nodes) <= _FEW_OF_PAIRS:
+        while waiting and len(nodes) <= _FEW:
             var = waiting.pop()
-            known = var in pairs or (var in stacked and var not in gone)
-            if known and var is not atom:
+            if var is not atom and var in stacked and var not in gone:
                 sources[var] = None
             elif var in makers:
                 nodes[id(makers[var])] = makers[var]
@@ -152,33 +162,28 @@ def _recipes(
             else:
                 break
         else:
-            partners = [v for v in sources if v in pairs and v is pairs[v].partner]
-            if sources and len(nodes) <= (_FEW_OF_PAIRS if partners else _FEW):
+            if sources and len(nodes) <= _FEW:
                 gone.add(atom)
                 found[out] = atom, sources, [n for n in body.nodes if id(n) in nodes]
-                used.update((v, pairs[v]) for v in partners)
-    outer: list[Var] = []
-    unpacked: dict[Var, _Pair] = {}
-    for pair in used.values():
-        aval = pair.number.aval
-        outer.append(Var(aval.update(shape=(p.length, *aval.shape))))
-        stacked[pair.number] = outer[-1]
-        for var in {pair.value, pair.partner} & stacked.keys():
-            found[stacked[var]] = var, [var], []
-        unpacked |= {pair.value: pair, pair.partner: pair}
-    if used:
-        packing = [n for pair in used.values() for n in pair.nodes]
+    if pairs:
+        numbers = [pair.number for pair in pairs]
+        outer = [Var(v.aval.update(shape=(p.length, *v.aval.shape))) for v in numbers]
+        stacked.update(zip(numbers, outer, strict=True))
+        packing = {id(pair.maker): pair.nodes for pair in pairs}
         body = body.replace(
-            nodes=[*body.nodes, *packing],
-            outputs=[*body.outputs, *(pair.number for pair in used.values())],
+            nodes=[new for n in body.nodes for new in packing.get(id(n), (n,))],
+            outputs=[*body.outputs, *numbers],
         )
         scan = scan.replace(
             outputs=[*scan.outputs, *outer], params=vars(p.replace(graph=body))
         )
     recipes = {}
     for out, (atom, variables, steps) in found.items():
-        recipe = _recipe(atom, variables, steps, unpacked)
-        recipes[out] = [stacked[v] for v in recipe.inputs], recipe
+        graph = _recipe(atom, variables, steps, unpacked)
+        recipes[out] = _Recipe([stacked[v] for v in graph.inputs], graph)
+    for pair in pairs:
+        for i, var in enumerate(pair.variables):
+            recipes[stacked[var]] = _Recipe([stacked[pair.number]], pair.unpack, i)
     return scan, recipes
 
 
@@ -200,112 +205,123 @@ def _recipe(
             inputs[pair.number] = None
             unpacking, results = written_out(pair.unpack, [pair.number])
             nodes += unpacking
-            names.update(zip((pair.value, pair.partner), results, strict=True))
+            names.update(zip(pair.variables, results, strict=True))
     nodes += [n.replace(inputs=renamed(n.inputs, names)) for n in steps]
     outputs = renamed([atom], names)
     return Graph(list(inputs), live_nodes(nodes, outputs), outputs, "residual")
 
 
-# -- a value and its partner in one number ---------------------------------------------
+# -- a value and its slope in one number -----------------------------------------------
 
 
-def _pairs(
-    body: Graph, wanted: Collection[Var], kept: Collection[Var]
-) -> dict[Var, _Pair]:
-    """Returns the pairs of a loop's body, by their values and by their partners.
+def _pairs(body: Graph, replaceable: Collection[Any]) -> list[_Pair]:
+    """Returns the values and slopes of which a loop stacks both.
 
     Args:
       body: of the loop.
-      wanted: the variables that a number may replace; a value must be one of them.
-      kept: the variables that stay stacked; a partner must not be one of them.
+      replaceable: the stacked variables that need not be stacked.
     """
-    makers = {v: n for n in body.nodes for v in n.outputs}
-    names = (Logistic.name, Tanh.name)
-    values = {
+    slopes = {
         (n.primitive.name, n.inputs[0]): n
         for n in body.nodes
-        if n.primitive.name in names and type(n.inputs[0]) is Var
+        if n.primitive.name in _SLOPES and n.outputs[0] in replaceable
     }
-    found: dict[Var, _Pair] = {}
-    for node in body.nodes:
-        if node.primitive.name == Logistic.name:
-            of, x = Logistic.name, _made(makers, node.inputs[0], Neg)
-        elif node.primitive.name == Exp.name:
-            of, x = Tanh.name, _made(makers, node.inputs[0], Mul, -2.0)
-            x = _made(makers, x, Abs)
-        else:
+    found = []
+    for node in body.nodes if slopes else ():
+        kind = _PACKING.get(node.primitive.name)
+        if kind is None or node.outputs[0] not in replaceable:
             continue
-        maker = values.get((of, x)) if type(x) is Var else None
-        if maker is None:
-            continue
-        value, partner = maker.outputs[0], node.outputs[0]
-        if value not in wanted or partner in kept or {value, partner} & found.keys():
-            continue
+        slope = slopes.pop((kind.slope, node.inputs[0]), None)
         # Floats of 8 bits may lack infinities.
-        if not dtypes.is_floating(value.aval.dtype) or value.aval.dtype.itemsize < 2:
+        if slope is None or node.outputs[0].aval.dtype.itemsize < 2:
             continue
-        pack, unpack = _PACKING[of]
-        nodes, number = traced(node, pack, [value, partner])
-        unpacking = trace_closed(unpack, [number.aval], name="residual")
-        if unpacking.out_avals == [value.aval, partner.aval]:
-            pair = _Pair(value, partner, number, nodes, unpacking)
-            found[value] = found[partner] = pair
+        outs = node.outputs[0], slope.outputs[0]
+        pack = _traced(kind.pack, node.inputs[0].aval)
+        unpack = _traced(kind.unpack, pack.out_avals[0])
+        nodes, (number, value) = written_out(pack, node.inputs)
+        avals = [v.aval for v in outs]
+        if type(value) is Var and [value.aval, avals[1]] == unpack.out_avals == avals:
+            # The value keeps its name.
+            own = {value: outs[0]}
+            nodes = [
+                n.replace(
+                    inputs=renamed(n.inputs, own),
+                    outputs=renamed(n.outputs, own),
+                    source=node.source,
+                    scope=node.scope,
+                )
+                for n in nodes
+            ]
+            found.append(_Pair(node, outs, number, nodes, unpack))
     return found
 
 
-def _made(
-    makers: dict[Var, Node], var: Any, by: type[Primitive], factor: float | None = None
-) -> Any:
-    """Returns what an operation made a variable of, or None: another one made it."""
-    maker = makers.get(var) if type(var) is Var else None
-    if maker is None or maker.primitive.name != by.name:
-        return None
-    x, *others = maker.inputs
-    if factor is not None and not _is_number(others[0], factor):
-        return None
-    return x
+_graphs: Cache[Any, Graph] = Cache("graphs of residuals")
 
 
-def _is_number(atom: Any, number: float) -> bool:
-    return type(atom) is Literal and np.asarray(atom.value).item() == number
+def _traced(compute: Callable[..., list[Any]], aval: Aval) -> Graph:
+    """Returns the graph of a function of one array, which passes write out often."""
+    known = _graphs.get((compute, aval))
+    if known is None:
+        known = trace_closed(compute, [aval], name="residual")
+        _graphs[compute, aval] = known
+    return known
 
 
-# The value where it is below 1/2, and beyond that 1 / partner, which is at least 2:
-# neither has lost digits.
-
-
-def _pack_logistic(value: Any, partner: Any) -> Any:
-    return select(lt(value, 0.5), value, div(1.0, partner))
+def _pack_logistic(x: Any) -> list[Any]:
+    """The smaller of logistic(x) and logistic(-x), negative if it is the second."""
+    small = logistic(neg(abs_(x)))
+    below = lt(x, 0.0)
+    value = select(below, small, sub(1.0, small))
+    return [select(below, small, neg(small)), value]
 
 
 def _unpack_logistic(number: Any) -> list[Any]:
-    near = lt(number, 1.0)
-    small = select(near, number, div(1.0, number))
+    # By its sign bit: the smaller one may be 0.
+    bits = np.dtype(f"i{typeof(number).dtype.itemsize}")
+    above = lt(bitcast_convert_type(number, bits), np.zeros((), bits)[()])
+    small = abs_(number)
     rest = sub(1.0, small)
-    return [select(near, small, rest), select(near, rest, small)]
+    return [select(above, rest, small), mul(small, rest)]
 
 
-def _pack_tanh(value: Any, partner: Any) -> Any:
-    return select(lt(abs_(value), 0.5), value, div(sign(value), partner))
+def _pack_tanh(x: Any) -> list[Any]:
+    """tanh(x) below 1/2; beyond, the inverse of what is missing to 1: at least 2."""
+    value = tanh(x)
+    beyond = div(add(sign(value), value), TanhSlope.bind(x))
+    return [select(lt(abs_(value), 0.5), value, beyond), value]
 
 
 def _unpack_tanh(number: Any) -> list[Any]:
     size = abs_(number)
     near = lt(size, 1.0)
-    small = select(near, size, div(1.0, size))
-    # The partner if the value is small, else the size of the value.
-    other = div(sub(1.0, small), add(1.0, small))
-    value = select(near, number, mul(sign(number), other))
-    return [value, select(near, other, small)]
+    missing = select(near, sub(1.0, size), div(1.0, size))
+    value = select(near, number, mul(sign(number), sub(1.0, missing)))
+    return [value, mul(missing, sub(2.0, missing))]
 
 
-_PACKING: dict[str, tuple[Any, Any]] = {
-    Logistic.name: (_pack_logistic, _unpack_logistic),
-    Tanh.name: (_pack_tanh, _unpack_tanh),
+class _Packing(NamedTuple):
+    """How a value and its slope become one number, and follow from it again.
+
+    Attributes:
+      slope: name of the primitive that computes the slope.
+      pack: gives the number and the value for an operand.
+      unpack: gives the value and the slope for a number.
+    """
+
+    slope: str
+    pack: Callable[..., list[Any]]
+    unpack: Callable[..., list[Any]]
+
+
+_PACKING = {
+    Logistic.name: _Packing(LogisticSlope.name, _pack_logistic, _unpack_logistic),
+    Tanh.name: _Packing(TanhSlope.name, _pack_tanh, _unpack_tanh),
 }
+_SLOPES = frozenset(packing.slope for packing in _PACKING.values())
 
 
-def _recomputing(scan: Node, recipes: dict[Var, tuple[list[Var], Graph]]) -> Node:
+def _recomputing(scan: Node, recipes: dict[Var, _Recipe]) -> Node:
     """Returns a scan that computes residuals instead of reading them."""
     p = ScanParams(**scan.params)
     split = len(scan.inputs) - len(p.split(scan.inputs)[2])
@@ -316,22 +332,28 @@ def _recomputing(scan: Node, recipes: dict[Var, tuple[list[Var], Graph]]) -> Nod
     known = dict(kept)
     nodes: list[Node] = []
     names: dict[Var, Any] = {}
+    # A value and its slope are two outputs of one graph.
+    written: dict[Any, list[Any]] = {}
     for outer, var in slices:
         if outer not in recipes:
             continue
-        sources, recipe = recipes[outer]
-        for source, inner in zip(sources, recipe.inputs, strict=True):
+        sources, graph, output = recipes[outer]
+        for source, inner in zip(sources, graph.inputs, strict=True):
             if source not in known:
                 known[source] = Var(inner.aval)
                 kept.append((source, known[source]))
-        steps, outputs = written_out(recipe, [known[source] for source in sources])
-        nodes += steps
-        names[var] = outputs[0]
+        key = (graph, *sources)
+        if key not in written:
+            steps, outputs = written_out(graph, [known[source] for source in sources])
+            nodes += steps
+            written[key] = outputs
+        names[var] = written[key][output]
     nodes += [n.replace(inputs=renamed(n.inputs, names)) for n in p.graph.nodes]
+    outs = renamed(p.graph.outputs, names)
     body = Graph(
         [*p.graph.inputs[:split], *(var for _, var in kept)],
-        nodes,
-        renamed(p.graph.outputs, names),
+        live_nodes(nodes, outs),
+        outs,
         p.graph.name,
     )
     inputs = [*scan.inputs[:split], *(outer for outer, _ in kept)]

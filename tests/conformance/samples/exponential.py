@@ -16,4 +16,6 @@ SAMPLES = {
         elementwise_samples(1, "fc", -0.5, 2.0), special_samples(1, 1e-7, *ENDS)
     ),
     "logistic": both(elementwise_samples(1, "fc"), special_samples(1, *ENDS)),
+    "logistic_slope": both(elementwise_samples(1, "f"), special_samples(1, *ENDS)),
+    "tanh_slope": both(elementwise_samples(1, "f"), special_samples(1, *ENDS)),
 }

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import fxflow
 import fxflow.numpy as fnp
 from fxflow import lax, nn
 from tests.export.onnx_rules.checks import check, kinds
@@ -20,6 +21,11 @@ EDGES = np.array(
 )
 def test_compositions_agree_at_special_values(function):
     check(function, EDGES)
+
+
+@pytest.mark.parametrize("function", [lax.logistic, lax.tanh])
+def test_slopes_agree_at_special_values(function):
+    check(fxflow.vmap(fxflow.grad(function)), EDGES)
 
 
 def test_small_numbers_keep_their_precision():
