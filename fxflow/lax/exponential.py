@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any, ClassVar
 
@@ -118,11 +117,15 @@ class Log1p(Accurate):
 # -- the logistic function, and slopes of sigmoids -------------------------------------
 
 
-def _host_slope(steepness: int, x: Any) -> Any:
+def _host_slope(x: Any, steepness: int = 1) -> Any:
     t = np.exp(np.multiply(np.abs(x), np.asarray(-steepness, x.dtype)))
     total = np.add(t, np.ones((), x.dtype))
     above = np.multiply(t, np.asarray(steepness**2, x.dtype))
     return np.divide(above, np.multiply(total, total))
+
+
+def _host_tanh_slope(x: Any) -> Any:
+    return _host_slope(x, 2)
 
 
 class SigmoidSlope(Elementwise):
@@ -167,7 +170,7 @@ class LogisticSlope(SigmoidSlope):
 
     name = "logistic_slope"
     steepness = 1
-    numpy = functools.partial(_host_slope, 1)
+    numpy = _host_slope
     partials = (lambda out, x: mul(out, table["tanh"].bind(_scaled(-0.5, x))),)
 
 
@@ -177,7 +180,7 @@ class TanhSlope(SigmoidSlope):
 
     name = "tanh_slope"
     steepness = 2
-    numpy = functools.partial(_host_slope, 2)
+    numpy = _host_tanh_slope
     partials = (lambda out, x: mul(out, _scaled(-2, table["tanh"].bind(x))),)
 
 
