@@ -339,7 +339,7 @@ def list_scheduled(
 
 
 def _gap(busy: list[tuple[float, float]], at: float, seconds: float) -> float:
-    """Returns the first time after `at` at which a device is free for so long."""
+    """Returns the first time after `at` at which a device is free for `seconds`."""
     if not busy or at >= busy[-1][1]:
         return at
     for begin, end in busy:

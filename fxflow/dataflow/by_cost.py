@@ -333,13 +333,15 @@ class _Model:
         found = [[0.0] * len(self.places) for _ in self._masks]
         type_of = dict(zip(self.graph.inputs, types, strict=True))
         for var, users in arguments.items():
-            told = type_of[var]
-            if not told.committed:
+            given = type_of[var]
+            if not given.committed:
                 continue
             for d, place in enumerate(self.places):
-                if place is told.placement:
+                if place is given.placement:
                     continue
-                at = self.costs.transfer_seconds(var.aval.nbytes, told.placement, place)
+                at = self.costs.transfer_seconds(
+                    var.aval.nbytes, given.placement, place
+                )
                 for g in users:
                     found[g][d] = max(found[g][d], at)
         return found
@@ -358,7 +360,7 @@ class _Model:
         return sorted({max(1, int(at_once)), most})
 
     def problem(self, width: int, *, every: bool = False) -> Problem:
-        """Returns the problem with at most so many devices of a process.
+        """Returns the problem with at most `width` devices of a process.
 
         Args:
           width: number of devices that share the cores of a process.

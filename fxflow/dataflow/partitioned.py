@@ -21,6 +21,7 @@ from fxflow.dataflow.cutting import Fragment, is_cheap
 from fxflow.dataflow.placing import Place, Places, place_name
 from fxflow.dataflow.plan import Plan, saved_plan
 from fxflow.dataflow.planning import Planner
+from fxflow.dataflow.replanning import Replanned
 from fxflow.dataflow.runner import Task, TaskInput, copied, run_step, thread_of
 from fxflow.dataflow.saved import SavedPlan
 from fxflow.dataflow.schedules import schedule_of
@@ -189,10 +190,24 @@ class Partitioned:
 
     # -- calls -------------------------------------------------------------------------
 
-    def run(self, arrays: Sequence[Array]) -> list[Array]:
-        """Runs the fragments on the leaves of the arguments."""
+    @property
+    def rows(self) -> Sequence[tuple[Any, Sequence[Task]]]:
+        """The fragments of each thread."""
+        return self._rows
+
+    def run(
+        self,
+        arrays: Sequence[Array],
+        rows: Sequence[tuple[Any, Sequence[Task]]] | None = None,
+    ) -> list[Array]:
+        """Runs the fragments on the leaves of the arguments.
+
+        Args:
+          arrays: the leaves.
+          rows: to run instead of `rows`, with equal results.
+        """
         values = run_step(
-            [*arrays, *self._empty], self._rows, self._shared, self._awaited
+            [*arrays, *self._empty], rows or self._rows, self._shared, self._awaited
         )
         outs: list[Array] = [
             values[r] if isinstance(r, int) else r for r in self._results
@@ -287,7 +302,16 @@ class DataflowFunction(JitFunction[P, R]):
 
         def compile() -> Any:
             plan = self._planner.plan(traced.arrays, arg_types)
-            made: Any = Partitioned(traced, plan)
+            made: Any
+            if self._planner.costs is None:
+                made = Partitioned(traced, plan)
+            else:
+                made = Replanned(
+                    plan,
+                    lambda plan: Partitioned(traced, plan),
+                    lambda effort: self._planner.plan(traced.arrays, arg_types, effort),
+                    self._planner.costs,
+                )
             self._caches.compiled.keep(key, made, 0)
             return made
 
@@ -297,12 +321,23 @@ class DataflowFunction(JitFunction[P, R]):
     def plan(self, *args: Any, **kwargs: Any) -> Plan:
         """Returns the plan for arguments of these types; compiles nothing.
 
+        If steps have run that were placed by cost, it is the plan of the next step.
+
         Args:
           *args: arrays or `ShapeDtypeStruct`s.
           **kwargs: likewise.
         """
-        traced = self.trace(*args, **kwargs).arrays
-        return self._planner.plan(traced, traced.arg_types)
+        traced = self.trace(*args, **kwargs)
+        types = traced.arrays.arg_types
+        for (known, *others), made in list(self._caches.compiled.items()):
+            running: Any = made
+            if (
+                isinstance(running, Replanned)
+                and known.graph is traced.graph
+                and others == types
+            ):
+                return running.plan
+        return self._planner.plan(traced.arrays, types)
 
 
 @overload
