@@ -14,6 +14,7 @@ differently.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -155,7 +156,13 @@ def dimensions_of(program: Program) -> Dimensions:
             divisor[at] = math.gcd(divisor[at], int(length))
             found.append(at)
         axes.append(tuple(found))
-    of_ops = [tuple(number[union.find(e)] for e in row) for row in first_of_op]
+    of_ops = [tuple(map(union.find, row)) for row in first_of_op]
+    # What could be joined with no axis is divided by none.
+    for root in itertools.chain.from_iterable(of_ops):
+        if root not in number:
+            number[root] = len(number)
+            divisor.append(1)
+    of_ops = [tuple(number[root] for root in row) for row in of_ops]
     stored, store_of = _stored(program, axes)
     return Dimensions(program, len(number), axes, of_ops, divisor, stored, store_of)
 

@@ -185,6 +185,7 @@ class Model:
         self.constant = costs.rates.start
         self.tables: dict[Choices, Table] = {}
         self._fill()
+        self._history = self._changes()
 
     # -- decisions ---------------------------------------------------------------------
 
@@ -582,8 +583,7 @@ class Model:
         for number in range(-1, end + 1):
             yield number, changes.get(number, {})
 
-    @functools.cached_property
-    def _history(self) -> tuple[list[Row], Any, Any, Any]:
+    def _changes(self) -> tuple[list[Row], Any, Any, Any]:
         """Returns rows, and for each change in memory its time, row and sign."""
         rows: dict[Row, int] = {}
         changes: list[tuple[int, int, int]] = []

@@ -181,12 +181,13 @@ class _Writer:
         kind = self._kinds.get(key)
         if kind is None:
             number = len(self._kinds)
-            kind = Kind(number, name, rule, ("elementwise", 0.0, 0.0), True, True)
+            fused = name != "stack"
+            kind = Kind(number, name, rule, ("elementwise", 0.0, 0.0), True, fused)
             self._kinds[key] = kind
         self.program.ops.append(Op(kind, (given,), (out,), count, path, None))
 
     def _same(self, given: int, out: int, count: float, path: Path) -> None:
-        rule = identity_rule(self.program.avals[out].ndim)
+        rule = identity_rule(self.program.avals[out].shape)
         self._copy("copy", rule, given, out, count, path)
 
     def _scan(
@@ -203,7 +204,9 @@ class _Writer:
         slices = []
         for x, aval in zip(xs, types[p.num_consts + p.num_carry :], strict=True):
             part = self.value(aval)
-            self._copy("slice", sliced_rule(aval.ndim + 1), x, part, count, path)
+            self._copy(
+                "slice", sliced_rule(self.program.avals[x].shape), x, part, count, path
+            )
             slices.append(part)
         outs, _ = self.run(p.graph, [*consts, *carry, *slices], rounds, (*path, 0))
         for out, each in zip(outs, carry, strict=False):
@@ -213,7 +216,7 @@ class _Writer:
             outs[p.num_carry :], p.out_avals()[p.num_carry :], strict=True
         ):
             whole = self.value(aval)
-            rule = sliced_rule(aval.ndim, stacks=True)
+            rule = sliced_rule(aval.shape, stacks=True)
             self._copy("stack", rule, out, whole, count, path)
             stacked.append(whole)
         return [*carry, *stacked]

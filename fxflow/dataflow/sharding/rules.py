@@ -159,23 +159,36 @@ def rule_of(
     return builder.rule()
 
 
-def identity_rule(ndim: int) -> Rule:
-    """Returns the rule of a copy of an array."""
-    axes = tuple(range(ndim))
-    return Rule((axes,), (axes,), ndim, frozenset())
+def identity_rule(shape: Sequence[Any]) -> Rule:
+    """Returns the rule of a copy of an array.
+
+    Args:
+      shape: of the array.
+    """
+    axes = _numbered(shape)
+    return Rule((axes,), (axes,), _count(axes), frozenset())
 
 
-def sliced_rule(ndim: int, *, stacks: bool = False) -> Rule:
+def sliced_rule(shape: Sequence[Any], *, stacks: bool = False) -> Rule:
     """Returns the rule that takes an array's slices along its first axis, one by one.
 
     Args:
-      ndim: of the whole.
+      shape: of the whole.
       stacks: whether the slices are put together instead.
     """
-    part = tuple(range(ndim - 1))
-    whole = (None, *part)
+    part = _numbered(shape[1:])
+    whole: Axes = (None, *part)
     before, after = (part, whole) if stacks else (whole, part)
-    return Rule((before,), (after,), ndim - 1, frozenset())
+    return Rule((before,), (after,), _count(part), frozenset())
+
+
+def _numbered(shape: Sequence[Any]) -> Axes:
+    number = itertools.count()
+    return tuple(None if length in (0, 1) else next(number) for length in shape)
+
+
+def _count(axes: Axes) -> int:
+    return sum(axis is not None for axis in axes)
 
 
 # -- rules of the library --------------------------------------------------------------

@@ -134,6 +134,7 @@ def test_new_axes_are_dimensions() -> None:
 
 
 def test_rules_of_loops() -> None:
-    assert identity_rule(2).is_pointwise
-    assert sliced_rule(3) == Rule(((None, 0, 1),), ((0, 1),), 2, frozenset())
-    assert sliced_rule(3, stacks=True).results == ((None, 0, 1),)
+    assert identity_rule((2, 3)).is_pointwise
+    assert identity_rule((2, 1, 3)).results == ((0, None, 1),)
+    assert sliced_rule((5, 2, 3)) == Rule(((None, 0, 1),), ((0, 1),), 2, frozenset())
+    assert sliced_rule((5, 2), stacks=True).results == ((None, 0),)
