@@ -44,7 +44,7 @@ def work(size: int) -> None:
     for _ in range(5):
         state, _ = server.step(state, one)
     client, _, _ = server._connected
-    pid = client.ask(0, messages.Hello(0)).fields.pid
+    pid = client.ask({0: messages.Hello(0)})[0].fields.pid
     times, cpu = [], [-time.process_time(), -processor_time(pid)]
     for _ in range(count):
         start = time.perf_counter()

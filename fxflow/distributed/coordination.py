@@ -19,12 +19,7 @@ from fxflow.devices.cluster import failure
 from fxflow.distributed import protocol
 from fxflow.distributed.addresses import Address
 from fxflow.distributed.coordinator import listing
-from fxflow.distributed.messages.channel import (
-    Channel,
-    Message,
-    dial,
-    proof,
-)
+from fxflow.distributed.messages.channel import Channel, Message, dial, proof
 from fxflow.distributed.protocol import written
 from fxflow.errors import DistributedError
 
@@ -270,11 +265,7 @@ class Coordination:
         self._counts: dict[str, int] = {}
 
     def request(
-        self,
-        request: Any,
-        payload: Any = b"",
-        *,
-        timeout: float = _DEFAULT_TIMEOUT,
+        self, request: Any, payload: Any = b"", *, timeout: float = _DEFAULT_TIMEOUT
     ) -> tuple[Message, Any]:
         """Sends a request and waits for its answer; see `Connection.request`.
 

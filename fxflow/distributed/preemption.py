@@ -23,9 +23,7 @@ from fxflow.errors import DistributedError
 
 
 @contextlib.contextmanager
-def noticing(
-    notify: Callable[[], None] = lambda: None,
-) -> Iterator[threading.Event]:
+def noticing(notify: Callable[[], None] = lambda: None) -> Iterator[threading.Event]:
     """Handles SIGTERM while a ``with`` block runs; in the main thread only.
 
     Args:

@@ -217,13 +217,7 @@ def fetch(
     """
     channel = dial(address, timeout, token, "worker")
     try:
-        channel.send(
-            {
-                "step": plan["step"],
-                "kind": plan["kind"],
-                "pieces": pieces,
-            }
-        )
+        channel.send({"step": plan["step"], "kind": plan["kind"], "pieces": pieces})
         if not channel.readable(timeout):
             raise DistributedError(
                 f"the worker at {address} did not send the state of step "

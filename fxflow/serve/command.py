@@ -27,12 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from fxflow.errors import ServeError
-from fxflow.serve.config import (
-    ServerConfig,
-    read_config,
-    read_keys,
-    server_config,
-)
+from fxflow.serve.config import ServerConfig, read_config, read_keys, server_config
 from fxflow.serve.containers.worker import freeze_heap
 from fxflow.serve.metrics import Metrics
 from fxflow.serve.protocol.asgi import bounded_protocol

@@ -112,12 +112,7 @@ class RedisStore:
     """
 
     def __init__(
-        self,
-        url: str,
-        name: str,
-        models: tuple[str, ...],
-        contexts: int,
-        within: float,
+        self, url: str, name: str, models: tuple[str, ...], contexts: int, within: float
     ) -> None:
         try:
             import redis.asyncio as redis

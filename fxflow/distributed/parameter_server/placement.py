@@ -252,8 +252,7 @@ class PlacementPlan:
     def _largest(self, server: int) -> str:
         sizes = {tensor.name: tensor for tensor in self.tensors}
         pieces = sorted(
-            self.on(server),
-            key=lambda p: (p.start - p.stop) * sizes[p.name].row_bytes,
+            self.on(server), key=lambda p: (p.start - p.stop) * sizes[p.name].row_bytes
         )
         named = [_caption(piece, sizes[piece.name]) for piece in pieces[:3]]
         return ", ".join(named) + ", …" * (len(pieces) > 3)

@@ -266,10 +266,7 @@ def replanned(
         0 if s in removed else view.incarnation(s) for s in range(len(addresses))
     )
     return view._replace(
-        addresses=addresses,
-        members=planned,
-        places=places,
-        servers=servers,
+        addresses=addresses, members=planned, places=places, servers=servers
     )
 
 

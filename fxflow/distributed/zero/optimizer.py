@@ -347,10 +347,7 @@ class ShardedOptimizer:
         shards = [axis.shards(typeof(g)) for g in leaves]
         indices = [i for i, s in enumerate(shards) if s]
         sums, kept = sum_gradients(
-            axis,
-            self._code,
-            [leaves[i] for i in indices],
-            [lost[i] for i in indices],
+            axis, self._code, [leaves[i] for i in indices], [lost[i] for i in indices]
         )
         numbers, value_tree = tree.flatten(value)
         replicated = [i for i, s in enumerate(shards) if not s]

@@ -27,24 +27,13 @@ from fxflow.core.arrays import Aval, typeof
 from fxflow.core.interpreters.calls import GraphCall
 from fxflow.core.ir.graph import Graph, Node, interpret
 from fxflow.core.ir.staging import trace_flat
-from fxflow.distributed.zero.shards import (
-    ShardAxis,
-    Sharded,
-    is_sharded,
-    type_of,
-)
+from fxflow.distributed.zero.shards import ShardAxis, Sharded, is_sharded, type_of
 from fxflow.lax.broadcasting import BroadcastInDim
 from fxflow.lax.control_flow.cond import Cond
 from fxflow.lax.conversion import ConvertElementType
 from fxflow.lax.copying import Copy
 from fxflow.lax.families import Elementwise, must_repeat
-from fxflow.lax.reduction import (
-    ReduceAnd,
-    ReduceMax,
-    ReduceMin,
-    ReduceOr,
-    ReduceSum,
-)
+from fxflow.lax.reduction import ReduceAnd, ReduceMax, ReduceMin, ReduceOr, ReduceSum
 from fxflow.lax.reshaping import Reshape
 from fxflow.lax.select import SelectN
 from fxflow.transforms.arguments import FlatFunction

@@ -505,11 +505,7 @@ def load_model(
             what = "factory" if factory else f"argument {min(unknown)!r}"
             raise ServeError(f"{source!r} is a program: it takes no {what}")
         return load_exported(
-            source,
-            inputs=inputs,
-            outputs=outputs,
-            batched=batched,
-            **(arguments or {}),
+            source, inputs=inputs, outputs=outputs, batched=batched, **(arguments or {})
         )
     place, _, name = source.rpartition(":")
     if not place or not name:

@@ -24,12 +24,7 @@ from typing import Any
 from fxflow.distributed.messages.channel import AsyncChannel, Channel
 from fxflow.errors import ExportError, ServeError
 from fxflow.serve.containers.models import Model, load_model
-from fxflow.serve.containers.regions import (
-    Region,
-    aligned,
-    read_inputs,
-    write_outputs,
-)
+from fxflow.serve.containers.regions import Region, aligned, read_inputs, write_outputs
 from fxflow.serve.containers.streams import Streams, error_text
 
 #: Net allocations between two collections of the youngest generation. Python's default

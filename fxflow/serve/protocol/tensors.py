@@ -339,12 +339,7 @@ def _check_kinds(name: str, flat: list[Any], datatype: str, allowed: set[type]) 
 
 
 def from_json(
-    name: str,
-    data: Any,
-    datatype: str,
-    shape: tuple[int, ...],
-    *,
-    bools: bool = True,
+    name: str, data: Any, datatype: str, shape: tuple[int, ...], *, bools: bool = True
 ) -> Array:
     """Converts a flat or nested list from JSON to a tensor.
 

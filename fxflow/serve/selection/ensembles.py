@@ -146,9 +146,7 @@ def by_function(
 
 
 def substituted(
-    arrived: Mapping[str, Outputs],
-    weights: Mapping[str, float],
-    output: str,
+    arrived: Mapping[str, Outputs], weights: Mapping[str, float], output: str
 ) -> dict[str, Outputs]:
     """Returns the outputs of all models, with the others' answer for missing ones.
 

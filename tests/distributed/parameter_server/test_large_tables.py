@@ -141,7 +141,7 @@ def before_call(
 
     def called(self: Any, *args: Any) -> Any:
         nonlocal count
-        if name != "ask_shards" or "ReadRows" in str(args[0]):
+        if name != "ask" or "ReadRows" in str(args[0]):
             count += 1
             if count == at:
                 what()
@@ -177,7 +177,7 @@ def test_a_server_dies_while_a_worker_reads_rows(
     with running(tmp_path / "run", servers, copies=copies, logs=logs) as run:
         server = trained(run, tmp_path)
         before = rows_of(server)
-        before_call(monkeypatch, WorkerClient, "ask_shards", 5, killed(run, logs))
+        before_call(monkeypatch, WorkerClient, "ask", 5, killed(run, logs))
         taken = server.snapshot(tmp_path / "rows")
         assert np.array_equal(rows_of(server), before)
         server.close()
@@ -305,7 +305,7 @@ def limit(more):
 def report(owner, name, line):
     call = getattr(owner, name)
     def reporting(self, *args):
-        if name != "ask_shards" or "ReadRows" in str(args[0]):
+        if name != "ask" or "ReadRows" in str(args[0]):
             print(line, flush=True)
         return call(self, *args)
     setattr(owner, name, reporting)
@@ -323,7 +323,7 @@ if what == "out":
     server.params(state)
     print("trained", flush=True)
     sys.stdin.readline()
-    report(client.WorkerClient, "ask_shards", "part")
+    report(client.WorkerClient, "ask", "part")
     limit(96 << 20)
     checkpoints.save(0, server.snapshot(folder + "/tmp"))
     checkpoints.close()

@@ -711,10 +711,7 @@ def _array(leaf: Any) -> Array:
 
 
 def _check_types(
-    entry: Message,
-    prefix: str,
-    names: Sequence[str],
-    avals: Sequence[Aval],
+    entry: Message, prefix: str, names: Sequence[str], avals: Sequence[Aval]
 ) -> None:
     for name, aval in zip(names, avals, strict=True):
         value = entry.arrays.get(f"{prefix}{name}")

@@ -12,10 +12,7 @@ import numpy as np
 from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.errors import EntryError
-from fxflow.distributed.parameter_server.server.archive import (
-    SNAPSHOT_BYTES,
-    Archive,
-)
+from fxflow.distributed.parameter_server.server.archive import SNAPSHOT_BYTES, Archive
 from fxflow.distributed.parameter_server.server.shard import Shard
 from fxflow.distributed.parameter_server.tables.store import TableState
 from fxflow.distributed.parameter_server.views import View
@@ -38,11 +35,7 @@ class Store:
     """
 
     def __init__(
-        self,
-        server: int,
-        folder: Path | None,
-        *,
-        snapshot_bytes: int = SNAPSHOT_BYTES,
+        self, server: int, folder: Path | None, *, snapshot_bytes: int = SNAPSHOT_BYTES
     ) -> None:
         self._server, self._folder = server, folder
         self._snapshot_bytes = snapshot_bytes

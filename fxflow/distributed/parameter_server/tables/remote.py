@@ -20,11 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fxflow.core.arrays import ShapeDtypeStruct, dtypes
-from fxflow.distributed.parameter_server.programs import (
-    ProgramText,
-    Runner,
-    write,
-)
+from fxflow.distributed.parameter_server.programs import ProgramText, Runner, write
 from fxflow.distributed.parameter_server.tables.cache import RowCache
 from fxflow.distributed.parameter_server.tables.gradients import (
     pad_rows,

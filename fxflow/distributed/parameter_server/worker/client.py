@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import functools
 import queue
 import secrets
 import sys
@@ -236,21 +235,6 @@ class WorkerClient:
             )
         return ticket.result(self._late)
 
-    def ask(self, server: int, fields: Any) -> Message:
-        """Sends a request to one server and waits for the answer.
-
-        Args:
-          server: number of the server.
-          fields: the request, of a type in `messages`; the method sets its `request`.
-
-        Raises:
-          DistributedError: the server did not answer in time.
-        """
-        question = self._question(lambda: server, fields, {})
-        what = f"an answer to {question.message.kind!r}"
-        deadline = Deadline(self.seconds, what, self._server(server))
-        return self._answer(question, deadline)
-
     def rows(
         self, ids: Sequence[Mapping[str, HostArray]]
     ) -> dict[int, dict[str, HostArray]]:
@@ -267,10 +251,10 @@ class WorkerClient:
         """
         wanted = {shard: arrays for shard, arrays in enumerate(ids) if arrays}
         asked = {shard: messages.PullRows(shard) for shard in wanted}
-        answers = self.ask_shards(asked, wanted)
+        answers = self.ask(asked, wanted)
         return {shard: answer.arrays for shard, answer in answers.items()}
 
-    def ask_shards(
+    def ask(
         self,
         asked: Mapping[int, Any],
         arrays: Mapping[int, Mapping[str, HostArray]] | None = None,
@@ -288,11 +272,7 @@ class WorkerClient:
           DistributedError: a server did not answer in time, or refused.
         """
         questions = {
-            shard: self._question(
-                functools.partial(self._primary, shard),
-                fields,
-                (arrays or {}).get(shard, {}),
-            )
+            shard: self._question(shard, fields, (arrays or {}).get(shard, {}))
             for shard, fields in asked.items()
         }
         kinds = ", ".join({repr(q.message.kind) for q in questions.values()})
@@ -302,14 +282,8 @@ class WorkerClient:
             for s, q in questions.items()
         }
 
-    def _primary(self, shard: int) -> int:
-        return self.view.primary(shard)
-
     def _question(
-        self,
-        server: Callable[[], int],
-        fields: Any,
-        arrays: Mapping[str, HostArray],
+        self, shard: int, fields: Any, arrays: Mapping[str, HostArray]
     ) -> Question:
         """Queues a request."""
         self._requests += 1
@@ -319,7 +293,7 @@ class WorkerClient:
             worker=self.number if self._joins else 0,
             arrays=dict(arrays),
         )
-        question = Question(request, server, message, queue.SimpleQueue())
+        question = Question(request, shard, message, queue.SimpleQueue())
         self._questions[request] = question
         self._call(self._do_ask, question)
         return question
@@ -334,12 +308,12 @@ class WorkerClient:
                     reply = question.box.get(timeout=min(_RETRY, deadline.left))
                     break
                 except queue.Empty:
-                    deadline.check(self._server(question.server()))
+                    deadline.check(self._late([question.shard]))
                     self._call(self._do_ask, question)
         finally:
             del self._questions[question.request]
         if isinstance(reply.fields, messages.Failure):
-            where = self._server(question.server())
+            where = self._late([question.shard])
             kind = LostCutError if reply.fields.again else DistributedError
             raise kind(f"{where}: {_why(reply, model)}")
         return reply
@@ -783,4 +757,4 @@ class WorkerClient:
         self.tracing.recorder.add(sent)
 
     def _do_ask(self, question: Question) -> None:
-        self._send(question.server(), question.message)
+        self._send(self.view.primary(question.shard), question.message)

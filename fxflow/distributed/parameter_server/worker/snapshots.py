@@ -109,14 +109,14 @@ def _cut(
     """Makes a cut; returns its number and all shards' answers to its second half."""
     shards = range(len(client.view.holders))
     which = secrets.randbits(31)
-    begun = client.ask_shards({s: messages.Cut(s, which, params_only) for s in shards})
+    begun = client.ask({s: messages.Cut(s, which, params_only) for s in shards})
     upto: dict[int, int] = {}
     for answer in begun.values():
         for worker, last in answer.fields.last:
             upto[worker] = max(upto.get(worker, 0), last)
     named = [[worker, last] for worker, last in sorted(upto.items())]
     asked = {s: messages.Cut(s, which, params_only, named) for s in shards}
-    return which, client.ask_shards(asked)
+    return which, client.ask(asked)
 
 
 def require_model(client: WorkerClient, models: Sequence[Model]) -> None:
@@ -134,7 +134,7 @@ def require_model(client: WorkerClient, models: Sequence[Model]) -> None:
             )
             for shard, model in enumerate(models)
         }
-        answers = client.ask_shards(asked, models=models)
+        answers = client.ask(asked, models=models)
         if all(answers[s].fields.shards.get(str(s)) for s in asked):
             return
         deadline.check()
@@ -173,7 +173,7 @@ def _rows(
             shard: messages.ReadRows(shard, which, names[0], parts[shard])
             for shard, names in left.items()
         }
-        for shard, answer in client.ask_shards(asked).items():
+        for shard, answer in client.ask(asked).items():
             name, *others = left[shard]
             for block in _blocks_of(answer):
                 read[shard].append(block)
@@ -273,9 +273,7 @@ def beginnings(
     return given
 
 
-def _joined(
-    servers: Sequence[Mapping[str, Sequence[Any]]],
-) -> dict[str, list[Any]]:
+def _joined(servers: Sequence[Mapping[str, Sequence[Any]]]) -> dict[str, list[Any]]:
     """Returns the blocks of all servers, by table."""
     found: dict[str, list[Any]] = {}
     for tables in servers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -143,9 +143,9 @@ class Ticket:
 
 
 class Question(NamedTuple):
-    """A request to one server; it may be sent repeatedly."""
+    """A request to the server of a shard; it may be sent repeatedly."""
 
     request: int
-    server: Callable[[], int]
+    shard: int
     message: Message
     box: queue.SimpleQueue[Message]

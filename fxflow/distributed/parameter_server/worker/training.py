@@ -163,6 +163,8 @@ class ParameterServer:
         self._cluster, self._deadline = cluster, deadline
         self._client: WorkerClient | None = None
         self._shape: _Shape | None = None
+        #: What the programs are compiled for: tree, plan and types of the parameters.
+        self._structure: tuple[Any, ...] = ()
         self._models: list[Model] = []
         self._ticket: tuple[int, Ticket] | None = None
         #: Number of steps with a gradient that was not finite.
@@ -219,6 +221,11 @@ class ParameterServer:
             for part in parts
         ]
         self._shape = shape._replace(types=types)
+        structure = shape.treedef, plan, types
+        if structure != self._structure:
+            self._structure = structure
+            for program in ("_whole", "_gradient", "_change"):
+                self.__dict__.pop(program, None)
         self._models = [
             make_model(
                 list(like),

@@ -67,7 +67,7 @@ def test_each_push_is_applied_once() -> None:
         assert total(worker, worker.push([[ONES]])) == n
     assert total(worker, worker.push(None, "non-finite")) == 19
     assert worker.dropped == {"non-finite": 1}
-    stats = worker.ask(0, messages.Stats()).fields.stats
+    stats = worker.ask({0: messages.Stats()})[0].fields.stats
     assert stats["shards"]["0"]["pushes"] == 20
     assert [w["name"] for w in stats["workers"].values()] == ["worker 5"]
     worker.close()
@@ -219,12 +219,12 @@ def test_invalid_requests_get_an_answer() -> None:
     with pytest.raises(
         DistributedError, match="servers do not accept the message 'params'"
     ):
-        worker.ask(0, messages.Params(0, 0, 0, same=True))
+        worker.ask({0: messages.Params(0, 0, 0, same=True)})[0]
     # There is no model yet.
-    assert worker.ask(0, messages.Gradient(0, 0, 0)).kind == "refuse"
+    assert worker.ask({0: messages.Gradient(0, 0, 0)})[0].kind == "refuse"
     with pytest.raises(DistributedError, match="there is no shard 7"):
-        worker.ask(0, messages.PullRows(7))
-    assert worker.ask(0, messages.Stats()).kind == "stats_ok"
+        worker.ask({0: messages.PullRows(7)})[0]
+    assert worker.ask({0: messages.Stats()})[0].kind == "stats_ok"
     worker.close()
     running.stop()
 
@@ -255,7 +255,7 @@ def test_a_server_with_another_number_is_an_error() -> None:
     running = Running("127.0.0.1:0")
     worker = client(running.view)
     with pytest.raises(DistributedError, match="it is server 0 of its run, and not 1"):
-        worker.ask_shards({0: messages.Hello(0, server=1)})
+        worker.ask({0: messages.Hello(0, server=1)})
     worker.close()
     running.stop()
 

@@ -273,7 +273,7 @@ def test_an_evaluator_that_dies_within_a_cut_delays_no_worker() -> None:
     state = worker.init(ZEROS)
     evaluator = evaluator_of(local)
     evaluator.init(ZEROS)
-    evaluator._client.ask_shards({s: messages.Cut(s, 1) for s in range(2)})
+    evaluator._client.ask({s: messages.Cut(s, 1) for s in range(2)})
     evaluator.close()
     begun = time.monotonic()
     state, _ = worker.step(state, np.float32(1))

@@ -323,6 +323,21 @@ def test_another_model_is_rejected_and_other_workers_continue() -> None:
     assert together(asynchronous(), work)[0] < 1
 
 
+def test_init_accepts_parameters_of_another_structure() -> None:
+    def distance(params: dict[str, Any], batch: Any) -> Any:
+        return sum(fnp.sum((x - batch) ** 2) for x in params.values())
+
+    server = parameter_server(distance, optim.sgd(0.5), consistency=asynchronous())
+    for params in ({"w": [0.0], "v": [1.0]}, {"a": [0.0], "b": [1.0]}, {"c": [[2.0]]}):
+        given = {name: np.array(value, np.float32) for name, value in params.items()}
+        state = server.init(given)
+        assert {n: x.tolist() for n, x in server.params(state).items()} == params
+        state, _ = server.step(state, 5.0)
+        fives = {name: np.full_like(x, 5).tolist() for name, x in given.items()}
+        assert {n: x.tolist() for n, x in server.params(state).items()} == fives
+    server.close()
+
+
 def test_an_error_names_an_absent_server() -> None:
     pytest.importorskip("zmq")
     server = parameter_server(
