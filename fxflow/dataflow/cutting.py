@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from fxflow.core.ir.graph import Graph, Node, Var, any_node
 from fxflow.core.ir.higher_order import graph_cost
+from fxflow.core.ir.primitive import ORDERED
 from fxflow.core.source import describe
 from fxflow.dataflow.placing import Place, Placed, place_name
 from fxflow.dataflow.scopes import Stage, where_of
@@ -315,7 +316,7 @@ def levels_of(placed: Placed, units: Sequence[Any]) -> list[int]:
     """
     made: dict[Var, tuple[int, Any]] = {}
     levels: list[int] = []
-    last: tuple[int, Place, Node] | None = None  # with an effect
+    last: tuple[int, Place, Node] | None = None  # with an ordered effect
     phases = placed.phases or [0] * len(placed.nodes)
     numbered = zip(placed.nodes, placed.places, units, phases, strict=True)
     for node, place, unit, level in numbered:
@@ -323,11 +324,11 @@ def levels_of(placed: Placed, units: Sequence[Any]) -> list[int]:
             if type(atom) is Var and atom in made:
                 before, source = made[atom]
                 level = max(level, before + (source != unit))
-        if node.effects:
+        if ORDERED in node.effects:
             if last is not None:
                 if last[1] is not place:
                     raise PlacementError(
-                        "effects run in order, so they are in one place: "
+                        "ordered effects run in order, so they are in one place: "
                         f"{last[2].primitive.name} ({describe(last[2].source)}) is on "
                         f"{last[1]}, {node.primitive.name} ({describe(node.source)}) "
                         f"on {place}"
@@ -475,10 +476,11 @@ def _by_urgency(
     effects = False
     for i in reversed(numbers):
         node = nodes[i]
-        # What comes before an effect that is urgent is urgent, if it has one, too.
-        if not needed.isdisjoint(node.outputs) or (effects and node.effects):
+        ordered = ORDERED in node.effects
+        # What comes before an ordered effect that is urgent is urgent, if it has one.
+        if not needed.isdisjoint(node.outputs) or (effects and ordered):
             urgent.add(i)
-            effects = effects or bool(node.effects)
+            effects = effects or ordered
             needed.update(a for a in node.inputs if type(a) is Var)
     return [i for i in numbers if i in urgent], [i for i in numbers if i not in urgent]
 
@@ -499,12 +501,12 @@ def _close(graph: Graph, fragments: list[Fragment], maker: dict[Var, int]) -> No
     for atom in graph.outputs:
         if type(atom) is Var and atom in maker:
             wanted[maker[atom]][atom] = None
-    # Effects stay in the order of the program, whatever the order of the rest.
+    # Ordered effects stay in the order of the program, whatever that of the rest.
     first = {
         f.index: origin
         for f in fragments
         for node, origin in zip(f.graph.nodes[::-1], f.origins[::-1], strict=True)
-        if node.effects
+        if ORDERED in node.effects
     }
     effects = sorted(first, key=lambda index: first[index])
     for fragment, inputs in zip(fragments, taken, strict=True):

@@ -146,7 +146,7 @@ def _is_written_out(node: Node) -> bool:
     if node.primitive.name not in (_SCAN, _CHECKPOINT):
         return False
     inside = scopes_inside(inlined(node.params["graph"], CALLS))
-    return len(inside) > 1 and node.params.get("length", 0) <= MAX_ROUNDS
+    return len(inside) > 1 and 0 < node.params.get("length", 1) <= MAX_ROUNDS
 
 
 def _live(nodes: Sequence[Node], outputs: Sequence[Any]) -> list[bool]:

@@ -27,6 +27,7 @@ from fxflow.dataflow.saved import SavedPlan
 from fxflow.dataflow.schedules import schedule_of
 from fxflow.errors import ArgumentError
 from fxflow.lax.callbacks import PythonCallback
+from fxflow.lax.transfer import copied as copied_array
 from fxflow.transforms.arguments import (
     as_indices,
     as_names,
@@ -34,7 +35,7 @@ from fxflow.transforms.arguments import (
 )
 from fxflow.transforms.jit import JitFunction, JitOptions
 from fxflow.transforms.passes.pipeline import optimized
-from fxflow.transforms.stages import Runner, Traced, is_small
+from fxflow.transforms.stages import Runner, Traced, is_small, require_donated_once
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -139,6 +140,14 @@ class Partitioned:
             else slot(a, maker[a].place if a in maker else None)
             for a in graph.outputs
         ]
+        # Arguments, constants and what is returned before have other owners.
+        self._passed_on = [
+            i
+            for i, a in enumerate(graph.outputs)
+            if a not in maker or a in graph.outputs[:i]
+        ]
+        donated = self.traced.arrays.donated
+        self._donated = [i for i, gives in enumerate(donated) if gives]
 
     @staticmethod
     def _threads(fragments: Sequence[Fragment]) -> dict[Place, tuple[Any, ...]]:
@@ -206,15 +215,18 @@ class Partitioned:
           arrays: the leaves.
           rows: to run instead of `rows`, with equal results.
         """
+        if self._donated:
+            require_donated_once(self.traced, arrays)
         values = run_step(
             [*arrays, *self._empty], rows or self._rows, self._shared, self._awaited
         )
         outs: list[Array] = [
             values[r] if isinstance(r, int) else r for r in self._results
         ]
-        for array, donated in zip(arrays, self.traced.arrays.donated, strict=True):
-            if donated:
-                forget(array)
+        for i in self._passed_on:
+            outs[i] = copied_array(outs[i])
+        for i in self._donated:
+            forget(arrays[i])
         return outs
 
     def runner(self, arg_types: Sequence[ArrayType]) -> Runner:

@@ -3,7 +3,8 @@
 The order of precedence, which a plan prints:
 
 1. the scope (`on`) of the operation;
-2. for `device_put` inside the function, the device that it names;
+2. the device that `device_put` inside the function names, or the mesh of a `shard_map`
+   or a sharding;
 3. where its operands are: the place of most of their bytes;
 4. for an operation of arguments and constants alone, and for one whose results are
    larger than its operands (a broadcast), where its results are used. What is small and
@@ -287,10 +288,26 @@ def own_place(
       PlacementError: with `strict`, a loop or branch holds scopes of several places.
     """
     where = where_of(node.scope)
-    if where is not None:
-        place = resolved(where, node)
-        if place is not None:
-            return place
+    place = None if where is None else resolved(where, node)
+    mesh = _mesh_of(node)
+    if mesh is not None:
+        own: Place = everywhere(mesh)
+        if any(scopes_inside(inner) for _, inner in subgraphs(node.params)):
+            _unfollowed(
+                f"{node.primitive.name} ({describe(node.source)}) holds scopes: each "
+                "device of its mesh runs all of it",
+                notes,
+                strict,
+            )
+        if place is not None and set(place.devices) != set(own.devices):
+            raise PlacementError(
+                f"{node.primitive.name} ({describe(node.source)}) runs on the devices "
+                f"of {mesh}, but its scope says {place_name(place)}: put it in a scope "
+                "on(mesh), or in none"
+            )
+        return own
+    if place is not None:
+        return place
     if node.primitive.name == "device_put":
         to = node.params.get("to")
         if isinstance(to, SingleDeviceSharding):
@@ -299,18 +316,34 @@ def own_place(
         if isinstance(to, Device):
             return buffers.placement(to)
     inside = {w for _, inner in subgraphs(node.params) for w in scopes_inside(inner)}
+    if node.params.get("length") == 0:
+        inside.clear()  # a loop of no rounds
     if len(inside) == 1:
         return resolved(inside.pop(), node)
     if inside:
-        told = (
+        _unfollowed(
             f"{node.primitive.name} ({describe(node.source)}) holds scopes of several "
             f"places ({', '.join(sorted(map(str, inside)))}): a loop or branch runs "
-            "in one place as a whole"
+            "in one place as a whole",
+            notes,
+            strict,
         )
-        if strict:
-            raise PlacementError(f"{told}; put the scopes outside of it")
-        notes.append(told)
     return None
+
+
+def _unfollowed(told: str, notes: list[str], strict: bool) -> None:
+    """Notes that scopes are not followed, or raises an error."""
+    if strict:
+        raise PlacementError(f"{told}; put the scopes outside of it")
+    notes.append(told)
+
+
+def _mesh_of(node: Node) -> Mesh | None:
+    """Returns the mesh that a node, or the first operation in it, names."""
+    meshes = (graph.mesh for _, graph in subgraphs(node.params))
+    named = node.primitive.mesh(node.params) or next(filter(None, meshes), None)
+    # A `shard_map` over an abstract mesh runs on the current one.
+    return named if isinstance(named, Mesh) else None
 
 
 def scopes_inside(graph: Graph) -> set[Where]:

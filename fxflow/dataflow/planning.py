@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from fxflow.core.arrays import ArrayType, as_array
+from fxflow.core.ir.discharge import discharge
 from fxflow.core.ir.graph import Graph
 from fxflow.dataflow.assignment import EFFORT
 from fxflow.dataflow.by_cost import Estimate, decided
@@ -59,7 +60,8 @@ class Planner(NamedTuple):
           PlacementError: a scope cannot be followed, values do not fit, or the given
             plan is for another program.
         """
-        graph, rounds = unrolled(inlined(traced.graph, CALLS))
+        # References made inside become values, which pass between places.
+        graph, rounds = unrolled(inlined(discharge(traced.graph).graph, CALLS))
         types = [*(as_array(c)._type for c in traced.consts), *arg_types]
         whole = _Whole(traced.name, graph, rounds, types)
         if self.given is not None:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from fxflow.core.arrays import Array, type_on
 from fxflow.core.runtime.execute import Program, buffer_at
 from fxflow.dataflow.placing import Place
+from fxflow.devices.callbacks import in_callback
 
 #: Seconds after which a device's thread ends if it has nothing to do.
 IDLE = 5.0
@@ -240,9 +241,13 @@ def run_step(
     Raises:
       Exception: what a fragment raised, with a note that names the fragment.
     """
-    if len(rows) == 1:
-        step = StepRun(values, (), shared)
-        for task in rows[0][1]:
+    # A callback holds up its device's thread, which would not come to the fragments of
+    # the function that it calls.
+    if len(rows) == 1 or in_callback():
+        step, tasks = StepRun(values, (), shared), rows[0][1]
+        if len(rows) > 1:
+            tasks = sorted(task for _, row in rows for task in row)
+        for task in tasks:
             if not step.run(task):
                 break
     else:

@@ -137,6 +137,20 @@ def raise_original(error: BaseException) -> None:
 # -- callbacks -------------------------------------------------------------------------
 
 
+class _Running(threading.local):
+    """How many callbacks the thread is in: one may run a program that calls another."""
+
+    depth = 0
+
+
+_running = _Running()
+
+
+def in_callback() -> bool:
+    """Returns whether this thread runs a callback, and so holds up a program."""
+    return _running.depth > 0
+
+
 class HostCallback:
     """A Python function that a compiled program may call.
 
@@ -179,12 +193,15 @@ class HostCallback:
         Raises:
           Exception: any error, wrapped for `original_error`.
         """
+        _running.depth += 1
         try:
             if ending():
                 raise RuntimeError("the process is ending")
             return self.checked_call(*(x for x in operands if x is not None))
         except BaseException as error:  # also KeyboardInterrupt: it must reach the user
             raise _keep(error) from None
+        finally:
+            _running.depth -= 1
 
     def checked_call(self, *operands: Any) -> tuple[Any, ...]:
         """Calls the function and checks its results; does not wrap errors."""

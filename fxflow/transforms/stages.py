@@ -413,6 +413,34 @@ class Lowered(_Stage):
         return Compiled(self, self.program.compile(options or None))
 
 
+def require_donated_once(traced: Traced, arrays: Sequence[Array]) -> None:
+    """Refuses donated memory that is passed as another argument, too.
+
+    Args:
+      traced: the function.
+      arrays: the leaves of its arguments.
+
+    Raises:
+      DonationError: it is.
+    """
+    held = [getattr(array, "_buffer", array) for array in arrays]
+    # Looked for only if some memory is passed twice, which is rare.
+    if len({*map(id, held)}) == len(held):
+        return
+    labels, gives = traced.arrays.labels, traced.arrays.donated
+    first: dict[int, int] = {}
+    for i, memory in enumerate(held):
+        j = first.setdefault(id(memory), i)
+        donated = [k for k in (j, i) if gives[k]]
+        if j == i or not donated:
+            continue
+        which = "both are" if len(donated) == 2 else f"{labels[donated[0]]} is"
+        raise DonationError(
+            f"{traced.name}: arguments {labels[j]} and {labels[i]} are the same array, "
+            f"and {which} donated: pass a copy (x.copy()) or do not donate it"
+        )
+
+
 @guard_methods
 class Compiled(_Stage):
     """A compiled program, called like the function it came from."""
@@ -545,38 +573,10 @@ class Compiled(_Stage):
         Raises:
           DonationError: an array is passed twice and donated.
         """
-        held = [getattr(array, "_buffer", array) for array in arrays]
-        # Looked for only if some memory is passed twice, which is rare.
-        if len({*map(id, held)}) != len(held):
-            self._require_given_once(held)
+        require_donated_once(self.traced, arrays)
         for array in given:
             if hasattr(array, "_host"):
                 release(array)
-
-    def _require_given_once(self, held: Sequence[Any]) -> None:
-        """Refuses donated memory that is passed as another argument, too.
-
-        Args:
-          held: the memory of each leaf of the arguments.
-
-        Raises:
-          DonationError: it is.
-        """
-        traced = self.traced.arrays
-        first: dict[int, int] = {}
-        for i, memory in enumerate(held):
-            j = first.setdefault(id(memory), i)
-            donated = [k for k in (j, i) if traced.donated[k]]
-            if j == i or not donated:
-                continue
-            one, other = traced.labels[j], traced.labels[i]
-            which = (
-                "both are" if len(donated) == 2 else f"{traced.labels[donated[0]]} is"
-            )
-            raise DonationError(
-                f"{self.traced.name}: arguments {one} and {other} are the same array, "
-                f"and {which} donated: pass a copy (x.copy()) or do not donate it"
-            )
 
     def as_text(self) -> str:
         """Returns the optimised HLO."""

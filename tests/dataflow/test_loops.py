@@ -234,3 +234,18 @@ def test_batches_that_do_not_divide_are_refused_at_planning() -> None:
     split = dataflow.jit(train.accumulate_gradients(loss, 5), devices=DEVICES)
     with pytest.raises(fxflow.errors.ShapeError, match="into 5 equal parts"):
         split.plan(PARAMS, X)
+
+
+def test_a_loop_of_no_rounds_with_stacked_results() -> None:
+    def f(x: Any) -> Any:
+        def part(total: Any, row: Any) -> Any:
+            with on("/device:cpu:1"):
+                total = total + row
+            with on("/device:cpu:2"):
+                return total, fnp.sin(total)
+
+        return lax.scan(part, fnp.ones(8), x)
+
+    for strict in (False, True):
+        last, rows = dataflow.jit(f, strict=strict)(X[:0])
+        assert last.tolist() == [1.0] * 8 and rows.shape == (0, 8)

@@ -12,7 +12,12 @@ import fxflow
 from fxflow import dataflow, lax, random
 from fxflow import numpy as fnp
 from fxflow.dataflow import on, stages
-from fxflow.errors import ArgumentError, DeletedArrayError, PlacementError
+from fxflow.errors import (
+    ArgumentError,
+    DeletedArrayError,
+    DonationError,
+    PlacementError,
+)
 
 DEVICES = fxflow.local_devices()
 RNG = np.random.default_rng(0)
@@ -288,3 +293,65 @@ def test_fragments_that_differ_in_their_callbacks_are_not_one_program() -> None:
         return x
 
     assert dataflow.jit(f)(1.0) == ((1 + 1 + 1) * 100) - 4
+
+
+def test_what_is_passed_on_is_not_the_argument_itself() -> None:
+    const = fnp.arange(3.0)
+
+    def f(x: Any, y: Any) -> Any:
+        with on("/device:cpu:1"):
+            z = fnp.sin(x)
+        return x, y, z, z, const, y
+
+    split, last = (
+        dataflow.jit(f, donate_argnums=1),
+        fxflow.jit(lambda *xs: [x + 1 for x in xs], donate_argnums=tuple(range(6))),
+    )
+    for _ in range(2):
+        x, y = fnp.ones(3), fnp.full(3, 2.0)
+        outs = split(x, y)
+        with pytest.raises(DeletedArrayError):
+            y + 1
+        near(list(outs), [x, np.full(3, 2.0), np.sin(x), np.sin(x), const, [2.0] * 3])
+        # Each result has memory of its own.
+        last(*(fxflow.device_put(out, DEVICES[0]) for out in outs))
+        near(x, np.ones(3))
+
+
+def test_an_array_that_is_donated_and_passed_twice() -> None:
+    x = fnp.ones(3)
+    split = dataflow.jit(lambda x, y: x + y, donate_argnums=0)
+    with pytest.raises(DonationError, match="x and y are the same array, and x is"):
+        split(x, x)
+    near(x + 1, np.full(3, 2.0))
+
+
+def test_references_made_inside_pass_between_places() -> None:
+    def f(x: Any) -> Any:
+        ref = fxflow.new_ref(x)
+        with on("/device:cpu:1"):
+            ref[...] += 1
+        with on("/device:cpu:2"):
+            ref[...] *= 2
+            return ref[...]
+
+    near(dataflow.jit(f)(X), (X + 1) * 2)
+    near(dataflow.jit(f).plan(X).places[0].device.id, 1)
+
+
+def test_unordered_effects_may_be_anywhere() -> None:
+    seen: list[float] = []
+
+    def note(x: Any) -> None:
+        fxflow.debug.callback(lambda v: seen.append(float(v)), x)
+
+    def f(x: Any) -> Any:
+        with on("/device:cpu:1"):
+            note(x)
+        with on("/device:cpu:2"):
+            note(x + 1)
+        return x
+
+    dataflow.jit(f)(1.0)
+    fxflow.effects_barrier()
+    assert sorted(seen) == [1.0, 2.0]

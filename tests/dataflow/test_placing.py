@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import pytest
+
 import fxflow
-from fxflow import dataflow
+from fxflow import NamedSharding, P, dataflow, lax
 from fxflow import numpy as fnp
 from fxflow.dataflow import on
+from fxflow.errors import PlacementError
 
 DEVICES = fxflow.local_devices()
 
@@ -101,3 +105,73 @@ def test_scopes_inside_called_functions_are_followed() -> None:
         return fnp.exp(inner(x))
 
     assert places(f, 2.0) == {"mul": [1], "sin": [2], "exp": [2]}
+
+
+MESH = fxflow.make_mesh((2,), ("d",), devices=DEVICES[1:3])
+X = np.arange(8, dtype=np.float32).reshape(4, 2)
+
+
+def halves(x: Any) -> Any:
+    return fxflow.shard_map(
+        lambda part: lax.psum(part, "d"), mesh=MESH, in_specs=P("d"), out_specs=P()
+    )(x)
+
+
+@pytest.mark.parametrize("scoped", [False, True])
+def test_a_shard_map_runs_on_its_mesh(scoped: bool) -> None:
+    def f(x: Any) -> Any:
+        with on("/device:cpu:3"):
+            x = fnp.sin(x)
+        if scoped:
+            with on(MESH):
+                x = halves(x)
+        else:
+            x = halves(x)
+        with on("/device:cpu:3"):
+            return x + 1
+
+    split = dataflow.jit(f)
+    want = np.sin(X)
+    np.testing.assert_allclose(split(X), want[:2] + want[2:] + 1, rtol=1e-6)
+    devices = [sorted(d.id for d in place.devices) for place in split.plan(X).places]
+    assert devices == [[3], [1, 2]]
+
+
+def test_a_sharding_and_a_device_map_run_on_their_meshes() -> None:
+    def constrained(x: Any) -> Any:
+        where = NamedSharding(MESH, P("d"))
+        return lax.with_sharding_constraint(fnp.sin(x), where) * 2
+
+    np.testing.assert_allclose(dataflow.jit(constrained)(X), np.sin(X) * 2, rtol=1e-6)
+
+    def mapped(x: Any) -> Any:
+        with on("/device:cpu:3"):
+            x = fnp.sin(x)
+        return fxflow.pmap(lambda v: v * 2, devices=DEVICES[:4])(x)
+
+    np.testing.assert_allclose(dataflow.jit(mapped)(X), np.sin(X) * 2, rtol=1e-6)
+
+
+def test_a_shard_map_in_another_scope_is_an_error() -> None:
+    def f(x: Any) -> Any:
+        with on("/device:cpu:3"):
+            return halves(x)
+
+    with pytest.raises(PlacementError, match=r"shard_map \(.*runs on the devices of"):
+        dataflow.jit(f).plan(X)
+
+
+def test_scopes_inside_a_shard_map_are_not_followed() -> None:
+    @on("/device:cpu:3")
+    def inner(x: Any) -> Any:
+        return fnp.sin(x)
+
+    def f(x: Any) -> Any:
+        specs: Any = {"mesh": MESH, "in_specs": P("d"), "out_specs": P("d")}
+        return fxflow.shard_map(inner, **specs)(x)
+
+    split = dataflow.jit(f)
+    np.testing.assert_allclose(split(X), np.sin(X), rtol=1e-6)
+    assert "each device of its mesh runs all of it" in str(split.plan(X))
+    with pytest.raises(PlacementError, match="put the scopes outside of it"):
+        dataflow.jit(f, strict=True).plan(X)

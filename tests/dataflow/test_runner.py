@@ -208,3 +208,33 @@ def test_an_interrupt_leaves_nothing_running() -> None:
     thread.join(60)
     assert not late
     assert g(2.0) == 2 and late == [1]
+
+
+@pytest.mark.parametrize("size", [3, LARGE])
+def test_a_callback_may_call_a_dataflow_function(size: int) -> None:
+    @dataflow.jit
+    def inner(x: Any) -> Any:
+        with on("/device:cpu:1"):
+            y = fnp.sin(x)
+        with on("/device:cpu:2"):
+            return fnp.cos(y)
+
+    def call(x: Any) -> Any:
+        return fxflow.pure_callback(lambda v: np.asarray(inner(v)), x, x)
+
+    def f(x: Any) -> Any:
+        with on("/device:cpu:1"):
+            a = call(x)
+        with on("/device:cpu:2"):
+            return a + call(x + 1)
+
+    x = np.linspace(0, 1, size, dtype=np.float32)
+    done: list[Any] = []
+    # The threads of the devices wait for the callbacks, which are on them.
+    thread = threading.Thread(target=lambda: done.append(dataflow.jit(f)(x)))
+    thread.daemon = True
+    thread.start()
+    thread.join(60)
+    assert done, "the callbacks wait for their own device"
+    want = np.cos(np.sin(x)) + np.cos(np.sin(x + 1))
+    np.testing.assert_allclose(done[0], want, rtol=1e-5)

@@ -331,3 +331,19 @@ def test_the_text_of_a_custom_call() -> None:
         assert f"@xla_ffi_partitioned_python_{platform}_callback()" in text
     with pytest.raises(ValueError, match="'tpu' cannot call Python"):
         callbacks.target("tpu")
+
+
+def test_a_thread_knows_that_it_runs_a_callback() -> None:
+    seen: list[bool] = []
+
+    def inner() -> None:
+        seen.append(callbacks.in_callback())
+
+    def fails() -> None:
+        HostCallback(inner)()
+        seen.append(callbacks.in_callback())
+        raise ValueError("no")
+
+    with pytest.raises(Exception, match="no"):
+        HostCallback(fails)()
+    assert seen == [True, True] and not callbacks.in_callback()

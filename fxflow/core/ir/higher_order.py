@@ -75,7 +75,8 @@ class HigherOrder(MultipleResults):
 
     def cost(self, *avals: Aval, **params: Any) -> dict[str, float]:
         """Those of the graphs together, each run once."""
-        return _sums(graph_cost(graph) for _, graph in subgraphs(params))
+        with self.inside(params):
+            return _sums(graph_cost(graph) for _, graph in subgraphs(params))
 
     def uses_axis(self, axis_name: Any, params: dict[str, Any]) -> bool:
         """Whether any operation inside names the axis."""

@@ -139,3 +139,13 @@ def test_named_axis_inside_branches_and_calls():
     again = checkpoint(lambda x: lax.mul(x, psum(x, "i")))
     total = lambda xs: lax.reduce_sum(vmap(again, axis_name="i")(xs), (0,))
     assert jit(fxflow.grad(total))(xs).tolist() == [12.0] * 4
+
+
+def test_the_cost_of_a_graph_with_collectives_inside():
+    mesh = fxflow.make_mesh((2,), ("d",))
+    spec = fxflow.P("d")
+    f = fxflow.shard_map(
+        lambda x: lax.sin(psum(x, "d")), mesh=mesh, in_specs=spec, out_specs=fxflow.P()
+    )
+    graph = fxflow.make_graph(f)(np.ones((4, 3), np.float32)).graph
+    assert ho.graph_cost(graph)["flops"] >= 2 * 3
