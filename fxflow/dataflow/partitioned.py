@@ -87,7 +87,8 @@ class Partitioned:
                     source = slot(var, None)
                 elif made.place is not fragment.place:
                     source = slot(var, made.place)
-                pulls.append(TaskInput(slot(var, fragment.place), source))
+                where = self._where(fragment, var)
+                pulls.append(TaskInput(slot(var, fragment.place), source, where))
             drafts.append((fragment, program, constants, pulls))
         kept = {slot(v, maker[v].place) for v in outputs if v in maker}
         kept |= {slot(v, None) for v in graph.inputs[graph.num_consts :]}
@@ -174,6 +175,9 @@ class Partitioned:
           The program, the captured values that it takes first, and its other inputs.
         """
         place, graph = fragment.place, fragment.graph
+        divided = self.plan.meshes.get(place)
+        if divided is not None:
+            graph = divided.constrained(fragment)
         graph = optimized(graph, native=place.is_single and place.platform == "cpu")
         held = {v: consts[v] for v in graph.inputs if v in consts}
         small = {v: c for v, c in held.items() if is_small(c)}
@@ -184,10 +188,10 @@ class Partitioned:
         graph = Graph([*first, *inputs], graph.nodes, graph.outputs, self.plan.name)
         lowered = LoweredProgram(
             graph,
-            [type_on(v.aval, place, True) for v in graph.inputs],
+            [type_on(v.aval, self._where(fragment, v), True) for v in graph.inputs],
             name=self.plan.name,
             module_name=f"jit_{self.plan.name}",
-            out_shardings=[place.sharding] * len(graph.outputs),
+            out_shardings=[self._where(fragment, v).sharding for v in fragment.results],
         )
         # Locations name scopes and lines: equal programs may differ in them. Callbacks
         # are numbers in the text.
@@ -195,7 +199,13 @@ class Partitioned:
         program = self._programs.get(key)
         if program is None:
             program = self._programs[key] = lowered.compile(self.traced.options)
-        return program, tuple(copied(held[v], place) for v in first), inputs
+        constants = tuple(copied(held[v], self._where(fragment, v)) for v in first)
+        return program, constants, inputs
+
+    def _where(self, fragment: Fragment, var: Var) -> Place:
+        """Returns where a fragment has a value: on a mesh, perhaps in parts."""
+        divided = self.plan.meshes.get(fragment.place)
+        return fragment.place if divided is None else divided.place(var)
 
     # -- calls -------------------------------------------------------------------------
 
@@ -299,12 +309,16 @@ class DataflowFunction(JitFunction[P, R]):
         schedule: Any,
         plan: Any,
         costs: Costs | None,
+        divides: bool,
     ) -> None:
         super().__init__(fun, given, Cache("calls of dataflow.jit"))
-        self._arguments = (fun, given, devices, strict, schedule, plan, costs)
+        options = (devices, strict, schedule, plan, costs, divides)
+        self._arguments = (fun, given, *options)
         scheduler = schedule_of(schedule)
         places = Places(devices, scheduler.device)
-        self._planner = Planner(places, strict, scheduler, saved_plan(plan), costs)
+        self._planner = Planner(
+            places, strict, scheduler, saved_plan(plan), costs, divides
+        )
 
     def __repr__(self) -> str:
         return f"<dataflow.jit of {self._name}>"
@@ -361,6 +375,7 @@ def jit(
     schedule: str | Schedule | Callable[[Fragment], Any] = "1f1b",
     plan: Plan | SavedPlan | str | os.PathLike[str] | None = None,
     strict: bool = False,
+    auto_sharding: bool = True,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None,
@@ -376,6 +391,7 @@ def jit(
     schedule: str | Schedule | Callable[[Fragment], Any] = "1f1b",
     plan: Plan | SavedPlan | str | os.PathLike[str] | None = None,
     strict: bool = False,
+    auto_sharding: bool = True,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None,
@@ -390,6 +406,7 @@ def jit(
     schedule: str | Schedule | Callable[[Fragment], Any] = "1f1b",
     plan: Plan | SavedPlan | str | os.PathLike[str] | None = None,
     strict: bool = False,
+    auto_sharding: bool = True,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None,
@@ -429,6 +446,8 @@ def jit(
         types for which it was made.
       strict: whether a scope that cannot be followed is an error, and a place that a
         path leaves and comes back to, too. Otherwise the plan notes it.
+      auto_sharding: whether what is placed on a mesh (`on(mesh)`) is divided over it,
+        as `auto_sharding` chooses. Otherwise each of its devices has all of it.
       static_argnums: see `fxflow.jit`.
       static_argnames: see `fxflow.jit`.
       donate_argnums: see `fxflow.jit`.
@@ -464,6 +483,10 @@ def jit(
     if not isinstance(strict, bool):
         raise ArgumentError(f"dataflow.jit: strict is a bool, got {strict!r}")
 
+    if not isinstance(auto_sharding, bool):
+        raise ArgumentError(
+            f"dataflow.jit: auto_sharding is a bool, got {auto_sharding!r}"
+        )
     if not isinstance(place, Costs) and place not in ("scopes", "cost"):
         raise ArgumentError(
             f"dataflow.jit: place is 'scopes', 'cost' or Costs, got {place!r}"
@@ -472,6 +495,8 @@ def jit(
 
     def decorate(function: Callable[..., Any]) -> DataflowFunction[..., Any]:
         require_callable(function, "dataflow.jit")
-        return DataflowFunction(function, given, devices, strict, schedule, plan, costs)
+        return DataflowFunction(
+            function, given, devices, strict, schedule, plan, costs, auto_sharding
+        )
 
     return decorate if fun is None else decorate(fun)

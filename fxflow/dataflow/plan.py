@@ -16,6 +16,7 @@ from fxflow.dataflow.cutting import Edge, Fragment, Fragments
 from fxflow.dataflow.memory import link_bytes, peak_bytes
 from fxflow.dataflow.placing import Place, place_name
 from fxflow.dataflow.saved import SavedPlan
+from fxflow.dataflow.sharding.stages import DividedMesh
 from fxflow.dataflow.timelines import Timeline, simulate
 from fxflow.errors import ArgumentError, PlacementError
 
@@ -39,6 +40,7 @@ class Plan:
       costs: by which it was placed, or None.
       estimate: what placement by cost says about it, or None.
       measured: seconds of a step as it ran, or None.
+      meshes: how values are divided over each mesh, if they are.
 
     Example:
       >>> from fxflow import dataflow
@@ -69,6 +71,7 @@ class Plan:
         self.costs: Costs | None = None
         self.estimate: Estimate | None = None
         self.measured: float | None = None
+        self.meshes: dict[Place, DividedMesh] = {}
 
     @property
     def places(self) -> list[Place]:
@@ -258,6 +261,7 @@ class Plan:
             rules = "cost, uses"
             text += self._prediction(self.estimate)
         text.append(f"places: scopes, device_put inside, {rules}")
+        text += [f"{place_name(p)}: {m.describe()}" for p, m in self.meshes.items()]
         text += [f"note: {note}" for note in self.notes]
         return "\n".join(text)
 

@@ -25,6 +25,7 @@ from fxflow.dataflow.plan import Plan, estimated_seconds
 from fxflow.dataflow.saved import SavedPlan
 from fxflow.dataflow.schedules import Scheduler
 from fxflow.dataflow.scopes import Beside
+from fxflow.dataflow.sharding.stages import divided_meshes
 from fxflow.lax.remat import CALLS, inlined
 from fxflow.transforms.stages import Traced
 
@@ -38,6 +39,7 @@ class Planner(NamedTuple):
       schedule: orders the fragments if loops are written out.
       given: a saved plan to follow instead.
       costs: places what scopes leave open, or None.
+      divides: whether what is placed on a mesh is divided over it by cost.
     """
 
     places: Places
@@ -45,6 +47,7 @@ class Planner(NamedTuple):
     schedule: Scheduler
     given: SavedPlan | None = None
     costs: Costs | None = None
+    divides: bool = False
 
     def plan(
         self, traced: Traced, arg_types: Sequence[ArrayType], effort: int = EFFORT
@@ -74,6 +77,8 @@ class Planner(NamedTuple):
         else:
             plan = self._placed_by_cost(whole, self.costs, effort)
         plan.check()
+        if self.divides:
+            plan.meshes = divided_meshes(plan.fragments, self.costs or Costs())
         return plan
 
     def _placed_by_cost(self, whole: _Whole, costs: Costs, effort: int) -> Plan:

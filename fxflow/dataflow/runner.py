@@ -32,10 +32,12 @@ class TaskInput(NamedTuple):
     Attributes:
       slot: where the place's own copy is.
       source: the slot that it is copied from, if it is not computed in this place.
+      where: what it is copied to: the place, or the parts that its devices have.
     """
 
     slot: int
     source: int | None
+    where: Place
 
 
 class Task(NamedTuple):
@@ -75,11 +77,11 @@ class Task(NamedTuple):
         Args:
           values: of the step, by slot.
         """
-        place, arrays = self.place, list(self.constants)
-        for slot, source in self.pulls:
+        arrays = list(self.constants)
+        for slot, source, where in self.pulls:
             array = values[slot]
             if array is None and source is not None:
-                array = values[slot] = copied(values[source], place)
+                array = values[slot] = copied(values[source], where)
             arrays.append(array)
         outs = self.program(arrays)
         for slot, out in zip(self.results, outs, strict=True):
