@@ -28,8 +28,8 @@ from fxflow.serve.batching import (
     batch_policy,
 )
 from fxflow.serve.cache import PredictionCache, key_of
+from fxflow.serve.containers.regions import Stream
 from fxflow.serve.containers.replica import ModelSource, Replica, placement_of
-from fxflow.serve.containers.streams import Stream
 from fxflow.serve.signatures import ModelSignature
 
 #: Share of the objective that a batch may take: a request that arrives just after a

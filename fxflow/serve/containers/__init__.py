@@ -1,8 +1,8 @@
 """Runs models in separate processes.
 
-Reading order: `regions` (tensors in shared memory), `models` (a model's function and
-types), `streams` (results of generators), `worker` (the model's process), `replica`
-(places, starts, calls and stops a worker).
+Reading order: `models` (a model's function and types), `regions` (tensors and streams
+of results in shared memory), `worker` (the model's process), `replica` (places, starts,
+calls and stops a worker).
 """
 
 # fmt: off

@@ -23,8 +23,7 @@ import numpy as np
 from fxflow.distributed.messages.channel import AsyncChannel, Message
 from fxflow.distributed.processes import Backoff, Process
 from fxflow.errors import ServeError
-from fxflow.serve.containers.regions import Region, aligned, read_outputs
-from fxflow.serve.containers.streams import Stream
+from fxflow.serve.containers.regions import Region, Stream, aligned, read_outputs
 from fxflow.serve.signatures import ModelSignature, nbytes_of, to_bytes
 
 # -- placement -------------------------------------------------------------------------

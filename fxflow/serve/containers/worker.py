@@ -24,8 +24,14 @@ from typing import Any
 from fxflow.distributed.messages.channel import AsyncChannel, Channel
 from fxflow.errors import ExportError, ServeError
 from fxflow.serve.containers.models import Model, load_model
-from fxflow.serve.containers.regions import Region, aligned, read_inputs, write_outputs
-from fxflow.serve.containers.streams import Streams, error_text
+from fxflow.serve.containers.regions import (
+    Region,
+    Streams,
+    aligned,
+    error_text,
+    read_inputs,
+    write_outputs,
+)
 
 #: Net allocations between two collections of the youngest generation. Python's default
 #: of 700 is reached by a few dozen waiting requests, none of which is garbage.
