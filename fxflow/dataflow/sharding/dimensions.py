@@ -24,7 +24,7 @@ from typing import Any
 from fxflow.core.arrays import dtypes
 from fxflow.dataflow.sharding.program import LITERAL, Op, Program
 
-#: The axis is no dimension: its length is 1.
+#: In place of a dimension: the axis has length 1.
 NONE = -1
 
 

@@ -34,8 +34,8 @@ from fxflow.devices.meshes import Mesh
 
 #: Parameters of less than this fraction of the bytes of all are not stored in parts.
 SMALL = 1e-3
-#: A value that operations around it can compute as they read it is in memory if its
-#: last use is so many operations away.
+#: A value that the operations which read it can compute themselves is in memory only if
+#: its last use is at least this number of operations away.
 FUSED_FOR = 64
 
 Choices = tuple[int, ...]

@@ -26,7 +26,7 @@ from fxflow.dataflow.sharding.model import Choices, Masks, Model, Table
 #: How often the moment of the highest peak is added to those that are limited.
 MAX_MOMENTS = 6
 #: Where rounding costs more than this fraction of the bound, integers are searched for,
-#: for so many seconds at most.
+#: with this limit of seconds.
 GAP, SEARCH_SECONDS = 0.005, 1.0
 #: Passes of local search over all decisions.
 MAX_PASSES = 20

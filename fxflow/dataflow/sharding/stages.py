@@ -6,6 +6,7 @@ way for all of them. What the mesh takes from other places is sent to it divided
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,7 +46,7 @@ class DividedMesh:
             Graph(list(inputs), nodes, list(outputs)),
             mesh,
             costs,
-            **({} if limit is None else {"limit": limit}),
+            limit=math.inf if limit is None else limit,
         )
         # The number of each fragment's first operation.
         self._first: dict[int, int] = {}
@@ -60,7 +61,7 @@ class DividedMesh:
         return found
 
     def constrained(self, fragment: Fragment) -> Graph:
-        """Returns a fragment's graph with what the partitioner has to be told."""
+        """Returns a fragment's graph with its sharding constraints."""
         first = self._first[fragment.index]
         last = first + len(fragment.graph.nodes)
         own = [

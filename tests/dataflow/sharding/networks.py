@@ -17,10 +17,12 @@ def struct(*shape: int, dtype: str = "float32") -> fxflow.ShapeDtypeStruct:
     return fxflow.ShapeDtypeStruct(shape, dtype)
 
 
-def accelerator(latency: float = 1e-6, bandwidth: float = 2e11) -> Costs:
+def accelerator(
+    latency: float = 1e-6, bandwidth: float = 2e11, operation: float = 4e-6
+) -> Costs:
     """CPU devices that compute as an accelerator does, with links of some speed."""
     flops = {"dot": 3e14, "elementwise": 2e12}
-    rates = Rates(flops, {"elementwise": 2.5e12}, 1e-5, 4e-6, 1e-5)
+    rates = Rates(flops, {"elementwise": 2.5e12}, 1e-5, operation, 1e-5)
     kind = kind_of(fxflow.devices("cpu")[0])
     return Costs(rates={kind: rates}, links={"cpu cpu": Link(latency, bandwidth)})
 

@@ -39,7 +39,9 @@ X = array(4096, 16)
 
 
 def test_each_stage_is_divided_over_its_mesh() -> None:
-    step = dataflow.jit(fxflow.value_and_grad(two_stages), place=accelerator(1e-8))
+    step = dataflow.jit(
+        fxflow.value_and_grad(two_stages), place=accelerator(1e-9, operation=0.0)
+    )
     value, grads = step(PARAMS, X)
     expected, wanted = fxflow.jit(fxflow.value_and_grad(two_stages))(PARAMS, X)
     np.testing.assert_allclose(value, expected, rtol=1e-5)
@@ -66,7 +68,7 @@ def test_fragments_of_one_mesh_agree() -> None:
             return fnp.cos(y) * total
 
     x = array(512, 64)
-    jitted = dataflow.jit(f, place=accelerator(1e-9))
+    jitted = dataflow.jit(f, place=accelerator(1e-9, operation=0.0))
     out = jitted(x)
     np.testing.assert_allclose(out, fxflow.jit(f)(x), rtol=1e-3, atol=1e-3)
     assert len(jitted.plan(x).fragments) >= 3
