@@ -48,6 +48,7 @@ class Estimate(NamedTuple):
       alone: seconds on the best device alone, with what scopes pin elsewhere; infinite
         if it does not fit.
       fallback: that placement.
+      refusal: the error that says what does not fit, or None.
     """
 
     decisions: Decisions
@@ -56,6 +57,7 @@ class Estimate(NamedTuple):
     seconds: float
     alone: float
     fallback: Decisions
+    refusal: PlacementError | None = None
 
 
 def decided(
@@ -75,7 +77,7 @@ def decided(
       effort: of the search; see `assign`.
 
     Raises:
-      PlacementError: a scope names no device, or the values do not fit into memory.
+      PlacementError: a scope names no device.
     """
     model = _Model(graph, places, arg_types, costs)
     best: tuple[tuple[float, float], Problem, Assignment] | None = None
@@ -91,8 +93,6 @@ def decided(
     if fits and found.seconds > alone.seconds * (1 - model.error):
         # The gain may be the model's error.
         found, problem = alone, model.problem(1, every=True)
-    if found.overflow:
-        raise model.refusal(problem, found)
     bound = min(model.bound(), found.seconds)
     decisions = model.decisions(problem, found)
     fallback = model.decisions(model.problem(1, every=True), alone)
@@ -103,6 +103,7 @@ def decided(
         found.seconds,
         alone.seconds if fits else INF,
         fallback if fits else decisions,
+        model.refusal(problem, found) if found.overflow else None,
     )
 
 

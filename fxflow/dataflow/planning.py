@@ -13,6 +13,7 @@ from fxflow.dataflow.by_cost import Estimate, decided
 from fxflow.dataflow.costs import Costs
 from fxflow.dataflow.cutting import Fragments, cut, in_order
 from fxflow.dataflow.loops import unrolled
+from fxflow.dataflow.pipelining import pipelined
 from fxflow.dataflow.placing import (
     Decisions,
     Place,
@@ -87,6 +88,20 @@ class Planner(NamedTuple):
         if plan.seconds > estimate.alone and estimate.fallback != estimate.decisions:
             estimate = estimate._replace(decisions=estimate.fallback)
             plan = min(plan, self._cut(whole, estimate), key=lambda p: p.seconds)
+        found = None
+        if not any(whole.rounds):
+            found = pipelined(whole.graph, self.places, costs)
+        if found is not None:
+            graph, rounds = unrolled(found.graph)
+            piped = self._cut(_Whole(whole.name, graph, rounds, whole.types))
+            piped.costs = costs
+            piped.estimate = estimate._replace(groups=found.items, bound=found.bound)
+            error = max(costs.error(p.device) for p in piped.places)
+            faster = piped.seconds < plan.seconds * (1 - error)
+            if (faster or estimate.refusal) and _fits(piped, costs):
+                return piped
+        if estimate.refusal is not None:
+            raise estimate.refusal
         return plan
 
     def _cut(self, whole: _Whole, estimate: Estimate | None = None) -> Plan:
@@ -122,6 +137,15 @@ class Planner(NamedTuple):
             place = self.places.place(where)
             named[place_name(place)] = place
         return lambda name: named.get(name) or self.places.place(name)
+
+
+def _fits(plan: Plan, costs: Costs) -> bool:
+    """Returns whether the values of a plan fit into the memories of its places."""
+    for place, nbytes in plan.peak_bytes().items():
+        limits = [costs.memory(device) for device in place.devices]
+        if any(limit is not None and nbytes > limit for limit in limits):
+            return False
+    return True
 
 
 class _Whole(NamedTuple):
