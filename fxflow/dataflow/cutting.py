@@ -371,7 +371,7 @@ def _path_back(
         else:
             path.append(next(m for m in before if place in left[m]))
     path.reverse()
-    # Of those that run in one place one after the other, the last one.
+    # The last of those that run in one place one after the other.
     kept = [
         n
         for n, after in zip(path, (*path[1:], None), strict=True)

@@ -25,6 +25,7 @@ from fxflow.dataflow.replanning import Replanned
 from fxflow.dataflow.runner import Task, TaskInput, copied, run_step, thread_of
 from fxflow.dataflow.saved import SavedPlan
 from fxflow.dataflow.schedules import schedule_of
+from fxflow.dataflow.texts import CutGraph
 from fxflow.errors import ArgumentError
 from fxflow.lax.callbacks import PythonCallback
 from fxflow.lax.transfer import copied as copied_array
@@ -364,6 +365,20 @@ class DataflowFunction(JitFunction[P, R]):
             ):
                 return running.plan
         return self._planner.plan(traced.arrays, types)
+
+    @boundary
+    def cut_graph(self, *args: Any, **kwargs: Any) -> CutGraph:
+        """Returns the graph in fragments: what `make_graph` makes of the function.
+
+        Args:
+          *args: arrays or `ShapeDtypeStruct`s.
+          **kwargs: likewise.
+        """
+        traced = self.trace(*args, **kwargs).arrays
+        plan = self._planner.plan(traced, traced.arg_types)
+        return CutGraph(
+            plan.graph, traced.consts, traced.in_tree, traced.out_tree, plan
+        )
 
 
 @overload

@@ -13,11 +13,12 @@ from fxflow.dataflow.actions import Schedule, schedule_from
 from fxflow.dataflow.by_cost import Estimate
 from fxflow.dataflow.costs import Costs
 from fxflow.dataflow.cutting import Edge, Fragment, Fragments
+from fxflow.dataflow.gantt import gantt
 from fxflow.dataflow.memory import link_bytes, peak_bytes
 from fxflow.dataflow.placing import Place, place_name
 from fxflow.dataflow.saved import SavedPlan
 from fxflow.dataflow.sharding.stages import DividedMesh
-from fxflow.dataflow.timelines import Timeline, simulate
+from fxflow.dataflow.timelines import Timeline, simulate, trace_events
 from fxflow.errors import ArgumentError, PlacementError
 
 #: What a core of a CPU does in a second, and what starting a program takes; only their
@@ -180,6 +181,58 @@ class Plan:
             rows.setdefault(fragment.place, []).append(fragment)
         return schedule_from(rows)
 
+    # -- pictures ----------------------------------------------------------------------
+
+    def to_svg(
+        self,
+        measured: Timeline | None = None,
+        *,
+        seconds: Callable[[Fragment], float] | None = None,
+    ) -> str:
+        """Returns a Gantt chart.
+
+        Args:
+          measured: when the fragments of a step ran; shown below what is simulated. See
+            `DataflowFunction.measure`.
+          seconds: that a fragment takes, for the simulation; see `simulate`.
+
+        Returns:
+          SVG.
+        """
+        return gantt(
+            [*self._timelines(measured, seconds).items()],
+            place_name,
+            lambda fragment: str(fragment.action),
+        )
+
+    def save_trace(
+        self,
+        path: str | os.PathLike[str],
+        measured: Timeline | None = None,
+        *,
+        seconds: Callable[[Fragment], float] | None = None,
+    ) -> None:
+        """Writes the timeline to a file that https://ui.perfetto.dev opens.
+
+        Args:
+          path: of the file, which is compressed if the path ends in ``.gz``.
+          measured: see `to_svg`.
+          seconds: see `to_svg`.
+
+        Raises:
+          OSError: the file cannot be written.
+        """
+        timelines = self._timelines(measured, seconds)
+        trace_events(timelines, place_name, lambda f: str(f.action)).save(path)
+
+    def _timelines(
+        self,
+        measured: Timeline | None,
+        seconds: Callable[[Fragment], float] | None,
+    ) -> dict[str, Timeline]:
+        found = {"simulated": self.simulate(seconds)}
+        return found if measured is None else found | {"measured": measured}
+
     # -- text --------------------------------------------------------------------------
 
     def __str__(self) -> str:
@@ -247,11 +300,11 @@ class Plan:
         text += _more(len(self.edges), shown, "transfers")
         links = link_bytes(self.fragments, self.edges)
         if sum(count for count, _ in links.values()) > len(links):
-            rows = [("link", "", "transfers", "bytes")]
+            rows = [("link", "transfers", "bytes")]
             for (source, target), (count, nbytes) in links.items():
-                ends = f"{place_name(source)} →", place_name(target)
-                rows.append((*ends, str(count), f"{nbytes:,}"))
-            text += table(rows, right=(2, 3))
+                ends = f"{place_name(source)} → {place_name(target)}"
+                rows.append((ends, str(count), f"{nbytes:,}"))
+            text += table(rows, right=(1, 2))
         text += self._devices()
         if self.schedule:
             bubble = self.simulate().bubble

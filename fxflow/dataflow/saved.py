@@ -29,7 +29,7 @@ from fxflow.dataflow.timelines import simulate
 from fxflow.devices import files
 from fxflow.errors import ArgumentError, PlacementError
 
-#: Of the files.
+#: The version of the files' format.
 VERSION = 1
 #: Lines of each kind that `diff` shows.
 _SHOWN = 20

@@ -213,6 +213,18 @@ class Activations:
             for kinds, bound in (("FBW", held), ("FB", begun))
             if bound is not None
         ]
+        first: dict[Any, dict[Any, int]] = {}
+        for work in works:
+            if work.kind == "F":
+                levels = first.setdefault(work.place, {})
+                levels[work.stage] = min(work.level, levels.get(work.stage, work.level))
+        #: How many stages of its place come after each: nothing ends before the last
+        #: has run, so room is kept for those that nothing has reached yet.
+        self._later = {
+            (place, stage): sum(level > levels[stage] for level in levels.values())
+            for place, levels in first.items()
+            for stage in levels
+        }
         #: For each bound: fragments left of an activation, activations of a place.
         self._left: list[dict[Any, int]] = []
         self._now: list[dict[Any, set[Any]]] = []
@@ -229,15 +241,24 @@ class Activations:
     def _unit(work: Work) -> Any:
         return work.place, work.stage, work.round
 
+    def group(self, work: Work) -> Any:
+        """Returns what fragments share that begin activations of one stage."""
+        return (work.stage, work.level) if work.kind == "F" else work.kind
+
     def may(self, work: Work) -> bool:
         """Returns whether a fragment may start: it begins no activation too many."""
         if work.kind != "F":
             return True
         unit, place = self._unit(work), work.place
-        return all(
-            unit in now[place] or len(now[place]) < most[place]
-            for (_, most), now in zip(self._bounds, self._now, strict=True)
-        )
+        later = self._later[place, work.stage]
+        for (_, most), now in zip(self._bounds, self._now, strict=True):
+            held = now[place]
+            room = most[place] - len(held)
+            if room > later or unit in held:
+                continue
+            if room <= min((self._later[key[:2]] for key in held), default=later):
+                return False
+        return True
 
     def ran(self, work: Work) -> None:
         """Notes that a fragment has run."""

@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from fxflow.devices.trace_events import TraceEvents, TracePoint
 from fxflow.errors import PlacementError
 
 
@@ -43,6 +44,10 @@ class Work(Protocol):
 
 class Limits(Protocol):
     """Which works may start, besides that their inputs must be there."""
+
+    def group(self, work: Work) -> Any:
+        """Returns the group of a work: if one may not start, those after it may not."""
+        ...
 
     def may(self, work: Work) -> bool:
         """Returns whether a work may start now."""
@@ -145,6 +150,43 @@ class Timeline(NamedTuple):
         return "\n".join(lines)
 
 
+def trace_events(
+    timelines: Mapping[str, Timeline],
+    name: Callable[[Any], str] = str,
+    label: Callable[[Any], str] = lambda work: str(work.describe()),
+) -> TraceEvents:
+    """Returns timelines as trace events, for https://ui.perfetto.dev.
+
+    Args:
+      timelines: by their names, each shown as a process with a track for each place.
+      name: of a place.
+      label: of what ran.
+
+    Returns:
+      Events, with an arrow for each value that one place waits for from another.
+    """
+    events = TraceEvents("dataflow")
+    for title, timeline in timelines.items():
+        pid = events.process(title, title)
+        points: dict[int, tuple[TracePoint, TracePoint]] = {}
+        for place, row in timeline.rows.items():
+            tid = events.track(pid, place, name(place))
+            for ran in row:
+                begin, end = 1e6 * ran.start, 1e6 * ran.end
+                work = ran.work
+                at = TracePoint(pid, tid, begin)
+                points[work.index] = at, at._replace(ts=end)
+                args = {"fragment": work.index, "kind": work.kind, "round": work.round}
+                events.span(at, end - begin, label(work), args)
+        for row in timeline.rows.values():
+            for target in (ran.work for ran in row):
+                for before in target.after:
+                    source = points[before][1]
+                    if source.tid != points[target.index][0].tid:
+                        events.arrow("sent", source, points[target.index][0])
+    return events
+
+
 def simulate(
     works: Sequence[Work],
     seconds: Callable[[Any], float],
@@ -188,6 +230,7 @@ def simulate(
         keys: Sequence[Any] = [order.key(w, i) for i, w in enumerate(works)]
     else:
         keys = [key(work) for work in works]
+    groups = [limits.group(work) if limits else None for work in works]
     places = {work.place: None for work in works}
     state = {place: _Place() for place in places}
     turn = {place: i for i, place in enumerate(places)}
@@ -210,13 +253,12 @@ def simulate(
                 ran = {r.work.index for row in found.values() for r in row}
                 raise PlacementError(_cycle(works, ran, order))
             for place, here in state.items():
-                here.unblock()
                 look(max(here.free, now), place)
         now, _, place = heapq.heappop(events)
         here = state[place]
         if now < here.free:
             continue  # looks again when it is free
-        chosen = here.take(now, keys, works, limits)
+        chosen = here.take(now, keys, groups, works, limits)
         if chosen is None:
             if here.coming:
                 look(here.coming[0][0], place)
@@ -227,7 +269,6 @@ def simulate(
         left -= 1
         if limits is not None:
             limits.ran(work)
-            here.unblock()
         look(end, place)
         arrives = {place: end}
         for i in users[chosen]:
@@ -250,40 +291,35 @@ class _Place:
     Attributes:
       free: when it can start a work.
       coming: by the time at which all inputs are there; a heap.
-      ready: those whose inputs are there, by their keys; a heap.
+      ready: those whose inputs are there, by their keys; a heap for each group.
     """
 
-    __slots__ = ("_blocked", "coming", "free", "ready")
+    __slots__ = ("coming", "free", "ready")
 
     def __init__(self) -> None:
         self.free = 0.0
         self.coming: list[tuple[float, int]] = []
-        self.ready: list[tuple[Any, int]] = []
-        self._blocked: list[tuple[Any, int]] = []
+        self.ready: dict[Any, list[tuple[Any, int]]] = {}
 
     def take(
         self,
         now: float,
         keys: Sequence[Any],
+        groups: Sequence[Any],
         works: Sequence[Work],
         limits: Limits | None,
     ) -> int | None:
         """Takes the work that starts now, or None."""
         while self.coming and self.coming[0][0] <= now:
             _, i = heapq.heappop(self.coming)
-            heapq.heappush(self.ready, (keys[i], i))
-        while self.ready:
-            key, i = heapq.heappop(self.ready)
-            if limits is None or limits.may(works[i]):
-                return i
-            self._blocked.append((key, i))
-        return None
-
-    def unblock(self) -> None:
-        """Looks again at what might not start before."""
-        for item in self._blocked:
-            heapq.heappush(self.ready, item)
-        self._blocked.clear()
+            heapq.heappush(self.ready.setdefault(groups[i], []), (keys[i], i))
+        best: list[tuple[Any, int]] | None = None
+        for heap in self.ready.values():
+            if not heap or (best is not None and best[0] <= heap[0]):
+                continue
+            if limits is None or limits.may(works[heap[0][1]]):
+                best = heap
+        return heapq.heappop(best)[1] if best is not None else None
 
 
 class _InOrder:
@@ -301,6 +337,10 @@ class _InOrder:
         self._listed = {
             work.index: n for row in rows.values() for n, work in enumerate(row)
         }
+
+    def group(self, work: Work) -> Any:
+        """Returns None: a row is one group."""
+        return None
 
     def key(self, work: Work, number: int) -> tuple[int, int]:
         """Returns its place in the row; what is in no row comes first."""

@@ -106,7 +106,8 @@ def make_graph(
 
     Returns:
       A function of the same arguments (arrays or `ShapeDtypeStruct`s) that returns a
-      `FunctionGraph`, which prints as text and can be called.
+      `FunctionGraph`, which prints as text and can be called. That of a function of
+      `dataflow.jit` shows its fragments, and what they send and receive.
 
     Raises:
       ArgumentError: an argument is not an array.
@@ -120,6 +121,8 @@ def make_graph(
       }
     """
     require_callable(fun, "make_graph")
+    if hasattr(fun, "cut_graph"):
+        return cast(Callable[..., FunctionGraph], fun.cut_graph)
     name = name_of(fun)
     indices = as_indices(static_argnums, "static_argnums")
 

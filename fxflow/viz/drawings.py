@@ -14,12 +14,15 @@ from fxflow.core import source
 from fxflow.core.ir.graph import Graph
 from fxflow.core.labels import leaf_labels
 from fxflow.core.source import Source, name_of
+from fxflow.dataflow.partitioned import DataflowFunction
+from fxflow.dataflow.plan import Plan
 from fxflow.errors import ArgumentError
 from fxflow.transforms.inspection import FunctionGraph, make_graph
 from fxflow.viz.layers import Bridge, ScopeGroup, grouped
+from fxflow.viz.plans import plan_items
 from fxflow.viz.svg import svg
 from fxflow.viz.texts import dot, mermaid
-from fxflow.viz.walk import Item, walk
+from fxflow.viz.walk import Item, colors, place_of, walk
 
 #: What a picture shows at first: scopes are unfolded until this many nodes are visible.
 _SHOWN = 60
@@ -133,14 +136,16 @@ class Drawing:
 
 
 def graph(
-    f: Callable[..., Any] | FunctionGraph | Graph, /, *args: Any, **kwargs: Any
+    f: Callable[..., Any] | FunctionGraph | Graph | Plan, /, *args: Any, **kwargs: Any
 ) -> Drawing:
     """Draws the dataflow graph of a function, as it is or transformed.
 
     Args:
       f: function of arrays, such as `loss`, `fxflow.grad(loss)` or
-        `fxflow.vmap(fxflow.jit(f))`; or a graph of `fxflow.make_graph`.
-      *args: its arguments (of a graph: none): arrays, or their types as
+        `fxflow.vmap(fxflow.jit(f))`; or a graph of `fxflow.make_graph`. Of a function
+        of `dataflow.jit`, or a plan, the fragments are drawn, in the colours of their
+        devices, with what they send and receive.
+      *args: its arguments (of a graph or a plan: none): arrays, or their types as
         `ShapeDtypeStruct`s. The function is not run.
       **kwargs: its arguments by name.
 
@@ -166,9 +171,15 @@ def graph(
         n1 -- "f32[3]" --> n4
         n4 -- "f32[3]" --> n5
     """
-    if isinstance(f, FunctionGraph | Graph):
+    labels: Sequence[str] = ()
+    if isinstance(f, DataflowFunction):
+        labels = leaf_labels(f, args, kwargs)
+        f, args, kwargs = f.plan(*args, **kwargs), (), {}
+    if isinstance(f, FunctionGraph | Graph | Plan):
         if args or kwargs:
             raise ArgumentError("graph: a ready graph takes no arguments")
+        if isinstance(f, Plan):
+            return Drawing(f.name, plan_items(f, labels))
         ready = f.graph if isinstance(f, FunctionGraph) else f
         return Drawing(ready.name, walk(ready))
     found = make_graph(f)(*args, **kwargs)
@@ -202,6 +213,7 @@ def _data(items: Sequence[Item], root: ScopeGroup) -> dict[str, Any]:
             "r": what.rows,
             "e": [[a, b, [text(t) for t in types]] for a, b, types in what.edges],
             "d": what.bends,
+            "p": text(place_of(items, what.items)),
         }
 
     def child(what: Any) -> Any:
@@ -217,14 +229,16 @@ def _data(items: Sequence[Item], root: ScopeGroup) -> dict[str, Any]:
             text(item.operation),
             item.label,
             item.inputs,
-            [text(str(aval)) for aval in item.avals],
+            [text(name) for name in item.types],
             [[text(name), text(value)] for name, value in item.params],
             -1 if item.source is None else text(_line(item.source)),
             item.flops,
             item.bytes,
             item.runs,
+            text(item.place),
         ]
         for item in items
     ]
     data = {"items": listed, "root": group(root), "unfold": _SHOWN}
+    data["colors"] = colors(items)
     return data | {"text": list(texts)}

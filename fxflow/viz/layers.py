@@ -148,7 +148,7 @@ class _Layout:
             for source, output in item.inputs:
                 if source not in self.around or index not in self.around:
                     continue
-                label = str(self.items[source].avals[output])
+                label = self.items[source].types[output]
                 self._edge(source, index, label, edges, bridges)
         for group in self._groups():
             found = edges.get(id(group), {})

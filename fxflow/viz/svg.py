@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import html
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from fxflow.viz.layers import Bridge, ScopeGroup
 from fxflow.viz.texts import caption
-from fxflow.viz.walk import ARGUMENT, RESULT, Item
+from fxflow.viz.walk import ARGUMENT, RESULT, Item, colors, place_of
 
 _GAP_X, _GAP_Y, _PAD, _HEAD = 18.0, 34.0, 16.0, 24.0
 #: The average width of a letter of 13 pixels' size.
@@ -147,7 +147,12 @@ def _types(labels: Sequence[str]) -> str:
 
 
 def _drawn(
-    items: Sequence[Item], group: ScopeGroup, box: _Box, left: float, top: float
+    items: Sequence[Item],
+    group: ScopeGroup,
+    box: _Box,
+    left: float,
+    top: float,
+    paint: Mapping[str, str],
 ) -> list[str]:
     """Returns the elements of a group, whose corner is at (left, top)."""
     out = []
@@ -185,18 +190,24 @@ def _drawn(
         else:
             item = items[child]
             kind = item.operation if item.operation in (ARGUMENT, RESULT) else "item"
-            under = " ".join(map(str, item.avals))
+            under = " ".join(item.types)
             room = int(w / 5.6)
             under = under if len(under) <= room else f"{under[: room - 1]}…"
+        place = (
+            place_of(items, child.items if isinstance(child, ScopeGroup) else [child])
+            if kind in ("item", "group")
+            else ""
+        )
+        fill = f' style="fill:{paint[place]}"' if place else ""
         rounded = 14 if kind in (ARGUMENT, RESULT) else 6
         out.append(
             f'<rect class="{kind}" x="{x - w / 2:.1f}" y="{y - h / 2:.1f}" '
-            f'width="{w:.1f}" height="{h:.1f}" rx="{rounded}"/>'
+            f'width="{w:.1f}" height="{h:.1f}" rx="{rounded}"{fill}/>'
         )
         if inner is not None:
             corner = x - w / 2, y - h / 2
             out.append(_text(corner[0] + 10, corner[1] + 16, child.name, "name"))
-            out += _drawn(items, child, inner, *corner)
+            out += _drawn(items, child, inner, *corner, paint)
         elif kind == "bridge":
             out.append(_text(x, y + 4, _text_of(items, child), "small"))
         else:
@@ -219,8 +230,20 @@ def svg(items: Sequence[Item], root: ScopeGroup, shown: int) -> str:
       shown: how many boxes are to be seen, if groups can be folded for that.
     """
     box = _arranged(items, root, unfolded(root, shown))
-    body = "\n".join(_drawn(items, root, box, 0.0, 0.0))
+    paint = colors(items)
+    parts = _drawn(items, root, box, 0.0, 0.0, paint)
     width, height = round(box.width), round(box.height)
+    x = 10.0
+    for place, color in paint.items():
+        parts.append(
+            f'<rect class="key" x="{x:.1f}" y="{height + 4}" width="12" height="12" '
+            f'style="fill:{color}"/>'
+        )
+        parts.append(_text(x + 18, height + 14, place, "name"))
+        x += 36 + _LETTER * len(place)
+    if paint:
+        width, height = max(width, round(x)), height + 24
+    body = "\n".join(parts)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}">\n<style>{_STYLE}</style>\n'

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 
-from fxflow.viz.walk import ARGUMENT, CONSTANT, RESULT, Item
+from fxflow.viz.walk import ARGUMENT, CONSTANT, RECV, RESULT, SEND, Item, colors
 
 Writer = Callable[[int, Item], str]
 
@@ -13,6 +14,9 @@ def caption(items: Sequence[Item], item: Item) -> str:
     """Returns what a node is called in a picture, with its constant operands."""
     if item.operation in (ARGUMENT, RESULT):
         return item.label or item.path[-1]
+    if item.operation in (SEND, RECV):
+        to_or_from = "to" if item.operation == SEND else "from"
+        return f"{item.operation} {to_or_from} {item.label}"
     given = [items[i].label for i, _ in item.inputs if items[i].operation == CONSTANT]
     return " ".join([item.operation, *given])
 
@@ -21,7 +25,7 @@ def edges(items: Sequence[Item], item: Item) -> Iterator[tuple[int, str]]:
     """Yields what an item reads, constants left out, with types."""
     for source, output in item.inputs:
         if items[source].operation != CONSTANT:
-            yield source, str(items[source].avals[output])
+            yield source, items[source].types[output]
 
 
 def _nested(
@@ -72,11 +76,14 @@ def dot(name: str, items: Sequence[Item]) -> str:
     def quoted(text: str) -> str:
         return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
+    paint = colors(items)
+
     def node(index: int, item: Item) -> str:
         shape = "ellipse" if item.operation in (ARGUMENT, RESULT) else "box"
-        types = " ".join(map(str, item.avals))
+        types = " ".join(item.types)
         label = quoted(f"{caption(items, item)}\n{types}").replace("\n", "\\n")
-        return f"n{index} [label={label}, shape={shape}];"
+        fill = f', style=filled, fillcolor="{paint[item.place]}"' if item.place else ""
+        return f"n{index} [label={label}, shape={shape}{fill}];"
 
     def begin(number: int, scope: str) -> str:
         return f"subgraph cluster_{number} {{ label={quoted(scope)};"
@@ -117,4 +124,14 @@ def mermaid(items: Sequence[Item]) -> str:
         if item.operation != CONSTANT
         for source, label in edges(items, item)
     ]
+    for place, color in colors(items).items():
+        here = [i for i, item in enumerate(items) if item.place == place]
+        shown = [f"n{i}" for i in here if items[i].operation != CONSTANT]
+        lines += [f"  classDef {_class(place)} fill:{color}"]
+        lines += [f"  class {','.join(shown)} {_class(place)}"]
     return "\n".join(lines)
+
+
+def _class(place: str) -> str:
+    """Returns the name of a class of Mermaid."""
+    return "on_" + re.sub(r"\W+", "_", place)

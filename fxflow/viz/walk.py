@@ -17,6 +17,12 @@ from fxflow.core.ir.graph import Graph, Literal, Node, subgraphs
 from fxflow.core.source import Source
 
 ARGUMENT, CONSTANT, RESULT = "argument", "constant", "result"
+#: What leaves a device for another, in pictures of plans.
+SEND, RECV = "send", "recv"
+#: The light colours of devices; those that follow each other differ most.
+_COLORS = (
+    "#cfe6f7", "#fde3c8", "#d3f0e3", "#f6dcea", "#fff3b8", "#ded9f3", "#e6e6e6",
+)  # fmt: skip
 Value = tuple[int, int]  # an item, and which of its results
 
 
@@ -34,6 +40,7 @@ class Item(NamedTuple):
       flops: of one run, estimated.
       bytes: that one run reads and writes, estimated.
       runs: how often it is run, as far as that is known: in a `scan`, its length.
+      place: the name of the device, if it is known.
     """
 
     path: tuple[str, ...]
@@ -46,15 +53,48 @@ class Item(NamedTuple):
     flops: float = 0.0
     bytes: float = 0.0
     runs: int = 1
+    place: str = ""
+
+    @property
+    def types(self) -> list[str]:
+        """The types of its results as text; of what is sent, with its bytes."""
+        if self.operation != SEND:
+            return [str(aval) for aval in self.avals]
+        return [f"{aval} {int(aval.nbytes):,} bytes" for aval in self.avals]
+
+
+def colors(items: Sequence[Item]) -> dict[str, str]:
+    """Returns a colour for each device of a graph, none if it has no devices.
+
+    Args:
+      items: of the graph.
+    """
+    places = dict.fromkeys(item.place for item in items if item.place)
+    return {place: _COLORS[i % len(_COLORS)] for i, place in enumerate(places)}
+
+
+def place_of(items: Sequence[Item], inside: Sequence[int]) -> str:
+    """Returns the device of a group, or an empty text if there are several.
+
+    Args:
+      items: of the graph.
+      inside: numbers of those in the group.
+    """
+    found = {items[i].place for i in inside if items[i].operation != CONSTANT}
+    return found.pop() if len(found) == 1 else ""
 
 
 #: Letters of a parameter's text; a table of thousands of numbers is no help.
 _LONGEST = 200
 
 
-class _Walk:
+class Walk:
+    """Collects the items of graphs."""
+
     def __init__(self) -> None:
         self.items: list[Item] = []
+        #: The device of what is added.
+        self.place = ""
         self._used: Counter[tuple[str, ...]] = Counter()
 
     def path(self, scope: tuple[str, ...], last: str) -> tuple[str, ...]:
@@ -65,7 +105,8 @@ class _Walk:
         return path if count == 1 else (*path[:-1], f"{last}_{count - 1}")
 
     def add(self, item: Item) -> int:
-        self.items.append(item)
+        """Adds an item; returns its number."""
+        self.items.append(item._replace(place=self.place) if self.place else item)
         return len(self.items) - 1
 
     def end(
@@ -118,6 +159,7 @@ class _Walk:
         named: tuple[str, ...],
         runs: int,
     ) -> list[Value]:
+        """Adds a node; returns its results."""
         primitive = node.primitive
         bodies = subgraphs(node.params)
         if isinstance(primitive, GraphCall):
@@ -185,7 +227,7 @@ def walk(graph: Graph, labels: Sequence[str] = ()) -> list[Item]:
       of loops and branches stand beside the operation that runs them, with arguments
       and results of their own.
     """
-    found = _Walk()
+    found = Walk()
     captured = [f"captured {i}" for i in range(graph.num_consts)]
     names = [*captured, *labels]
     values = [

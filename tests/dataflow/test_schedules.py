@@ -70,6 +70,25 @@ def test_few_activations_are_held_at_once(rounds: int) -> None:
     assert most["gpipe"] == dict.fromkeys(range(4), rounds)
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_bounds_hold_for_unequal_stages(seed: int) -> None:
+    draw = random.Random(seed)
+    devices, rounds = draw.choice([2, 3, 4, 5]), draw.choice([3, 8, 13])
+    for name, chunks in (("1f1b", 1), ("zb-h1", 1), ("interleaved", 3), ("zb-v", 2)):
+        rule = SCHEDULES[name]
+        works = pipeline(chunks * devices, rounds, rule.device, devices)
+        times = {
+            (stage, kind): draw.choice([0.1, 0.5, 1.0, 1.0, 2.0, 4.0])
+            for stage in range(chunks * devices)
+            for kind in "FBW"
+        }
+        timeline = rule.order(works, lambda w, t=times: t[w.stage, w.kind])  # type: ignore[misc]
+        check_rules(works, timeline)
+        assert rule.held is not None
+        for place, most in timeline.activations.items():
+            assert most <= rule.held(place, devices, chunks), name
+
+
 def test_the_devices_of_stages() -> None:
     def places(name: str, stages: int, devices: int) -> list[int]:
         device = SCHEDULES[name].device

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fxflow.dataflow.schedules import SCHEDULES
-from fxflow.dataflow.timelines import Timeline, simulate
+from fxflow.dataflow.timelines import Timeline, simulate, trace_events
 from fxflow.errors import PlacementError
 from tests.dataflow.works import FakeWork, check_rules, pipeline
 
@@ -96,6 +96,26 @@ def test_activations_are_held_from_forward_to_the_last_backward() -> None:
     assert simulate(forward, lambda w: 1.0).activations == {0: 0, 1: 0}
 
 
+def test_trace_events_have_a_track_for_each_place_and_an_arrow_for_each_value() -> None:
+    works = pipeline(2, 2)
+    timeline = SCHEDULES["1f1b"].order(works, lambda w: 1e-3)
+    events = trace_events({"simulated": timeline}).to_json()["traceEvents"]
+    spans = {e["args"]["fragment"]: e for e in events if e["ph"] == "X"}
+    assert len(spans) == len(works)
+    for row in timeline.rows.values():
+        for ran in row:
+            span = spans[ran.work.index]
+            assert span["ts"] == pytest.approx(1e6 * ran.start)
+            assert span["dur"] == pytest.approx(1e3)
+            assert span["name"] == ran.work.describe()
+    assert len({span["tid"] for span in spans.values()}) == 2
+    sent = [w for w in works for i in w.after if works[i].place != w.place]
+    assert sum(e["ph"] == "s" for e in events) == len(sent) == 4
+    ends = {e["id"]: e["ts"] for e in events if e["ph"] == "f"}
+    assert all(ends[e["id"]] >= e["ts"] - 1e-6 for e in events if e["ph"] == "s")
+
+
+@pytest.mark.slow
 def test_a_hundred_thousand_fragments_take_seconds() -> None:
     works = pipeline(64, 520)
     timeline = SCHEDULES["zb-h1"].order(works, lambda w: 1.0)
