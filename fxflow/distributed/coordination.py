@@ -49,8 +49,6 @@ class Connection:
       lost: why the coordinator is lost; empty while it is connected.
     """
 
-    lost: str
-
     def __init__(
         self,
         channel: Channel,
@@ -245,10 +243,6 @@ class Coordination:
       names: ``host:pid`` of each process.
       epoch: the epoch of its requests.
     """
-
-    num_processes: int
-    process_id: int
-    names: list[str]
 
     def __init__(
         self,

@@ -223,8 +223,6 @@ class Server:
       port: the port that it listens on.
     """
 
-    lock: Any
-
     def __init__(self, address: str, token: str, heartbeat_timeout: float) -> None:
         self.heartbeat_timeout = heartbeat_timeout
         self.token = token
@@ -383,8 +381,6 @@ class Coordinator(Server):
     Raises:
       DistributedError: the port cannot be used.
     """
-
-    group: Group
 
     def __init__(
         self,

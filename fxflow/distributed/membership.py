@@ -131,13 +131,6 @@ class Membership(Server):
       epoch: the number of the current epoch; 0 before the first.
     """
 
-    maximum: int
-    minimum: int
-    wanted: int
-    epoch: int
-    outcome: str
-    why: str
-
     def __init__(
         self,
         address: str,

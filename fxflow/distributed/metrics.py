@@ -31,8 +31,6 @@ class Measured:
 
     __slots__ = ("value",)
 
-    value: float
-
     def __init__(self) -> None:
         self.value = 0.0
 
@@ -67,10 +65,6 @@ class Observations:
     """
 
     __slots__ = ("bounds", "counts", "sum")
-
-    bounds: Sequence[float]
-    counts: list[int]
-    sum: float
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self.bounds = bounds

@@ -65,8 +65,6 @@ class Agreement:
         members of an elastic run.
     """
 
-    then: str
-
     def __init__(self, step: int = 0) -> None:
         self.then = ""
         self._changed = threading.Condition()

@@ -83,9 +83,6 @@ class StateSnapshot:
       kind: ``"held"``, or ``"initial"`` for the state the program started with.
     """
 
-    kind: str
-    leaves: list[Any]
-
     def __init__(self, leaves: Sequence[Any], kind: str = "held") -> None:
         self.leaves, self.kind = list(leaves), kind
         self._lock = threading.Lock()
@@ -154,8 +151,6 @@ class StateServer:
       token: the run's secret.
       find: returns the snapshot of a step and kind; raises KeyError if there is none.
     """
-
-    address: str
 
     def __init__(
         self, host: str, token: str, find: Callable[[int, str], StateSnapshot]

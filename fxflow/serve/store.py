@@ -236,10 +236,6 @@ class Sharing:
       dropped: number of records dropped because too many were pending.
     """
 
-    dropped: int
-    failures: int
-    up: bool
-
     def __init__(self, contexts: Contexts, store: RedisStore, timeout: float) -> None:
         self._contexts, self._store, self._timeout = contexts, store, timeout
         self.up = True

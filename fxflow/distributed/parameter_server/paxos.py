@@ -61,8 +61,6 @@ class Voter:
       epoch: epoch of the process's view.
     """
 
-    epoch: int
-
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
         self._promised = Ballot(0, -1)
@@ -111,10 +109,6 @@ class Proposal:
       unanimous: whether all of them must agree. This is necessary while the view does
         not know the processes: one that restarts meanwhile forgets its promises.
     """
-
-    ballot: Ballot
-    epoch: int
-    voters: tuple[int, ...]
 
     def __init__(
         self,

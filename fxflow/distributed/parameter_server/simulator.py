@@ -167,8 +167,6 @@ class Quadratic:
       noise: standard deviation of the noise of each gradient element.
     """
 
-    curvature: np.ndarray[Any, Any]
-
     def __init__(
         self, size: int = 20, condition: float = 10.0, noise: float = 0.1
     ) -> None:
@@ -201,9 +199,6 @@ class LogisticRegression:
       batch: number of examples in a gradient.
       seed: seed of the points.
     """
-
-    x: np.ndarray[Any, Any]
-    y: np.ndarray[Any, Any]
 
     def __init__(
         self, examples: int = 2000, size: int = 10, batch: int = 16, seed: int = 0

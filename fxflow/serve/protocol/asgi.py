@@ -17,6 +17,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractContextManager, aclosing, nullcontext
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
@@ -38,59 +39,39 @@ class ClientDisconnect(Exception):
     """The client disconnected before its request or its reply was complete."""
 
 
+@dataclass(slots=True, eq=False)
 class HttpRequest:
     """An HTTP request.
 
-    Args:
+    Attributes:
       scope: the ASGI scope.
       receive: returns parts of the body.
       send: sends parts of the reply.
       path_params: the parameters in the route's path.
       target: the model that it names, or the error that refuses it unread.
-
-    Attributes:
-      scope, receive, send, path_params, target: as above.
+      held: bytes of its body that count as in flight.
       method: the method, such as ``POST``.
       path: the URL's path.
       headers: headers by lower-case name; the first of several with one name.
-      held: bytes of its body that count as in flight.
       report: the report for its log line, span and metrics.
     """
 
-    headers: dict[str, str]
-    held: int
-    method: str
-    path: str
-    path_params: dict[str, str]
-    receive: Callable[[], Awaitable[Any]]
-    report: RequestReport
     scope: dict[str, Any]
+    receive: Callable[[], Awaitable[Any]]
     send: Callable[[Any], Awaitable[None]]
-    target: Any
+    path_params: dict[str, str]
+    target: Any = None
+    held: int = 0
+    method: str = field(init=False)
+    path: str = field(init=False)
+    headers: dict[str, str] = field(init=False)
+    report: RequestReport = field(init=False)
 
-    # fmt: off
-    __slots__ = (
-        "headers", "held", "method", "path", "path_params", "receive", "report",
-        "scope", "send", "target",
-    )
-    # fmt: on
-
-    def __init__(
-        self,
-        scope: dict[str, Any],
-        receive: Callable[[], Awaitable[Any]],
-        send: Callable[[Any], Awaitable[None]],
-        path_params: dict[str, str],
-        target: Any = None,
-    ) -> None:
-        self.target = target
-        self.scope, self.receive, self.send = scope, receive, send
-        self.method, self.path = scope["method"], scope["path"]
-        self.path_params = path_params
-        self.held = 0
+    def __post_init__(self) -> None:
+        self.method, self.path = self.scope["method"], self.scope["path"]
         self.headers = {
             name.decode("latin-1"): value.decode("latin-1")
-            for name, value in reversed(scope["headers"])
+            for name, value in reversed(self.scope["headers"])
         }
 
     @property
@@ -100,43 +81,29 @@ class HttpRequest:
         return dict(parse_qsl(text.decode("latin-1"))) if text else {}
 
 
+@dataclass(slots=True, eq=False)
 class Reply:
     """A reply with a complete body.
 
-    Args:
+    Attributes:
       body: its bytes.
       media_type: type of the body.
-      headers: headers other than the type and the length.
+      headers: headers other than the type and the length; may be extended until the
+        reply is sent.
       status: HTTP status.
-
-    Attributes:
-      status: as above.
-      headers: may be extended until the reply is sent.
     """
 
-    headers: dict[str, str]
-    status: int
-
-    __slots__ = ("_body", "_media_type", "headers", "status")
-
-    def __init__(
-        self,
-        body: bytes,
-        media_type: str,
-        headers: dict[str, str] | None = None,
-        status: int = 200,
-    ) -> None:
-        self.status = status
-        self.headers = {} if headers is None else headers
-        self._body = body
-        self._media_type = media_type
+    body: bytes
+    media_type: str
+    headers: dict[str, str] = field(default_factory=dict)
+    status: int = 200
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Sends the reply."""
-        own = {"content-type": self._media_type, "content-length": str(len(self._body))}
+        own = {"content-type": self.media_type, "content-length": str(len(self.body))}
         with scope.get("fxflow.corked", _UNCORKED):
             await send(_start(self.status, own | self.headers))
-            await send({"type": "http.response.body", "body": self._body})
+            await send({"type": "http.response.body", "body": self.body})
 
 
 @functools.lru_cache(maxsize=64)

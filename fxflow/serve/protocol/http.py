@@ -133,7 +133,7 @@ def application(front: Front, static: str | None = None) -> Any:
 
 def _json(value: Any, code: int = 200, headers: dict[str, str] | None = None) -> Reply:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return Reply(text.encode(), _JSON, headers, code)
+    return Reply(text.encode(), _JSON, headers or {}, code)
 
 
 def _refusal(error: ServeError) -> Reply:

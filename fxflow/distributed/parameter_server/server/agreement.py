@@ -87,8 +87,6 @@ class ViewAgreement:
       leaving: whether this server wants to leave the run.
     """
 
-    leaving: bool
-
     def __init__(
         self,
         number: int,

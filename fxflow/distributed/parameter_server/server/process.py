@@ -104,13 +104,6 @@ class ShardServer:
       incarnation: a random number of this process; a restarted server has another.
     """
 
-    gave_up: bool
-    incarnation: int
-    listener: Listener
-    meter: Meter
-    number: int
-    tracing: ServerTracing
-
     def __init__(
         self,
         hub: Hub,

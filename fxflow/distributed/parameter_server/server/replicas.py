@@ -53,8 +53,6 @@ class Replicas:
       changed: called with the previous view when a new one is entered.
     """
 
-    view: View
-
     def __init__(
         self,
         hub: Hub,

@@ -105,11 +105,6 @@ class Shard:
       place: a name for the files of tables, unique on this machine.
     """
 
-    counts: Counts
-    group: WorkerGroup
-    ledger: Ledger
-    position: Position
-
     def __init__(self, place: str = "shard") -> None:
         self._place = place
         self.model: Model | None = None

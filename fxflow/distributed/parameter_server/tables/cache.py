@@ -58,8 +58,6 @@ class RowCache:
       [False]
     """
 
-    counts: CacheCounts
-
     def __init__(
         self, shape: tuple[int, ...], dtype: Any, *, bound: int, rows: int
     ) -> None:

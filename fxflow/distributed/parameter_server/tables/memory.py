@@ -45,8 +45,6 @@ class IdIndex:
       capacity: maximum number of ids.
     """
 
-    count: int
-
     __slots__ = ("_full", "_ids", "_level", "_overflow", "_slots", "_split", "count")
 
     # Bytes per id, from which `capacity` may be derived.
@@ -200,12 +198,6 @@ class Memory:
       stored: whether a row is also on disk.
       capacity: maximum number of rows.
     """
-
-    dirty: np.ndarray[Any, Any]
-    end: int
-    fields: list[np.ndarray[Any, Any]]
-    ids: np.ndarray[Any, Any]
-    stored: np.ndarray[Any, Any]
 
     def __init__(self, fields: Sequence[Field], capacity: int | None) -> None:
         cost = _COST + sum(f.dtype.itemsize * math.prod(f.shape) for f in fields)

@@ -332,8 +332,6 @@ class WorkerTables:
       ArgumentError: two tables have the same name.
     """
 
-    specs: dict[str, TableSpec]
-
     def __init__(self, specs: Sequence[TableSpec], *, bound: int = 0) -> None:
         self.specs = {spec.name: spec for spec in specs}
         if len(self.specs) < len(specs):

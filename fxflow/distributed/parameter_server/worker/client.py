@@ -105,13 +105,6 @@ class WorkerClient:
       tracing: this worker's spans, while the run is traced.
     """
 
-    name: str
-    number: int
-    seconds: float
-    tracing: WorkerTracing
-    view: View
-    workers: list[str]
-
     def __init__(
         self,
         view: View,

@@ -36,9 +36,6 @@ class Cutter:
       pieces: each server's pieces, in that order.
     """
 
-    names: list[list[str]]
-    pieces: list[list[Piece]]
-
     def __init__(self, plan: PlacementPlan) -> None:
         self.plan = plan
         self._rows = {tensor.name: tensor.rows for tensor in plan.tensors}

@@ -27,10 +27,6 @@ class Deadline:
       False
     """
 
-    seconds: float
-    what: str
-    peer: str
-
     __slots__ = ("_end", "peer", "seconds", "what")
 
     def __init__(self, seconds: float, what: str, peer: str = "") -> None:
