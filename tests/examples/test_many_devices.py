@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import fxflow
 from tests.examples.programs import EXAMPLES, example
 from tests.sweeps.sampling import sample
 
@@ -48,12 +49,16 @@ def alone(data: object) -> object:
     return fitted(data)
 
 
-@pytest.mark.parametrize("name", ["pmap", "sharded"])
+@pytest.mark.parametrize("name", ["pmap", "sharded", "replicas"])
 def test_mnist_is_that_of_one_device(data: object, alone: object, name: str) -> None:
     module = example(f"mnist_{name}")
     make = module.make_step
     if name == "pmap":
         make = functools.partial(make, devices=4)
+    elif name == "replicas":
+        names = ["master", "worker 0", "worker 1"]
+        devices = dict(zip(names, fxflow.local_devices(), strict=False))
+        make = functools.partial(make, devices=devices)
     curve = fitted(data, make_step=make)
     np.testing.assert_allclose(curve.losses, alone.losses, rtol=1e-4)
     np.testing.assert_allclose(curve.accuracies, alone.accuracies, atol=1 / 64)
