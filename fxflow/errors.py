@@ -262,6 +262,25 @@ class DistributedError(BackendError):
         self.seconds = seconds
 
 
+class TaskLostError(DistributedError):
+    """A task of a cluster ended, or the connection to it broke.
+
+    Explained in `docs/guides/errors.md#tasklosterror`.
+
+    Attributes:
+      task: the number of the task among all tasks of its cluster.
+    """
+
+    task: int
+
+    def __init__(self, message: str, task: int) -> None:
+        super().__init__(message, [task])
+        self.task = task
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return TaskLostError, (str(self), self.task), vars(self)
+
+
 class DataError(FxflowError, ValueError):
     """Training data, or what is made of them, are not what was promised.
 

@@ -29,10 +29,14 @@ def starts_processes(nodeid: str, names: Mapping[str, object]) -> bool:
     """Whether a test is of processes, servers and what holds them together.
 
     Args:
-      nodeid: where it is: the tests of `distributed`, `serve` and `deploy` all are.
+      nodeid: where it is: the tests of `distributed`, `serve` and `deploy` all are, and
+        those of `dataflow/tasks`.
       names: of its module: so are those of files that import `subprocess` or this one.
     """
-    if nodeid.split("/")[1:2] in (["distributed"], ["serve"], ["deploy"]):
+    folders = nodeid.split("/")[1:-1]
+    if folders[:1] in (["distributed"], ["serve"], ["deploy"]):
+        return True
+    if folders == ["dataflow", "tasks"]:
         return True
     return "subprocess" in names or any(
         getattr(value, "__module__", "") == __name__ for value in names.values()

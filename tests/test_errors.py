@@ -33,6 +33,7 @@ STANDARD = {
     "DeletedArrayError": RuntimeError,
     "DeletedBufferError": RuntimeError,
     "DistributedError": RuntimeError,
+    "TaskLostError": RuntimeError,
     "DonationError": ValueError,
     "DtypeError": TypeError,
     "ForkedError": RuntimeError,
@@ -98,6 +99,7 @@ def test_kinds_of_concretization():
     [
         errors.ShapeError("a"),
         errors.DistributedError("a", [2, 1], 3.0),
+        errors.TaskLostError("a", 2),
         errors.MessageError("mark", "a"),
         errors.ServeError("a", 400, 1.0),
     ],

@@ -4,6 +4,8 @@
 one device to another, and runs the parts; a `Plan` says what runs where.
 """
 
+import typing as _typing
+
 from fxflow.core.boundary import public as _public
 from fxflow.dataflow.actions import Action, Schedule
 from fxflow.dataflow.calibration import calibrate
@@ -15,9 +17,14 @@ from fxflow.dataflow.saved import SavedFragment, SavedPlan
 from fxflow.dataflow.scopes import DeviceSpec, Stage, colocate, on, stages
 from fxflow.dataflow.sharding.automatic import auto_sharding
 from fxflow.dataflow.sharding.plan import ShardingPlan
+from fxflow.dataflow.tasks.remote import RemoteArray, fetch
+
+if _typing.TYPE_CHECKING:
+    from fxflow.dataflow.tasks.cluster import Cluster, connect, local_cluster
 
 __all__ = [
     "Action",
+    "Cluster",
     "Costs",
     "DataflowFunction",
     "DeviceSpec",
@@ -25,6 +32,7 @@ __all__ = [
     "Fragment",
     "Plan",
     "Rates",
+    "RemoteArray",
     "SavedFragment",
     "SavedPlan",
     "Schedule",
@@ -33,9 +41,14 @@ __all__ = [
     "auto_sharding",
     "calibrate",
     "colocate",
+    "connect",
+    "fetch",
     "jit",
+    "local_cluster",
     "on",
     "stages",
 ]
 
-_public(globals(), __all__)
+_public(
+    globals(), __all__, elsewhere={"tasks.cluster": "Cluster connect local_cluster"}
+)

@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
-from fxflow.core.arrays import Array, ArrayType, as_array, type_on
+from fxflow.core.arrays import Array, ArrayType, as_array
 from fxflow.core.arrays.array import forget
 from fxflow.core.boundary import boundary
 from fxflow.core.caches import Cache
-from fxflow.core.ir.graph import Graph, Literal, Var, subgraphs
-from fxflow.core.ir.staging import with_literals
-from fxflow.core.runtime.execute import LoweredProgram, Program
-from fxflow.core.source import describe
+from fxflow.core.ir.graph import Graph, Literal, Var
+from fxflow.core.ir.references import Ref
+from fxflow.core.runtime.execute import Program
 from fxflow.dataflow.actions import Schedule
 from fxflow.dataflow.costs import Costs
-from fxflow.dataflow.cutting import Fragment, is_cheap
-from fxflow.dataflow.placing import Place, Places, place_name
+from fxflow.dataflow.cutting import Fragment
+from fxflow.dataflow.lowering import described, lower, require_movable
+from fxflow.dataflow.placing import Places
 from fxflow.dataflow.plan import Plan, saved_plan
 from fxflow.dataflow.planning import Planner
 from fxflow.dataflow.replanning import Replanned
-from fxflow.dataflow.runner import Task, TaskInput, copied, run_step, thread_of
+from fxflow.dataflow.rows import Draft, Rows
+from fxflow.dataflow.runner import Launch, copied, in_lanes, run_step
 from fxflow.dataflow.saved import SavedPlan
 from fxflow.dataflow.schedules import schedule_of
+from fxflow.dataflow.tasks.devices import HERE, cluster_among
+from fxflow.dataflow.tasks.remote import RemoteArray
 from fxflow.dataflow.texts import CutGraph
 from fxflow.errors import ArgumentError
-from fxflow.lax.callbacks import PythonCallback
 from fxflow.lax.transfer import copied as copied_array
 from fxflow.transforms.arguments import (
     as_indices,
@@ -35,8 +36,7 @@ from fxflow.transforms.arguments import (
     require_callable,
 )
 from fxflow.transforms.jit import JitFunction, JitOptions
-from fxflow.transforms.passes.pipeline import optimized
-from fxflow.transforms.stages import Runner, Traced, is_small, require_donated_once
+from fxflow.transforms.stages import Runner, Traced, require_donated_once
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -57,168 +57,87 @@ class Partitioned:
     def __init__(self, traced: Traced, plan: Plan) -> None:
         self.traced, self.plan = traced, plan
         self._consts = [as_array(c) for c in traced.arrays.consts]
-        self._programs: dict[Any, Program] = {}
         self._prepare(plan.graph)
 
     # -- preparation -------------------------------------------------------------------
 
     def _prepare(self, graph: Graph) -> None:
-        """Gives each value at each place a slot, and each fragment a task."""
+        """Gives each value at each place a slot, and each fragment a row."""
         fragments = self.plan.fragments
-        maker = {v: f for f in fragments for v in f.results}
         consts = dict(zip(graph.inputs, self._consts, strict=False))
-        slots: dict[tuple[Var, Place | None], int] = {}
-
-        def slot(var: Var, place: Place | None) -> int:
-            return slots.setdefault((var, place), len(slots))
-
-        # The arguments as they are given come first.
-        for var in graph.inputs[graph.num_consts :]:
-            slot(var, None)
-        threads = self._threads(fragments)
+        drafts: list[Draft] = []
+        compiled: list[Program] = []
+        numbers: dict[Any, int] = {}
+        for fragment in fragments:
+            found = lower(fragment, consts, self.plan)
+            number = numbers.setdefault(found.key, len(numbers))
+            if number == len(compiled):
+                compiled.append(found.program.compile(self.traced.options))
+            text = described(self.plan.name, fragment)
+            drafts.append(Draft(fragment, number, found.constants, found.inputs, text))
+        count = len(graph.inputs) - graph.num_consts
+        rows = Rows(graph, drafts, [None] * count)
+        part, places = rows.parts[HERE], rows.places[HERE]
+        self._programs = compiled
+        self._shared = [(slot, n) for slot, n in part.shared]
         outputs = {a for a in graph.outputs if type(a) is Var}
-        drafts: list[tuple[Fragment, Program, tuple[Array, ...], list[TaskInput]]] = []
-        for fragment in fragments:
-            program, constants, inputs = self._compile(fragment, consts)
-            pulls = []
-            for var in inputs:
-                made = maker.get(var)
-                source = None
-                if made is None:
-                    source = slot(var, None)
-                elif made.place is not fragment.place:
-                    source = slot(var, made.place)
-                where = self._where(fragment, var)
-                pulls.append(TaskInput(slot(var, fragment.place), source, where))
-            drafts.append((fragment, program, constants, pulls))
-        kept = {slot(v, maker[v].place) for v in outputs if v in maker}
-        kept |= {slot(v, None) for v in graph.inputs[graph.num_consts :]}
-        frees, drops, self._shared = _last_uses(drafts, slots, kept)
-        self._rows: list[tuple[Any, list[Task]]] = []
-        row_of: dict[Any, int] = {}
-        for fragment in fragments:
-            key = threads[fragment.place]
-            if key not in row_of:
-                row_of[key] = len(self._rows)
-                name = " ".join(f"{d.platform}:{d.id}" for d in key)
-                self._rows.append((thread_of(key, name), []))
-        number = {f.index: row_of[threads[f.place]] for f in fragments}
-        tells: dict[int, set[int]] = defaultdict(set)
-        for fragment in fragments:
-            for before in fragment.after:
-                if number[before] != number[fragment.index]:
-                    tells[before].add(number[fragment.index])
-        self._awaited = 0
-        for fragment, program, constants, pulls in drafts:
-            index, own = fragment.index, number[fragment.index]
-            gives = any(v in outputs for v in fragment.results)
-            awaited = gives or bool(fragment.graph.effects)
-            self._awaited += awaited
-            task = Task(
-                index,
-                fragment.place,
-                program,
-                constants,
-                tuple(pulls),
-                tuple(slot(v, fragment.place) for v in fragment.results),
-                tuple(frees[index]),
-                tuple(drops[index]),
-                tuple(i for i in fragment.after if number[i] != own),
-                tuple(sorted(tells[index])),
-                awaited,
-                _described(self.plan.name, fragment),
+        launches = []
+        for row, draft in zip(part.fragments, drafts, strict=True):
+            fragment, place = draft.fragment, draft.fragment.place
+            gives = not outputs.isdisjoint(fragment.results)
+            launches.append(
+                Launch(
+                    row.number,
+                    place,
+                    compiled[row.program],
+                    tuple(
+                        copied(consts[v], self.plan.where(fragment, v))
+                        for v in draft.constants
+                    ),
+                    row,
+                    tuple(self.plan.where(fragment, v) for v in draft.inputs),
+                    gives or bool(fragment.graph.effects),
+                    draft.text,
+                    tuple(row.needs),
+                    tuple(row.tells),
+                    tuple(row.drops),
+                )
             )
-            self._rows[own][1].append(task)
+        self._awaited = sum(launch.awaited for launch in launches)
+        self._rows = in_lanes(part, places, launches)
         # Handing fragments to threads would take longer than running them.
-        if all(is_cheap(f.graph) for f in fragments):
-            tasks = sorted(task for _, row in self._rows for task in row)
-            self._rows = [(self._rows[0][0], tasks)] if tasks else []
-        self._empty = [None] * (len(slots) - len(self.traced.arrays.in_avals))
+        if part.cheap and launches:
+            self._rows = [(self._rows[0][0], launches)]
+        self._empty = [None] * (part.slots - count)
         self._results = [
             a.array
             if isinstance(a, Literal)
             else consts[a]
             if a in consts
-            else slot(a, maker[a].place if a in maker else None)
+            else rows.slots[a, rows.origin(a)]
             for a in graph.outputs
         ]
         # Arguments, constants and what is returned before have other owners.
+        made = {v for draft in drafts for v in draft.fragment.results}
         self._passed_on = [
             i
             for i, a in enumerate(graph.outputs)
-            if a not in maker or a in graph.outputs[:i]
+            if a not in made or a in graph.outputs[:i]
         ]
         donated = self.traced.arrays.donated
         self._donated = [i for i, gives in enumerate(donated) if gives]
 
-    @staticmethod
-    def _threads(fragments: Sequence[Fragment]) -> dict[Place, tuple[Any, ...]]:
-        """Returns the devices of each place's thread; places that overlap have one."""
-        groups: list[dict[Any, None]] = []
-        for place in {f.place: None for f in fragments}:
-            joined = dict.fromkeys(place.devices)
-            for group in [g for g in groups if not joined.keys().isdisjoint(g)]:
-                groups.remove(group)
-                joined = {**group, **joined}
-            groups.append(joined)
-        found = {}
-        for place in {f.place: None for f in fragments}:
-            (group,) = (g for g in groups if place.devices[0] in g)
-            found[place] = tuple(sorted(group, key=lambda d: (d.platform, d.id)))
-        return found
-
-    def _compile(
-        self, fragment: Fragment, consts: Mapping[Var, Array]
-    ) -> tuple[Program, tuple[Array, ...], list[Var]]:
-        """Compiles a fragment.
-
-        Returns:
-          The program, the captured values that it takes first, and its other inputs.
-        """
-        place, graph = fragment.place, fragment.graph
-        divided = self.plan.meshes.get(place)
-        if divided is not None:
-            graph = divided.constrained(fragment)
-        graph = optimized(graph, native=place.is_single and place.platform == "cpu")
-        held = {v: consts[v] for v in graph.inputs if v in consts}
-        small = {v: c for v, c in held.items() if is_small(c)}
-        if small:
-            graph = with_literals(graph, small)
-        first = [v for v in held if v not in small]
-        inputs = [v for v in graph.inputs if v not in held]
-        graph = Graph([*first, *inputs], graph.nodes, graph.outputs, self.plan.name)
-        lowered = LoweredProgram(
-            graph,
-            [type_on(v.aval, self._where(fragment, v), True) for v in graph.inputs],
-            name=self.plan.name,
-            module_name=f"jit_{self.plan.name}",
-            out_shardings=[self._where(fragment, v).sharding for v in fragment.results],
-        )
-        # Locations name scopes and lines: equal programs may differ in them. Callbacks
-        # are numbers in the text.
-        key = (place, lowered.text_without_locations, *_callbacks(graph))
-        program = self._programs.get(key)
-        if program is None:
-            program = self._programs[key] = lowered.compile(self.traced.options)
-        constants = tuple(copied(held[v], self._where(fragment, v)) for v in first)
-        return program, constants, inputs
-
-    def _where(self, fragment: Fragment, var: Var) -> Place:
-        """Returns where a fragment has a value: on a mesh, perhaps in parts."""
-        divided = self.plan.meshes.get(fragment.place)
-        return fragment.place if divided is None else divided.place(var)
-
     # -- calls -------------------------------------------------------------------------
 
     @property
-    def rows(self) -> Sequence[tuple[Any, Sequence[Task]]]:
+    def rows(self) -> Sequence[tuple[Any, Sequence[Launch]]]:
         """The fragments of each thread."""
         return self._rows
 
     def run(
         self,
         arrays: Sequence[Array],
-        rows: Sequence[tuple[Any, Sequence[Task]]] | None = None,
+        rows: Sequence[tuple[Any, Sequence[Launch]]] | None = None,
     ) -> list[Array]:
         """Runs the fragments on the leaves of the arguments.
 
@@ -246,60 +165,10 @@ class Partitioned:
         return lambda leaves, _: unflatten(self.run(leaves)), True
 
 
-def _callbacks(graph: Graph) -> list[int]:
-    """Returns the identities of the Python functions that a graph calls."""
-    found: list[int] = []
-    for node in graph.nodes:
-        if node.primitive.name == PythonCallback.name:
-            found.append(id(node.params["function"]))
-        for _, inner in subgraphs(node.params):
-            found += _callbacks(inner)
-    return found
-
-
-def _last_uses(
-    drafts: Sequence[Any], slots: Mapping[Any, int], kept: set[int]
-) -> tuple[dict[int, list[int]], dict[int, list[int]], list[tuple[int, int]]]:
-    """Returns what each fragment frees and drops, and the slots that several read."""
-    readers: dict[int, dict[Place, int]] = defaultdict(dict)
-    for fragment, _, _, pulls in drafts:
-        for pull in pulls:
-            readers[pull.slot][fragment.place] = fragment.index
-            if pull.source is not None:
-                readers[pull.source].setdefault(fragment.place, fragment.index)
-        for var in fragment.results:
-            readers[slots[var, fragment.place]].setdefault(
-                fragment.place, fragment.index
-            )
-    frees: dict[int, list[int]] = defaultdict(list)
-    drops: dict[int, list[int]] = defaultdict(list)
-    shared: list[tuple[int, int]] = []
-    for slot, last in readers.items():
-        if slot in kept:
-            continue
-        if len(last) == 1:
-            ((_, index),) = last.items()
-            frees[index].append(slot)
-        else:
-            shared.append((slot, len(last)))
-            for index in last.values():
-                drops[index].append(slot)
-    return frees, drops, shared
-
-
-def _described(name: str, fragment: Fragment) -> Callable[[], str]:
-    def text() -> str:
-        node = fragment.graph.nodes[0]
-        return (
-            f"fragment {fragment.index} of {name} on {place_name(fragment.place)}, "
-            f"which begins with {node.primitive.name} ({describe(node.source)})"
-        )
-
-    return text
-
-
 class DataflowFunction(JitFunction[P, R]):
     """A function cut over devices for each signature. Made by `dataflow.jit`."""
+
+    _kinds = (Array, Ref, RemoteArray)
 
     def __init__(
         self,
@@ -328,9 +197,13 @@ class DataflowFunction(JitFunction[P, R]):
         key = (traced, *arg_types)
 
         def compile() -> Any:
-            plan = self._planner.plan(traced.arrays, arg_types)
+            plan = self._plan(traced.arrays, arg_types)
+            given = [t.placement for t in arg_types]
+            cluster = cluster_among([*plan.places, *given])
             made: Any
-            if self._planner.costs is None:
+            if cluster is not None:
+                made = cluster.program(traced, plan, arg_types)
+            elif self._planner.costs is None:
                 made = Partitioned(traced, plan)
             else:
                 made = Replanned(
@@ -364,7 +237,12 @@ class DataflowFunction(JitFunction[P, R]):
                 and others == types
             ):
                 return running.plan
-        return self._planner.plan(traced.arrays, types)
+        return self._plan(traced.arrays, types)
+
+    def _plan(self, traced: Traced, arg_types: Sequence[ArrayType]) -> Plan:
+        plan = self._planner.plan(traced, arg_types)
+        require_movable(plan)
+        return plan
 
     @boundary
     def cut_graph(self, *args: Any, **kwargs: Any) -> CutGraph:
@@ -375,7 +253,7 @@ class DataflowFunction(JitFunction[P, R]):
           **kwargs: likewise.
         """
         traced = self.trace(*args, **kwargs).arrays
-        plan = self._planner.plan(traced, traced.arg_types)
+        plan = self._plan(traced, traced.arg_types)
         return CutGraph(
             plan.graph, traced.consts, traced.in_tree, traced.out_tree, plan
         )

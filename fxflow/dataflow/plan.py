@@ -74,6 +74,16 @@ class Plan:
         self.measured: float | None = None
         self.meshes: dict[Place, DividedMesh] = {}
 
+    def where(self, fragment: Fragment, var: Var) -> Place:
+        """Returns where a fragment has a value: on a mesh, perhaps in parts.
+
+        Args:
+          fragment: of the plan.
+          var: the value.
+        """
+        divided = self.meshes.get(fragment.place)
+        return fragment.place if divided is None else divided.place(var)
+
     @property
     def places(self) -> list[Place]:
         """The places in the order of their first fragment."""

@@ -20,73 +20,59 @@ from typing import Any, NamedTuple
 from fxflow.core.arrays import Array, type_on
 from fxflow.core.runtime.execute import Program, buffer_at
 from fxflow.dataflow.placing import Place
+from fxflow.dataflow.rows import FragmentRow, Part
 from fxflow.devices.callbacks import in_callback
 
 #: Seconds after which a device's thread ends if it has nothing to do.
 IDLE = 5.0
 
 
-class TaskInput(NamedTuple):
-    """A value that a fragment takes.
-
-    Attributes:
-      slot: where the place's own copy is.
-      source: the slot that it is copied from, if it is not computed in this place.
-      where: what it is copied to: the place, or the parts that its devices have.
-    """
-
-    slot: int
-    source: int | None
-    where: Place
-
-
-class Task(NamedTuple):
-    """A fragment, ready to run in every step.
+class Launch(NamedTuple):
+    """A fragment, ready to be started in every step.
 
     Attributes:
       number: of the fragment.
       place: where it runs.
       program: compiled for the place.
       constants: what the program takes first.
-      pulls: its other arguments.
-      results: slots of its results.
-      frees: slots that only this place reads, for the last time here.
-      drops: slots that several places read, for the last time at this place here.
-      needs: indices of the fragments of other threads that it waits for.
-      tells: numbers of the threads that wait for it.
+      row: which slots it reads and writes, and what it waits for.
+      wheres: what each of the row's pulls is copied to: the place, or the parts that
+        the devices of a mesh have.
       awaited: whether the caller waits for it.
       describe: returns what it is, for messages.
+      needs, tells, drops: those of the row.
     """
 
     number: int
     place: Place
     program: Program
     constants: tuple[Array, ...]
-    pulls: tuple[TaskInput, ...]
-    results: tuple[int, ...]
-    frees: tuple[int, ...]
-    drops: tuple[int, ...]
-    needs: tuple[int, ...]
-    tells: tuple[int, ...]
+    row: FragmentRow
+    wheres: tuple[Place, ...]
     awaited: bool
     describe: Callable[[], str]
+    needs: tuple[int, ...]
+    tells: tuple[int, ...]
+    drops: tuple[int, ...]
 
-    def run(self, values: list[Any]) -> None:
+    def run(self, step: StepRun) -> None:
         """Starts the fragment's program; its results are computed asynchronously.
 
         Args:
-          values: of the step, by slot.
+          step: whose values it takes and to which it adds its results.
         """
-        arrays = list(self.constants)
-        for slot, source, where in self.pulls:
+        row, arrays, values = self.row, list(self.constants), step.values
+        for (slot, source), where in zip(row.pulls, self.wheres, strict=True):
             array = values[slot]
-            if array is None and source is not None:
+            if array is None and source >= 0:
                 array = values[slot] = copied(values[source], where)
             arrays.append(array)
         outs = self.program(arrays)
-        for slot, out in zip(self.results, outs, strict=True):
+        for slot, out in zip(row.results, outs, strict=True):
             values[slot] = out
-        for slot in self.frees:
+        if row.sends or row.keeps or row.takes:
+            step.share(row)
+        for slot in row.frees:
             values[slot] = None
 
 
@@ -140,15 +126,22 @@ class StepRun:
         for thread in self.threads:
             thread.wake()
 
-    def run(self, task: Task) -> bool:
+    def share(self, row: FragmentRow) -> None:
+        """Passes on what other processes need; a step in one process has nothing."""
+
+    def row_ended(self) -> None:
+        """Notes that a thread has nothing left to do for the step."""
+        self.done.put(None)
+
+    def run(self, launch: Launch) -> bool:
         """Starts a fragment; returns whether it could be started."""
         try:
-            task.run(self.values)
+            launch.run(self)
         except BaseException as error:
-            error.add_note(f"in {task.describe()}")
+            error.add_note(f"in {launch.describe()}")
             self.stop(error)
             return False
-        for slot in task.drops:
+        for slot in launch.drops:
             left = self.left[slot]
             left.pop()
             if not left:
@@ -164,11 +157,13 @@ class Thread:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._orders: SimpleQueue[tuple[StepRun, Sequence[Task]] | None] = SimpleQueue()
+        self._orders: SimpleQueue[tuple[StepRun, Sequence[Launch]] | None] = (
+            SimpleQueue()
+        )
         self._lock = threading.Lock()
         self._running = False
 
-    def submit(self, step: StepRun, row: Sequence[Task]) -> None:
+    def submit(self, step: StepRun, row: Sequence[Launch]) -> None:
         """Adds the row of a step to what the thread has to do."""
         with self._lock:
             self._orders.put((step, row))
@@ -182,7 +177,7 @@ class Thread:
         self._orders.put(None)
 
     def _serve(self) -> None:
-        waiting: deque[tuple[StepRun, Sequence[Task]]] = deque()
+        waiting: deque[tuple[StepRun, Sequence[Launch]]] = deque()
         while True:
             if waiting:
                 self._run(*waiting.popleft(), waiting)
@@ -198,34 +193,54 @@ class Thread:
                 if order is not None:
                     waiting.append(order)
 
-    def _run(self, step: StepRun, row: Sequence[Task], waiting: deque[Any]) -> None:
+    def _run(self, step: StepRun, row: Sequence[Launch], waiting: deque[Any]) -> None:
         started, threads = step.started, step.threads
-        for task in row:
-            while not step.stopped and not started.issuperset(task.needs):
+        for launch in row:
+            while not step.stopped and not started.issuperset(launch.needs):
                 order = self._orders.get()
                 if order is not None:
                     waiting.append(order)
-            if step.stopped or not step.run(task):
+            if step.stopped or not step.run(launch):
                 break
-            started.add(task.number)
-            for number in task.tells:
+            started.add(launch.number)
+            for number in launch.tells:
                 threads[number].wake()
-            if task.awaited:
-                step.done.put(task.number)
-        step.done.put(None)
+            if launch.awaited:
+                step.done.put(launch.number)
+        step.row_ended()
 
 
 _threads: dict[Any, Thread] = {}
 
 
-def thread_of(devices: tuple[Any, ...], name: str) -> Thread:
-    """Returns the thread of some devices, which all dataflow functions share."""
-    return _threads.setdefault(devices, Thread(name))
+def in_lanes(
+    part: Part, places: Sequence[Place], launches: Sequence[Any]
+) -> list[tuple[Thread, list[Any]]]:
+    """Returns what is started in each step, for each lane with the lane's thread.
+
+    All dataflow functions share the threads of devices.
+
+    Args:
+      part: of the process.
+      places: of the part.
+      launches: with the rows of the part, in order.
+    """
+    devices: list[dict[Any, None]] = [{} for _ in range(part.lanes)]
+    rows: list[list[Any]] = [[] for _ in range(part.lanes)]
+    for launch in launches:
+        rows[launch.row.lane].append(launch)
+        devices[launch.row.lane].update(dict.fromkeys(launch.place.devices))
+    found = []
+    for joined, row in zip(devices, rows, strict=True):
+        key = tuple(sorted(joined, key=lambda d: (d.platform, d.id)))
+        name = " ".join(f"{d.platform}:{d.id}" for d in key)
+        found.append((_threads.setdefault(key, Thread(name)), row))
+    return found
 
 
 def run_step(
     values: list[Any],
-    rows: Sequence[tuple[Thread, Sequence[Task]]],
+    rows: Sequence[tuple[Thread, Sequence[Launch]]],
     shared: Sequence[tuple[int, int]],
     awaited: int,
 ) -> list[Any]:
@@ -246,11 +261,11 @@ def run_step(
     # A callback holds up its device's thread, which would not come to the fragments of
     # the function that it calls.
     if len(rows) == 1 or in_callback():
-        step, tasks = StepRun(values, (), shared), rows[0][1]
+        step, launches = StepRun(values, (), shared), list(rows[0][1])
         if len(rows) > 1:
-            tasks = sorted(task for _, row in rows for task in row)
-        for task in tasks:
-            if not step.run(task):
+            launches = sorted(launch for _, row in rows for launch in row)
+        for launch in launches:
+            if not step.run(launch):
                 break
     else:
         threads = [thread for thread, _ in rows]

@@ -289,7 +289,7 @@ class CachedCall(Bindable[P, R]):
 def _as_arrays(leaves: list[Any]) -> list[Any]:
     """Returns the leaves as arrays if all of them are array-like (or references)."""
     if all(type(x) is Array or type(x) is Ref or is_arraylike(x) for x in leaves):
-        return [x if type(x) in (Array, Ref) else as_array(x) for x in leaves]
+        return [x if hasattr(x, "_type") else as_array(x) for x in leaves]
     return leaves
 
 
@@ -315,6 +315,9 @@ class JitOptions(NamedTuple):
 
 class JitFunction(CachedCall[P, R]):
     """A function compiled for each signature it is called with. Made by `jit`."""
+
+    #: What programs take as it is.
+    _kinds: tuple[type, ...] = (Array, Ref)
 
     def __init__(
         self, fun: Callable[P, R], given: JitOptions, fast: Fast | None = None
@@ -362,7 +365,7 @@ class JitFunction(CachedCall[P, R]):
             return self._fun(*args, **kwargs)
         bound = Bound(self, args, kwargs)
         arrays: list[Any] = [
-            leaf if isinstance(leaf, Array | Ref) else as_array(leaf)
+            leaf if isinstance(leaf, self._kinds) else as_array(leaf)
             for leaf in bound.leaves
         ]
         traced = self._traced(bound, [a.aval for a in arrays])

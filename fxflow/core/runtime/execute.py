@@ -319,6 +319,19 @@ class LoweredProgram:
         return self._graph.in_avals
 
     @property
+    def out_avals(self) -> list[Aval]:
+        """Types of the results."""
+        return self._graph.out_avals
+
+    def options_for(self, device: Any) -> dict[str, Any]:
+        """Returns the compiler's options that suit the program.
+
+        Args:
+          device: that it is compiled for; only its platform counts.
+        """
+        return _options(self._graph, device, not self.placement.is_single)
+
+    @property
     def text_without_locations(self) -> str:
         """The module, without where its operations come from."""
         return re.sub(r' loc\("[^"]*"\)', "", self.text)
@@ -341,8 +354,7 @@ class LoweredProgram:
                 )
         several = not placement.is_single
         wanted = list(module.out_shardings) or [None] * len(avals)
-        own = _options(self._graph, placement.devices[0], several)
-        options = {**own, **(options or {})} or None
+        options = {**self.options_for(placement.devices[0]), **(options or {})} or None
         executable = compile_text(
             self.text,
             placement,

@@ -9,6 +9,9 @@ from fxflow.dataflow.scopes import DeviceSpec
 from fxflow.devices import buffers
 from fxflow.errors import ArgumentError, PlacementError
 
+#: The number that stands for the controller's process.
+HERE = -1
+
 
 class TaskDevice:
     """A device of a task, which is another process.
@@ -190,6 +193,22 @@ class ClusterDevices:
                 f"no device {str(spec)!r}: {self.task_name(row[0].number)} has {have}"
             )
         return of_kind[index]
+
+    def program(self, traced: Any, plan: Any, arg_types: Sequence[Any]) -> Any:
+        """Returns a function cut over the tasks, ready to be called.
+
+        Args:
+          traced: the function.
+          plan: of the function.
+          arg_types: of the leaves of its arguments.
+
+        Raises:
+          PlacementError: this describes devices, and has no processes.
+        """
+        raise PlacementError(
+            "this cluster has no processes to run in: use dataflow.Cluster, "
+            "dataflow.local_cluster or dataflow.connect"
+        )
 
     def _described(self) -> str:
         told = [f"{count} of job {job!r}" for job, count in self.jobs.items()]

@@ -50,6 +50,8 @@ KINDS = (
     "push_rows", "entry", "entry_ok", "view", "vote", "vote_ok", "cut", "cut_ok",
     "stats", "stats_ok", "snapshot", "snapshot_ok", "state", "join", "joined", "read",
     "prepare", "promise", "trace", "trace_ok", "enlist", "enlisted", "control", "alive",
+    "memory", "placed", "meet", "register", "registered", "run", "value", "want",
+    "done", "failed", "stop", "free", "fetch", "fetched", "doing", "doing_ok",
 )
 # fmt: on
 

@@ -43,7 +43,8 @@ LEAST = 64 << 10
 #: The first bytes of this module's frames.
 MARK = b"fxpm"
 
-#: The most blocks, and bytes in blocks, for one peer; the rest uses the socket.
+#: The most blocks (unless the owner says), and bytes in blocks, for one peer; the rest
+#: uses the socket.
 _MOST_BLOCKS = 4
 _MOST_BYTES = 1 << 30
 #: Seconds after which an unused block is freed.
@@ -242,6 +243,9 @@ class Hello(NamedTuple):
 class SharedMemory:
     """The shared memory of one end of a connection; requires `available()`.
 
+    Args:
+      most_blocks: the most blocks for the peer; further messages use the socket.
+
     Attributes:
       ready: whether the peer has proved that it can read this process's blocks.
 
@@ -251,8 +255,9 @@ class SharedMemory:
 
     ready: bool
 
-    def __init__(self) -> None:
+    def __init__(self, most_blocks: int = _MOST_BLOCKS) -> None:
         self.ready = False
+        self._most_blocks = most_blocks
         self._begun = time.monotonic()
         self._challenge = Block(0)
         self._peer: Hello | None = None
@@ -352,10 +357,10 @@ class SharedMemory:
             return min(fitting, key=lambda block: block.capacity)
         # Round up: messages of rows vary in size.
         capacity = _rounded(size, max(_BEGIN, 1 << max(0, int(math.log2(size)) - 2)))
-        if free and len(self._blocks) >= _MOST_BLOCKS:
+        if free and len(self._blocks) >= self._most_blocks:
             self._drop(min(free, key=lambda block: block.used))
         total = sum(block.capacity for block in self._blocks)
-        if len(self._blocks) >= _MOST_BLOCKS or total + capacity > _MOST_BYTES:
+        if len(self._blocks) >= self._most_blocks or total + capacity > _MOST_BYTES:
             return None
         try:
             block = Block(capacity)
@@ -395,7 +400,7 @@ class SharedMemory:
         if not hmac.compare_digest(window.secret, secret):
             raise MessageError("memory", "a block has another secret")
         self._forget_windows()
-        if len(self._windows) >= _MOST_BLOCKS:
+        if len(self._windows) >= self._most_blocks:
             del self._windows[next(iter(self._windows))]
         self._windows[secret] = window
         return window
@@ -466,7 +471,7 @@ class Memories:
         Raises:
           MessageError: the frame is not a hello.
         """
-        hello = _read_hello(frame)
+        hello = read_hello(frame)
         memory = self._of.get(peer)
         if memory is None or not (
             memory.is_from_peer(hello) or memory.replaces_challenge(hello)
@@ -539,7 +544,12 @@ def is_place(frame: Any) -> bool:
     return bool(frame[:5] == MARK + bytes([_IS_PLACE]))
 
 
-def _read_hello(frame: Any) -> Hello:
+def read_hello(frame: Any) -> Hello:
+    """Returns the hello in a frame that `SharedMemory.hello` made.
+
+    Raises:
+      MessageError: the frame is not a hello.
+    """
     if len(frame) != _HELLO.size or not is_hello(frame):
         raise MessageError("memory", f"{len(frame)} bytes are not a hello")
     _, _, boot, process, challenge, proof = _HELLO.unpack(frame)

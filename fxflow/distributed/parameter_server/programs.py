@@ -95,24 +95,28 @@ def write(
         list(traced.out_avals),
         len(tree.leaves(given[:donated])),
     )
-    require_harmless(found)
+    require_harmless(found.text, name)
     return found, traced.out_tree
 
 
-def require_harmless(program: ProgramText) -> None:
+def require_harmless(text: str, name: str) -> None:
     """Checks that a program calls nothing but XLA's libraries.
+
+    Args:
+      text: the StableHLO module.
+      name: of the program, for the message.
 
     Raises:
       DistributedError: it calls something else.
     """
     # HLO text has one syntax for a call, where MLIR has many.
-    hlo = hlo_computation(program.text).as_hlo_text()
+    hlo = hlo_computation(text).as_hlo_text()
     for target in _CALLS.findall(hlo):
         if not _LIBRARIES.fullmatch(target):
             raise DistributedError(
-                f"the program {program.name!r} calls {target!r}: a parameter server "
+                f"the program {name!r} calls {target!r}: another process "
                 "runs only XLA and its libraries, not callbacks or custom kernels; "
-                "remove them from the optimizer"
+                "leave them out of it"
             )
 
 
@@ -167,7 +171,7 @@ class Runner:
     """
 
     def __init__(self, program: ProgramText) -> None:
-        require_harmless(program)
+        require_harmless(program.text, program.name)
         placement = buffers.default_placement()
         self.program = program
         constants = [from_host(leaf) for leaf in program.constants]

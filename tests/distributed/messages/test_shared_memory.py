@@ -31,11 +31,11 @@ DATA = np.arange(100_000, dtype=np.uint8)
 def met() -> tuple[SharedMemory, SharedMemory]:
     """Returns two ends that have proved that they can read."""
     one, two = SharedMemory(), SharedMemory()
-    answer = two.meet(shared_memory._read_hello(one.hello()))
+    answer = two.meet(shared_memory.read_hello(one.hello()))
     assert answer is not None and is_hello(answer) and not two.ready
-    proof = one.meet(shared_memory._read_hello(answer))
+    proof = one.meet(shared_memory.read_hello(answer))
     assert one.ready and proof is not None
-    assert two.meet(shared_memory._read_hello(proof)) is None
+    assert two.meet(shared_memory.read_hello(proof)) is None
     assert two.ready
     return one, two
 
@@ -153,7 +153,7 @@ def test_a_peer_that_returns_with_the_same_descriptor_is_met_again() -> None:
             os.close(peer._challenge.file)
             peer._challenge.file = number
         ours.meet(b"peer", peer.hello())
-        proof = peer.meet(shared_memory._read_hello(sent.pop()))
+        proof = peer.meet(shared_memory.read_hello(sent.pop()))
         assert peer.ready and proof is not None
         ours.meet(b"peer", proof)
         memory = ours.ask(b"peer")
@@ -188,7 +188,7 @@ def test_ends_that_replace_their_challenges_at_the_same_time_meet() -> None:
 def test_other_machines_do_not_share_memory(ends: Any) -> None:
     one, _ = ends
     two = SharedMemory()
-    elsewhere = shared_memory._read_hello(one.hello())._replace(boot=bytes(16))
+    elsewhere = shared_memory.read_hello(one.hello())._replace(boot=bytes(16))
     assert two.meet(elsewhere) is None and not two.ready
     assert not two.has_timed_out()
     two._begun -= 60
@@ -200,7 +200,7 @@ def test_peers_without_a_proof_are_ignored(ends: Any) -> None:
     one, _ = ends
     two = SharedMemory()
     for proof in (bytes(16), b"x" * 16):
-        two.meet(shared_memory._read_hello(one.hello())._replace(proof=proof))
+        two.meet(shared_memory.read_hello(one.hello())._replace(proof=proof))
         assert not two.ready
     two.close()
 
@@ -214,7 +214,7 @@ def test_files_that_are_not_blocks_are_refused(ends: Any, tmp_path: Path) -> Non
             frame = struct.pack("!4sBI16s", b"fxpm", 2, number, bytes(16))
             with pytest.raises(MessageError, match="cannot open a block"):
                 two.find(frame)
-            hello = shared_memory._read_hello(one.hello())._replace(challenge=number)
+            hello = shared_memory.read_hello(one.hello())._replace(challenge=number)
             stranger = SharedMemory()
             assert stranger.meet(hello) is None
             stranger.close()
@@ -242,7 +242,7 @@ def test_the_secret_of_a_block_is_not_sent(ends: Any) -> None:
     one, _ = ends
     block, _ = placed(one, DATA)
     stranger = SharedMemory()
-    hello = shared_memory._read_hello(one.hello())._replace(challenge=block.file)
+    hello = shared_memory.read_hello(one.hello())._replace(challenge=block.file)
     assert stranger.meet(hello) is None and not stranger.ready
     assert block.secret not in stranger.hello()
     stranger.close()
@@ -254,7 +254,7 @@ def test_blocks_of_other_users_are_refused(
     one, _ = ends
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     two = SharedMemory()
-    assert two.meet(shared_memory._read_hello(one.hello())) is None
+    assert two.meet(shared_memory.read_hello(one.hello())) is None
     two.close()
 
 
@@ -282,8 +282,8 @@ from fxflow.distributed.messages import shared_memory as sm
 memory = sm.SharedMemory()
 read = lambda: bytes.fromhex(sys.stdin.readline())
 tell = lambda frame: print(frame.hex(), flush=True)
-tell(memory.meet(sm._read_hello(read())))
-memory.meet(sm._read_hello(read()))
+tell(memory.meet(sm.read_hello(read())))
+memory.meet(sm.read_hello(read()))
 if sys.argv[1] == "writes":
     tell(memory.place([np.arange(100000, dtype=np.uint8).data])[1])
 else:
@@ -305,7 +305,7 @@ class Peer:
         )
         self.memory = SharedMemory()
         self.tell(self.memory.hello())
-        proof = self.memory.meet(shared_memory._read_hello(self.hear()))
+        proof = self.memory.meet(shared_memory.read_hello(self.hear()))
         assert proof is not None and self.memory.ready
         self.tell(proof)
 

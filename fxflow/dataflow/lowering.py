@@ -1,0 +1,137 @@
+"""Lowering: fragments as programs.
+
+A fragment is a graph like any other, so it takes the way of every graph: passes, small
+captured values written into the text, StableHLO. Equal fragments are one program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from fxflow.core.arrays import Array, type_on
+from fxflow.core.ir.graph import Graph, Var, any_node, subgraphs
+from fxflow.core.ir.staging import with_literals
+from fxflow.core.runtime.execute import LoweredProgram
+from fxflow.core.source import describe
+from fxflow.dataflow.cutting import Fragment
+from fxflow.dataflow.placing import place_name
+from fxflow.dataflow.plan import Plan
+from fxflow.dataflow.tasks.devices import TaskPlace
+from fxflow.errors import PlacementError
+from fxflow.lax.callbacks import PythonCallback
+from fxflow.transforms.passes.pipeline import optimized
+from fxflow.transforms.stages import is_small
+
+
+class LoweredFragment(NamedTuple):
+    """A fragment as a program that is not compiled yet.
+
+    Attributes:
+      program: with the captured values as its first arguments.
+      constants: the captured values.
+      inputs: its other arguments.
+      key: equal for fragments that are one program.
+    """
+
+    program: LoweredProgram
+    constants: list[Var]
+    inputs: list[Var]
+    key: tuple[Any, ...]
+
+
+def lower(
+    fragment: Fragment, consts: Mapping[Var, Array], plan: Plan
+) -> LoweredFragment:
+    """Lowers a fragment for its place.
+
+    Args:
+      fragment: the fragment.
+      consts: captured values.
+      plan: of the whole.
+    """
+    place, graph, name = fragment.place, fragment.graph, plan.name
+    divided = plan.meshes.get(place)
+    if divided is not None:
+        graph = divided.constrained(fragment)
+    graph = optimized(graph, native=place.is_single and place.platform == "cpu")
+    held = {v: consts[v] for v in graph.inputs if v in consts}
+    small = {v: c for v, c in held.items() if is_small(c)}
+    if small:
+        graph = with_literals(graph, small)
+    first = [v for v in held if v not in small]
+    inputs = [v for v in graph.inputs if v not in held]
+    graph = Graph([*first, *inputs], graph.nodes, graph.outputs, name)
+    # This process has no device for a place of a task: only the platform counts.
+    remote = type(place) is TaskPlace
+    types = [
+        type_on(v.aval) if remote else type_on(v.aval, plan.where(fragment, v), True)
+        for v in graph.inputs
+    ]
+    wheres = [] if remote else [plan.where(fragment, v) for v in fragment.results]
+    program = LoweredProgram(
+        graph,
+        types,
+        name=name,
+        module_name=f"jit_{name}",
+        platform=place.platform if remote else None,
+        out_shardings=[where.sharding for where in wheres],
+    )
+    # Locations name scopes and lines: equal programs may differ in them. Callbacks are
+    # numbers in the text.
+    key = (place, program.text_without_locations, *_callbacks(graph))
+    return LoweredFragment(program, first, inputs, key)
+
+
+def _callbacks(graph: Graph) -> list[int]:
+    """Returns the identities of the Python functions that a graph calls."""
+    found: list[int] = []
+    for node in graph.nodes:
+        if node.primitive.name == PythonCallback.name:
+            found.append(id(node.params["function"]))
+        for _, inner in subgraphs(node.params):
+            found += _callbacks(inner)
+    return found
+
+
+def described(name: str, fragment: Fragment) -> Callable[[], str]:
+    """Returns the function that says what a fragment is, for messages.
+
+    Args:
+      name: of the whole.
+      fragment: one of its fragments.
+    """
+
+    def text() -> str:
+        node = fragment.graph.nodes[0]
+        return (
+            f"fragment {fragment.index} of {name} on {place_name(fragment.place)}, "
+            f"which begins with {node.primitive.name} ({describe(node.source)})"
+        )
+
+    return text
+
+
+def require_movable(plan: Plan) -> None:
+    """Checks that what tasks are to run can run without this process.
+
+    Args:
+      plan: of a function.
+
+    Raises:
+      PlacementError: an operation on a task's device calls Python or has effects.
+    """
+    for fragment in plan.fragments:
+        if type(fragment.place) is not TaskPlace:
+            continue
+        for node in fragment.graph.nodes:
+            alone = Graph([], [node], [])
+            if alone.effects or any_node(
+                alone, "calls_python", lambda n: n.primitive.name == PythonCallback.name
+            ):
+                raise PlacementError(
+                    f"{node.primitive.name} ({describe(node.source)}) calls Python or "
+                    f"has effects, and is on {fragment.place}: a task runs programs "
+                    "only; run it in this process, in a scope such as "
+                    "on(fxflow.devices()[0])"
+                )

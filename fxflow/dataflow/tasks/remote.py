@@ -1,0 +1,250 @@
+"""Arrays that stay in tasks: results of dataflow functions over a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from fxflow.core import tree
+from fxflow.core.arrays import Array, ArrayType, Aval
+from fxflow.core.arrays.array import host_of
+from fxflow.core.arrays.aval import _Typed
+from fxflow.errors import ArgumentError, DeletedArrayError
+
+
+class Step(Protocol):
+    """The step that computes an array, as its handle sees it."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has been computed, or has failed."""
+
+    def wait(self) -> None:
+        """Waits for the end; raises what the step raised."""
+
+
+class Owner(Protocol):
+    """The connection to the tasks, as a handle sees it."""
+
+    def fetched(self, arrays: Sequence[RemoteArray]) -> list[Array]:
+        """Returns the values of arrays."""
+
+    def released(self, task: int, number: int) -> None:
+        """Records that the task need not keep a value; called by destructors."""
+
+
+class RemoteArray(_Typed):
+    """An array that a task holds; a handle, which may be there before the value.
+
+    Dataflow functions over the same cluster take it without moving it. `fetch`,
+    `numpy.asarray` and every operation of this process copy the value here; a small
+    one, such as a loss, comes by itself. The task frees the memory with the last
+    reference to the handle.
+    """
+
+    __slots__ = ("__weakref__", "_number", "_owner", "_step", "_type", "_value")
+
+    _type: ArrayType
+    _value: Array | None
+
+    def __init__(
+        self, owner: Owner, number: int, array_type: ArrayType, step: Step
+    ) -> None:
+        self._owner: Owner | None = owner
+        self._number, self._type, self._step = number, array_type, step
+        self._value = None
+
+    # -- type --------------------------------------------------------------------------
+
+    @property
+    def aval(self) -> Aval:
+        """The type: shape, dtype, weak type."""
+        return self._type.aval
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements."""
+        return self.aval.nbytes
+
+    @property
+    def device(self) -> Any:
+        """The task's device that holds the array."""
+        return self._type.placement.device
+
+    def devices(self) -> set[Any]:
+        """Returns the set with that device."""
+        return {self.device}
+
+    @property
+    def committed(self) -> bool:
+        """Whether operations must stay there: they need not, as the value can move."""
+        return False
+
+    # -- the value ---------------------------------------------------------------------
+
+    def fetch(self) -> Array:
+        """Returns the value as an array of this process.
+
+        Raises:
+          DistributedError: the step that computes it failed, or its task is lost.
+          DeletedArrayError: the array was donated or deleted.
+        """
+        if self._value is None:
+            if self._owner is None:
+                raise self._deleted()
+            (self._value,) = self._owner.fetched([self])
+        return self._value
+
+    def block_until_ready(self) -> RemoteArray:
+        """Waits until the value is computed; returns the array.
+
+        Raises:
+          DistributedError: the step that computes it failed, or its task is lost.
+          DeletedArrayError: the array was donated or deleted.
+        """
+        if self._value is None:
+            if self._owner is None:
+                raise self._deleted()
+            self._step.wait()
+        return self
+
+    def is_ready(self) -> bool:
+        """Returns whether the value is computed, or never will be."""
+        return self._value is not None or self._step.ended
+
+    def delete(self) -> None:
+        """Frees the memory in the task; any later use is an error."""
+        owner, self._owner, self._value = self._owner, None, None
+        if owner is not None:
+            owner.released(self.device.number, self._number)
+
+    def is_deleted(self) -> bool:
+        """Returns whether the memory was donated or deleted."""
+        return self._owner is None
+
+    def _given_up(self) -> None:
+        """Records that a program took the memory."""
+        self._owner, self._value = None, None
+
+    def __del__(self) -> None:
+        owner = self._owner
+        if owner is not None:
+            owner.released(self.device.number, self._number)
+
+    def _deleted(self) -> DeletedArrayError:
+        return DeletedArrayError(
+            f"the memory of this {self.aval} on {self.device} was deleted: it was "
+            "donated to a jitted call (donate_argnums/donate_argnames) or freed by "
+            ".delete(). Use the call's result instead, or do not donate."
+        )
+
+    __fxflow_array__ = fetch
+
+    @property
+    def _host(self) -> np.ndarray[Any, Any]:
+        """The elements, for what reads the host memory of arrays."""
+        return host_of(self.fetch())
+
+    def __array__(
+        self, dtype: Any = None, copy: bool | None = None
+    ) -> np.ndarray[Any, Any]:
+        return self.fetch().__array__(dtype, copy)
+
+    def __getattr__(self, name: str) -> Any:
+        """Returns what the value has: methods of arrays, such as `sum`."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.fetch(), name)
+
+    def __reduce__(self) -> Any:
+        return self.fetch().__reduce__()
+
+    def __copy__(self) -> RemoteArray:
+        return self
+
+    def __repr__(self) -> str:
+        if self.is_deleted():
+            return f"RemoteArray(<deleted>, {self.aval})"
+        return f"RemoteArray({self.aval} on {self.device})"
+
+    def __str__(self) -> str:
+        return str(self.fetch())
+
+    def __format__(self, spec: str) -> str:
+        return format(self.fetch(), spec)
+
+    __hash__ = Array.__hash__
+
+
+def _on_value(name: str) -> Any:
+    def operation(self: RemoteArray, *operands: Any) -> Any:
+        given = [x.fetch() if isinstance(x, RemoteArray) else x for x in operands]
+        return getattr(self.fetch(), name)(*given)
+
+    operation.__name__ = name
+    return operation
+
+
+_OPERATIONS = """
+    abs add and bool complex divmod eq float floordiv ge getitem gt index int invert
+    iter le len lshift lt matmul mod mul ne neg or pos pow radd rand rdivmod rfloordiv
+    rlshift rmatmul rmod rmul ror round rpow rrshift rshift rsub rtruediv rxor sub
+    truediv xor dlpack dlpack_device
+"""
+for _name in _OPERATIONS.split():
+    setattr(RemoteArray, f"__{_name}__", _on_value(f"__{_name}__"))
+
+
+def fetch(values: Any) -> Any:
+    """Returns a pytree with the arrays that tasks hold copied to this process.
+
+    All are asked for at once, so it takes less time than one `RemoteArray.fetch` after
+    the other.
+
+    Args:
+      values: a pytree; leaves that are in this process stay as they are.
+
+    Returns:
+      The pytree with an `Array` in place of each `RemoteArray`.
+
+    Raises:
+      DistributedError: a step that computes one failed, or its task is lost.
+      DeletedArrayError: one was donated or deleted.
+
+    Example:
+      >>> from fxflow import dataflow
+      >>> dataflow.fetch({"loss": fnp.float32(1.0)})
+      {'loss': Array(1., dtype=float32)}
+    """
+    leaves, structure = tree.flatten(values)
+    remote = [x for x in leaves if isinstance(x, RemoteArray)]
+    owners: dict[Any, list[RemoteArray]] = {}
+    for array in remote:
+        if array._value is None:
+            if array._owner is None:
+                raise array._deleted()
+            owners.setdefault(array._owner, []).append(array)
+    for owner, arrays in owners.items():
+        for array, value in zip(arrays, owner.fetched(arrays), strict=True):
+            array._value = value
+    found = [x._value if isinstance(x, RemoteArray) else x for x in leaves]
+    return structure.unflatten(found)
+
+
+def require_no_other(arrays: Sequence[Any], owner: Owner) -> None:
+    """Checks that the handles among arguments are of one cluster, and alive.
+
+    Raises:
+      ArgumentError: one is of another cluster.
+      DeletedArrayError: one was donated or deleted.
+    """
+    for array in arrays:
+        if isinstance(array, RemoteArray) and array._owner is not owner:
+            if array._owner is None:
+                raise array._deleted()
+            raise ArgumentError(
+                f"{array!r} is of another cluster, or of an earlier connection: fetch "
+                "it, and pass the value"
+            )

@@ -1,0 +1,554 @@
+"""The controller: its connections to all tasks, the steps under way, their errors."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import numpy as np
+
+from fxflow.core.arrays import Array, Aval, type_on
+from fxflow.core.arrays.array import from_host
+from fxflow.dataflow.tasks.devices import HERE, ClusterDevices
+from fxflow.dataflow.tasks.executor import Executor, PartStep, Worker
+from fxflow.dataflow.tasks.messages import (
+    Doing,
+    DoingOk,
+    Done,
+    Failed,
+    Fetch,
+    Fetched,
+    Free,
+    Registered,
+    Stop,
+    Value,
+    Want,
+)
+from fxflow.dataflow.tasks.remote import RemoteArray, require_no_other
+from fxflow.devices import buffers
+from fxflow.distributed.messages.codec import Message
+from fxflow.distributed.messages.stream import Receiver, Stream
+from fxflow.errors import DistributedError, TaskLostError
+
+#: The most steps that are under way; a further call waits for the oldest.
+MOST_STEPS = 4
+#: Seconds that a task has to say what it is doing.
+ANSWER = 2.0
+
+
+class RemoteStep:
+    """A step under way, as its results see it.
+
+    Args:
+      session: of the step.
+      number: of the step.
+      program: that it runs.
+
+    Attributes:
+      waiting: numbers of the processes that have not finished it.
+      late: whether a wait took too long.
+      sending: edges of arguments that are being sent.
+      results: its results that are still referred to, by position.
+    """
+
+    __slots__ = ("_event", "error", "late", "number", "program", "results", "sending",
+                 "session", "waiting")  # fmt: skip
+
+    def __init__(self, session: Session, number: int, program: Any) -> None:
+        self.session, self.number, self.program = session, number, program
+        self.waiting: set[int] = set(program.processes)
+        self.results: dict[int, weakref.ref[RemoteArray]] = {}
+        self.late = False
+        self.sending: set[int] = set()
+        self.error: Callable[[], BaseException] | None = None
+        self._event = threading.Event()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether its values are not wanted any more."""
+        return self.error is not None
+
+    def stop(self, error: BaseException) -> None:
+        """Ends it with an error."""
+        self.session.fail(self, lambda: error)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has been computed, or has failed."""
+        return self._event.is_set()
+
+    def end(self) -> None:
+        """Wakes everything that waits for the end."""
+        self._event.set()
+
+    def wait(self, raises: bool = True) -> None:
+        """Waits for the end.
+
+        Args:
+          raises: whether to raise what the step raised.
+
+        Raises:
+          DistributedError: it failed, or did not end in time.
+        """
+        session = self.session
+        if not self._event.is_set() and not session.wait(self._event):
+            session.give_up(self, -1, -1)
+            self._event.wait(4 * ANSWER)
+        if raises and self.error is not None:
+            raise self.error()
+
+
+class _Fetching:
+    """A value that was asked for."""
+
+    def __init__(self, task: int) -> None:
+        self.task = task
+        self.event = threading.Event()
+        self.host: np.ndarray[Any, Any] | None = None
+        self.error = ""
+
+
+class Session:
+    """The connections of a controller to its tasks.
+
+    Args:
+      cluster: the tasks.
+      streams: connected to each task.
+      deadline: seconds that a wait lasts at most.
+      reason: returns why a task ended, if that is known.
+
+    Attributes:
+      lost: why each task that is lost is.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterDevices,
+        streams: Sequence[Stream],
+        deadline: float,
+        reason: Callable[[int], str] = lambda number: "",
+    ) -> None:
+        self.cluster, self.deadline = cluster, deadline
+        self.streams = list(streams)
+        self.lost: dict[int, str] = {}
+        self.closed = False
+        self._reason = reason
+        self._number_of = {stream: i for i, stream in enumerate(streams)}
+        self._lock = threading.RLock()
+        self._steps: dict[int, RemoteStep] = {}
+        self._numbers, self._results = itertools.count(), 0
+        self._programs = itertools.count()
+        self._registered: weakref.WeakValueDictionary[int, Any] = (
+            weakref.WeakValueDictionary()
+        )
+        self._dropped: deque[int] = deque()
+        self._fetching: dict[int, list[_Fetching]] = {}
+        self._freed: list[deque[int]] = [deque() for _ in streams]
+        self._states: dict[int, DoingOk] = {}
+        self._answered = threading.Condition()
+        self._explainer = Worker("fxflow explain")
+        self._moved = time.monotonic()
+        self.executor = Executor(
+            self._post, self._failed_here, self._done_here, deadline
+        )
+        self._receiver = Receiver(self._on_message, self._on_end, self._on_tick)
+        for stream in streams:
+            self._receiver.add(stream)
+        self._thread = threading.Thread(
+            target=self._receiver.run, name="fxflow cluster", daemon=True
+        )
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends all steps and connections."""
+        with self._lock:
+            self.closed = True
+            for step in list(self._steps.values()):
+                self.fail(step, self._closed_error)
+            for waiting in list(self._fetching.values()):
+                for fetching in waiting:
+                    fetching.error = "the cluster was closed"
+                    fetching.event.set()
+        self.executor.stop_all()
+        for stream in self.streams:
+            stream.flush(1.0)
+        self._receiver.stop()
+        if threading.current_thread() is not self._thread:
+            self._thread.join(5)
+
+    def _closed_error(self) -> Exception:
+        return DistributedError("the cluster was closed")
+
+    def require_alive(self, tasks: Sequence[int]) -> None:
+        """Checks that tasks are connected.
+
+        Raises:
+          TaskLostError: one is lost.
+          DistributedError: the cluster was closed.
+        """
+        if self.closed:
+            raise self._closed_error()
+        if self.lost:
+            for task in tasks:
+                if task in self.lost:
+                    raise self.lost_error(task)
+
+    def lost_error(self, task: int) -> TaskLostError:
+        """Returns the error for a task that is lost."""
+        return TaskLostError(
+            f"{self.cluster.task_name(task)} is lost: {self.lost[task]}", task
+        )
+
+    # -- waits -------------------------------------------------------------------------
+
+    def wait(self, event: threading.Event) -> bool:
+        """Waits for an event; any step that ends meanwhile extends the deadline.
+
+        Returns:
+          Whether it came in time.
+        """
+        begun = time.monotonic()
+        while True:
+            left = max(begun, self._moved) + self.deadline - time.monotonic()
+            if left <= 0:
+                return False
+            if event.wait(left):
+                return True
+
+    def give_up(self, step: RemoteStep, fragment: int, edge: int) -> None:
+        """Fails a step that takes too long, with what its tasks are doing.
+
+        Args:
+          step: the step.
+          fragment: that waits; -1: unknown.
+          edge: of the value that it waits for; -1: unknown.
+        """
+        with self._lock:
+            first, step.late = not (step.ended or step.late), True
+        if first:
+            self._explainer.call(lambda: self._explain(step, fragment, edge))
+
+    def _explain(self, step: RemoteStep, fragment: int, edge: int) -> None:
+        program = step.program
+        states = self.states(program.tasks)
+        if edge < 0:
+            for number in sorted(step.waiting - {HERE}):
+                for _, at, found, missing, _ in states.get(number, _NO_STATE).states:
+                    if at == step.number and missing >= 0 and edge < 0:
+                        fragment, edge = int(found), int(missing)
+        name = self.cluster.task_name
+        if edge >= 0:
+            source = program.source_of(edge)
+            told = (
+                f"{program.text_of(fragment)} has waited {self.deadline:g} s for "
+                f"{program.type_of(edge)} of {self._named(source)}, which "
+                f"{self._is_doing(source, states, program)}"
+            )
+            late = [source]
+        else:
+            late = sorted(step.waiting - {HERE})
+            told = (
+                f"step {step.number} of {program.name} has taken {self.deadline:g} s: "
+            )
+            told += "; ".join(
+                f"{name(t)} {self._is_doing(t, states, program)}" for t in late
+            )
+        told += " (a wait lasts at most the deadline of the cluster)"
+        seconds, processes = self.deadline, tuple(t for t in late if t >= 0)
+        self.fail(step, lambda: DistributedError(told, processes, seconds))
+
+    def states(self, tasks: Sequence[int]) -> dict[int, DoingOk]:
+        """Returns what tasks are doing; those that do not answer are missing."""
+        asked = {task for task in tasks if task not in self.lost}
+        with self._answered:
+            self._states.clear()
+        for task in asked:
+            self._post(task, Message.of(Doing()), False)
+        with self._answered:
+            self._answered.wait_for(lambda: self._states.keys() >= asked, ANSWER)
+            return dict(self._states)
+
+    def wait_queue(self, queue: SimpleQueue[Any], step: RemoteStep) -> Any:
+        """Returns the next item of a queue; the step fails if none comes in time."""
+        begun = time.monotonic()
+        while True:
+            left = max(begun, self._moved) + self.deadline - time.monotonic()
+            try:
+                return queue.get(timeout=max(0.0, left))
+            except Empty:
+                if left <= 0:
+                    self.give_up(step, -1, -1)
+                    return None
+
+    def _named(self, process: int) -> str:
+        return "this process" if process == HERE else self.cluster.task_name(process)
+
+    def _is_doing(self, process: int, states: dict[int, DoingOk], program: Any) -> str:
+        if process == HERE:
+            found = self.executor.doing()
+        elif process in self.lost:
+            return f"is lost: {self.lost[process]}"
+        elif process not in states:
+            return "does not answer"
+        elif states[process].compiling:
+            return f"compiles {states[process].compiling}"
+        else:
+            found = states[process].states
+        for number, _, fragment, edge, seconds in found:
+            other = self._registered.get(int(number)) or program
+            text = other.text_of(int(fragment))
+            if edge < 0:
+                return f"has run {text} for {seconds:.1f} s"
+            source = self._named(other.source_of(int(edge)))
+            return f"waits in {text} for {other.type_of(int(edge))} of {source}"
+        return "has nothing to do"
+
+    # -- programs and steps ------------------------------------------------------------
+
+    def new_program(self, program: Any) -> int:
+        """Returns the number of a program, whose answers go to it.
+
+        Args:
+          program: has a method `answered`.
+        """
+        number = next(self._programs)
+        self._registered[number] = program
+        return number
+
+    def drop_program(self, number: int) -> None:
+        """Records that a program is not needed any more; called by destructors."""
+        self._dropped.append(number)
+
+    def begin(
+        self, program: Any, arrays: Sequence[Any]
+    ) -> tuple[RemoteStep, PartStep | None, list[Any]]:
+        """Begins a step.
+
+        Args:
+          program: that it runs.
+          arrays: the arguments.
+
+        Returns:
+          The step, this process's part of it if it has one, and the results as far as
+          they are known.
+
+        Raises:
+          TaskLostError: a task that the program needs is lost.
+        """
+        require_no_other(arrays, self)
+        while len(self._steps) >= MOST_STEPS:
+            with self._lock:
+                oldest = next(iter(self._steps.values()), None)
+            if oldest is not None:
+                oldest.wait(raises=False)
+        with self._lock:
+            self.require_alive(program.tasks)
+            step = RemoteStep(self, next(self._numbers), program)
+            base, self._results = self._results, self._results + program.results
+            self._steps[step.number] = step
+            outs = program.handles(step, base)
+            sends = program.post_runs(step, base, arrays, self._frees)
+            part = None
+            if program.here is not None:
+                part = self.executor.begin(
+                    program.here, step.number, values=arrays, sends=sends
+                )
+            else:
+                for edge, slot, process in sends:
+                    self.executor.send_value(step, process, edge, arrays[slot])
+        return step, part, outs
+
+    def _frees(self, task: int) -> list[int]:
+        freed, found = self._freed[task], []
+        while freed:
+            found.append(freed.popleft())
+        return found
+
+    def fail(self, step: RemoteStep, error: Callable[[], BaseException]) -> None:
+        """Ends a step with an error, in all processes.
+
+        Args:
+          step: the step.
+          error: makes the error.
+        """
+        with self._lock:
+            if step.ended:
+                return
+            step.error = step.error or error
+            self._stop(step)
+
+    def _stop(self, step: RemoteStep) -> None:
+        self._steps.pop(step.number, None)
+        header = Stop(), step.program.number, step.number
+        for task in step.program.tasks:
+            if task not in self.lost:
+                self._post(task, Message.of(*header), False)
+        self.executor.stop(step.number)
+        step.end()
+
+    def _finished(self, step: RemoteStep, process: int) -> None:
+        with self._lock:
+            step.waiting.discard(process)
+            if not step.waiting and not step.ended:
+                self._steps.pop(step.number, None)
+                self._moved = time.monotonic()
+                step.end()
+
+    def _failed_here(
+        self, part: PartStep, error: BaseException, fragment: int, edge: int
+    ) -> None:
+        step = self._steps.get(part.number)
+        if step is None:
+            return
+        if edge >= 0:
+            self.give_up(step, fragment, edge)
+        else:
+            self.fail(step, lambda: error)
+
+    def _done_here(self, part: PartStep, small: Any) -> None:
+        step = self._steps.get(part.number)
+        if step is not None:
+            self._finished(step, HERE)
+
+    # -- values ------------------------------------------------------------------------
+
+    def fetched(self, arrays: Sequence[RemoteArray]) -> list[Array]:
+        """Returns the values of arrays that tasks hold.
+
+        Raises:
+          DistributedError: a step failed, or a task is lost.
+        """
+        waiting: list[_Fetching | None] = []
+        for array in arrays:
+            array._step.wait()
+            if array._value is not None:
+                waiting.append(None)
+                continue
+            task, number = array.device.number, array._number
+            fetching = _Fetching(task)
+            with self._lock:
+                self.require_alive([task])
+                self._fetching.setdefault(number, []).append(fetching)
+            self._post(task, Message.of(Fetch(number)), False)
+            waiting.append(fetching)
+        found = []
+        for array, asked in zip(arrays, waiting, strict=True):
+            if asked is None:
+                assert array._value is not None
+                found.append(array._value)
+            else:
+                found.append(restored(self._answer(asked, array), array.aval))
+        return found
+
+    def _answer(self, asked: _Fetching, array: RemoteArray) -> np.ndarray[Any, Any]:
+        """Waits for a value that was asked for."""
+        if not self.wait(asked.event):
+            asked.error = (
+                f"{array!r} did not come within {self.deadline:g} s: the task does not "
+                "answer"
+            )
+        if asked.host is None:
+            self.require_alive([asked.task])
+            raise DistributedError(asked.error, [asked.task], self.deadline)
+        return asked.host
+
+    def released(self, task: int, number: int) -> None:
+        """Records that a task need not keep a value; called by destructors."""
+        self._freed[task].append(number)
+
+    # -- what arrives ------------------------------------------------------------------
+
+    def _post(self, process: int, message: Message, waits: bool = False) -> None:
+        self.streams[process].post(message, waits=waits)
+
+    def _on_message(self, stream: Stream, message: Message) -> None:
+        task, fields = self._number_of[stream], message.fields
+        step = self._steps.get(message.sequence)
+        match fields:
+            case Done():
+                if step is not None:
+                    self._keep_small(step, message.arrays)
+                    self._finished(step, task)
+            case Value(edge):
+                (host,) = message.arrays.values()
+                self.executor.arrive(message.sequence, edge, host)
+            case Want(count):
+                self.executor.wanted(message.sequence, task, count)
+            case Failed(error, fragment, edge):
+                if step is None:
+                    return
+                if edge >= 0:
+                    self.give_up(step, fragment, edge)
+                    return
+                text = f"{self.cluster.task_name(task)}: {error}"
+                self.fail(step, lambda: DistributedError(text, [task]))
+            case Fetched(number, error):
+                waiting = self._fetching.pop(number, [])
+                for fetching in waiting:
+                    if not error:
+                        (fetching.host,) = message.arrays.values()
+                    fetching.error = error
+                    fetching.event.set()
+            case Registered(error):
+                program = self._registered.get(message.worker)
+                if program is not None:
+                    program.answered(task, error)
+            case DoingOk():
+                with self._answered:
+                    self._states[task] = fields
+                    self._answered.notify_all()
+
+    def _keep_small(
+        self, step: RemoteStep, arrays: dict[str, np.ndarray[Any, Any]]
+    ) -> None:
+        for position, host in arrays.items():
+            reference = step.results.get(int(position))
+            array = None if reference is None else reference()
+            if array is not None:
+                array._value = restored(host, array.aval)
+
+    def _on_end(self, stream: Stream, why: str) -> None:
+        task = self._number_of[stream]
+        if self.closed:
+            return
+        told = self._reason(task) or why
+        with self._lock:
+            self.lost[task] = told
+            for step in list(self._steps.values()):
+                self.fail(step, lambda: self.lost_error(task))
+            for waiting in list(self._fetching.values()):
+                for fetching in waiting:
+                    if fetching.task == task:
+                        fetching.event.set()
+            for program in list(self._registered.values()):
+                program.answered(task, told)
+
+    def _on_tick(self) -> None:
+        self.executor.check_deadlines()
+        programs = [self._dropped.popleft() for _ in range(len(self._dropped))]
+        for task, freed in enumerate(self._freed):
+            if (freed or programs) and task not in self.lost:
+                with self._lock:
+                    self._post(task, Message.of(Free(self._frees(task), programs)))
+
+
+_NO_STATE = DoingOk([], "", 0)
+
+
+def restored(host: np.ndarray[Any, Any], aval: Aval) -> Array:
+    """Returns an array of this process with elements that came from a task.
+
+    Args:
+      host: the elements as programs see them; not written to any more.
+      aval: the type of the array.
+    """
+    kind = type_on(aval)
+    if kind.placement.is_host:
+        return from_host(host, kind)
+    return Array(buffers.put(aval.physical, host, kind.placement), kind)

@@ -1,0 +1,462 @@
+"""A task: a process that runs fragments for a controller.
+
+It has no code of the user. The controller sends its part of each program once, as
+StableHLO text, and step numbers after that. It serves one controller at a time; when
+the connection to it ends, all arrays are dropped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from fxflow._version import __version__
+from fxflow.core.arrays import Array, Aval, dtypes, type_on
+from fxflow.core.arrays.array import from_host, host_of
+from fxflow.core.runtime.execute import Program
+from fxflow.dataflow.placing import Place
+from fxflow.dataflow.rows import Part, ProgramRow
+from fxflow.dataflow.tasks.devices import HERE
+from fxflow.dataflow.tasks.executor import Executor, PartStep, Prepared, Worker
+from fxflow.dataflow.tasks.messages import (
+    LIMITS,
+    Doing,
+    DoingOk,
+    Done,
+    Failed,
+    Fetch,
+    Fetched,
+    Free,
+    Meet,
+    Register,
+    Registered,
+    Run,
+    Stop,
+    Value,
+    Want,
+)
+from fxflow.devices import buffers, lapack
+from fxflow.devices.clients import default_backend, resolve
+from fxflow.devices.clients import local_devices as devices_here
+from fxflow.devices.compile import compile as compile_text
+from fxflow.devices.relay import accept
+from fxflow.distributed.messages import handshake
+from fxflow.distributed.messages.codec import Message
+from fxflow.distributed.messages.keys import Keys
+from fxflow.distributed.messages.stream import Receiver, Stream
+from fxflow.distributed.parameter_server.programs import require_harmless
+from fxflow.errors import DistributedError, MessageError
+
+#: Seconds for a process that connects to say what it is.
+MEETING = 10.0
+#: The most blocks of shared memory for values to one process of this machine.
+BLOCKS = 64
+#: The most connections that have not yet said what they are.
+_STRANGERS = 64
+
+
+def jaxlib_version() -> str:
+    """Returns the version of jaxlib: programs of two versions may differ."""
+    return metadata.version("jaxlib")
+
+
+def own_platforms() -> list[str]:
+    """Returns the platforms of this process's devices: the default one's, and CPUs."""
+    found = [str(device.platform) for device in devices_here()]
+    if default_backend() != "cpu":
+        found += [str(device.platform) for device in devices_here(backend="cpu")]
+    return found
+
+
+def stream_to(connection: socket.socket, address: str) -> Stream:
+    """Returns the stream of a connection between two processes of a cluster.
+
+    Args:
+      connection: to the process that listens at the address, or from one.
+      address: where one of them listens.
+    """
+    blocks = BLOCKS if handshake.is_local(address) else 0
+    return Stream(connection, limits=LIMITS, blocks=blocks)
+
+
+def disagreement(own: Meet, other: Meet) -> str:
+    """Returns why two processes cannot work together; empty if they can."""
+    if (own.version, own.jaxlib) != (other.version, other.jaxlib):
+        return (
+            f"it has fxflow {own.version} and jaxlib {own.jaxlib}, and the process "
+            f"that connects fxflow {other.version} and jaxlib {other.jaxlib}: install "
+            "the same versions everywhere"
+        )
+    return ""
+
+
+class Task:
+    """A task's process.
+
+    Args:
+      job: of the task.
+      index: number of the task in its job.
+      address: where it listens.
+      keys: of the run.
+      once: whether it ends with its first controller.
+
+    Raises:
+      DistributedError: it cannot listen there.
+    """
+
+    def __init__(
+        self, job: str, index: int, address: str, keys: Keys | None, once: bool
+    ) -> None:
+        self.job, self.index, self.address, self._keys = job, index, address, keys
+        self._once = once
+        self._listener = handshake.listen(address, keys, f"task {index} of job {job!r}")
+        self._own = Meet(
+            index, "", __version__, jaxlib_version(), job, index, own_platforms(),
+            [], 0.0, "",
+        )  # fmt: skip
+        self._receiver = Receiver(self._on_message, self._on_end, self._on_tick)
+        self._lock = threading.Condition()
+        self._service: _Service | None = None
+        self._strangers = threading.BoundedSemaphore(_STRANGERS)
+
+    def serve(self) -> None:
+        """Serves controllers until `stop` is called, or the first one leaves."""
+        threading.Thread(
+            target=self._accept, name="fxflow task accepts", daemon=True
+        ).start()
+        try:
+            self._receiver.run()
+        finally:
+            self._close_listener()
+
+    def stop(self) -> None:
+        """Ends the task."""
+        self._receiver.stop()
+
+    def _close_listener(self) -> None:
+        found = handshake.parsed(self.address)
+        if isinstance(found, str):
+            with contextlib.suppress(OSError):
+                os.unlink(found)
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    # -- connections -------------------------------------------------------------------
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection = accept(self._listener)
+            except EOFError:
+                return
+            if connection is None:
+                continue
+            if not self._strangers.acquire(blocking=False):
+                connection.close()
+                continue
+            threading.Thread(
+                target=self._meet, args=(connection,), name="fxflow task meets",
+                daemon=True,
+            ).start()  # fmt: skip
+
+    def _meet(self, connection: socket.socket) -> None:
+        try:
+            handshake.admit(connection, self._keys, MEETING)
+        except DistributedError as error:
+            log(str(error))
+            return
+        finally:
+            self._strangers.release()
+        stream = stream_to(connection, self.address)
+        try:
+            other = stream.receive(MEETING).fields
+            if not isinstance(other, Meet):
+                raise MessageError("kind", "it did not say what it is")
+            refused = disagreement(self._own, other) or self._take(stream, other)
+        except (EOFError, MessageError) as error:
+            log(f"a connection was refused: {error}")
+            stream.close()
+            return
+        if refused:
+            log(f"a connection was refused: {refused}")
+            stream.post(Message.of(self._own._replace(refused=refused)), waits=True)
+            stream.flush(1.0)
+            stream.close()
+
+    def _take(self, stream: Stream, other: Meet) -> str:
+        """Takes a connection into service; returns why not, or nothing."""
+        with self._lock:
+            if other.number == HERE:
+                if self._service is not None:
+                    return "it works for another controller"
+                self._service = _Service(self, stream, other)
+            elif self._service is None or self._service.session != other.session:
+                return "the process that connects works for another controller"
+            else:
+                self._service.links[other.number] = stream
+            self._lock.notify_all()
+        stream.post(Message.of(self._own))
+        self._receiver.add(stream)
+        return ""
+
+    def link(self, service: _Service, number: int, seconds: float) -> None:
+        """Connects to another task, or waits until that one connects.
+
+        Args:
+          service: for which.
+          number: of the other task.
+          seconds: to wait at most.
+
+        Raises:
+          DistributedError: it cannot be reached.
+        """
+        if number in service.links:
+            return
+        if number < service.number:
+            # The one with the lower number connects.
+            with self._lock:
+                if not self._lock.wait_for(
+                    lambda: number in service.links or service is not self._service,
+                    seconds,
+                ):
+                    raise DistributedError(
+                        f"task {number} did not connect within {seconds:g} s"
+                    )
+            return
+        address = service.addresses[number]
+        what = f"task {number}"
+        connection = handshake.connect(address, self._keys, seconds, what)
+        stream = stream_to(connection, address)
+        own = self._own._replace(number=service.number, session=service.session)
+        stream.post(Message.of(own))
+        try:
+            answer = stream.receive(seconds).fields
+            why = answer.refused if isinstance(answer, Meet) else "it is not a task"
+        except (EOFError, MessageError) as error:
+            why = str(error)
+        if why:
+            stream.close()
+            raise DistributedError(f"{what} at {address}: {why}")
+        with self._lock:
+            service.links[number] = stream
+        self._receiver.add(stream)
+
+    # -- messages ----------------------------------------------------------------------
+
+    def _on_message(self, stream: Stream, message: Message) -> None:
+        service = self._service
+        if service is None:
+            return
+        source = service.number_of(stream)
+        if source is None:
+            return
+        service.handle(source, message)
+
+    def _on_end(self, stream: Stream, why: str) -> None:
+        service = self._service
+        if service is None:
+            return
+        source = service.number_of(stream)
+        if source == HERE:
+            with self._lock:
+                self._service = None
+                self._lock.notify_all()
+            service.end()
+            for link in list(service.links.values()):
+                if link is not stream:
+                    self._receiver.remove(link)
+            if self._once:
+                self._receiver.stop()
+        elif source is not None:
+            # The controller notices by itself, and stops the steps.
+            with self._lock:
+                service.links.pop(source, None)
+
+    def _on_tick(self) -> None:
+        service = self._service
+        if service is not None:
+            service.executor.check_deadlines()
+
+
+class _Service:
+    """What a task does for one controller."""
+
+    def __init__(self, task: Task, stream: Stream, meet: Meet) -> None:
+        self._task = task
+        self.session, self.addresses = meet.session, meet.addresses
+        #: The task's number in the cluster, which the controller says.
+        self.number = meet.task
+        self.links: dict[int, Stream] = {HERE: stream}
+        self.compiling = ""
+        self.executor = Executor(self._post, self._failed, self._done, meet.deadline)
+        self._deadline = meet.deadline
+        self._programs: dict[int, Prepared] = {}
+        self._compiled: dict[Any, Program] = {}
+        self._registrar = Worker("fxflow register")
+        self._fetcher = Worker("fxflow fetch")
+        self._ended = False
+
+    def number_of(self, stream: Stream) -> int | None:
+        """Returns the number of the process at the other end."""
+        for number, link in list(self.links.items()):
+            if link is stream:
+                return number
+        return None
+
+    def end(self) -> None:
+        """Drops everything."""
+        self._ended = True
+        self.executor.stop_all()
+        self._programs.clear()
+
+    def _post(self, process: int, message: Message, waits: bool) -> None:
+        link = self.links.get(process)
+        if link is None:
+            raise DistributedError(f"the connection to task {process} is lost")
+        link.post(message, waits=waits)
+
+    def _tell(self, message: Message, waits: bool = False) -> None:
+        self.links[HERE].post(message, waits=waits)
+
+    def handle(self, source: int, message: Message) -> None:
+        """Does what a message asks for."""
+        fields, step = message.fields, message.sequence
+        executor = self.executor
+        match fields:
+            case Run(base, handles, frees):
+                executor.handles.free(frees)
+                program = self._programs[message.worker]
+                arrived = {int(edge): host for edge, host in message.arrays.items()}
+                executor.begin(program, step, base, handles, arrived=arrived)
+            case Value(edge):
+                (host,) = message.arrays.values()
+                executor.arrive(step, edge, host)
+            case Want(count):
+                executor.wanted(step, source, count)
+            case Stop():
+                executor.stop(step)
+            case Free(frees, programs):
+                executor.handles.free(frees)
+                for number in programs:
+                    self._programs.pop(number, None)
+            case Fetch(number):
+                self._fetch(number)
+            case Doing():
+                state = DoingOk(executor.doing(), self.compiling, len(executor.handles))
+                self._tell(Message.of(state))
+            case Register():
+                self._registrar.call(lambda: self._register(message))
+
+    def _done(self, step: PartStep, small: dict[str, np.ndarray[Any, Any]]) -> None:
+        header = Done(), step.program.number, step.number
+        self._tell(Message.of(*header, arrays=small))
+
+    def _failed(
+        self, step: PartStep, error: BaseException, fragment: int, edge: int
+    ) -> None:
+        told = Failed(told_of(error), fragment, edge)
+        self.executor.handles.forget(
+            range(step.base, step.base + max(step.program.kept, default=-1) + 1)
+        )
+        self._tell(Message.of(told, step.program.number, step.number))
+
+    def _fetch(self, number: int) -> None:
+        array = self.executor.handles.get(number)
+
+        def send() -> None:
+            try:
+                if array is None:
+                    raise DistributedError("the task does not have this array")
+                host = host_of(array)
+                self._tell(
+                    Message.of(Fetched(number, ""), arrays={"": host}), waits=True
+                )
+            except BaseException as error:
+                self._tell(Message.of(Fetched(number, told_of(error))))
+
+        self._fetcher.call(send)
+
+    # -- programs ----------------------------------------------------------------------
+
+    def _register(self, message: Message) -> None:
+        register, number = message.fields, message.worker
+        self.compiling = register.name
+        try:
+            part = Part.of(register.part)
+            self._programs[number] = self._prepared(register, part, message)
+            self.compiling = ""
+            end = time.monotonic() + self._deadline
+            for peer in sorted(part.peers - {HERE}, reverse=True):
+                self._task.link(self, peer, max(0.1, end - time.monotonic()))
+            why = ""
+        except BaseException as error:
+            why = told_of(error)
+        finally:
+            self.compiling = ""
+        if not self._ended:
+            self._tell(Message.of(Registered(why), number))
+
+    def _prepared(self, register: Register, part: Part, message: Message) -> Prepared:
+        places: list[Place] = [buffers.placement(resolve(p)) for p in part.places]
+        programs = []
+        for i, lists in enumerate(register.programs):
+            row = ProgramRow(*lists)
+            text = message.arrays[f"p{i}"].tobytes().decode()
+            programs.append(self._compile(register.name, row, text, places[row.place]))
+        held: dict[tuple[int, Place], Array] = {}
+
+        def constant(number: int, place: Place) -> Array:
+            if (number, place) not in held:
+                held[number, place] = array_at(message.arrays[f"c{number}"], place)
+            return held[number, place]
+
+        return Prepared(message.worker, register.name, part, places, programs, constant)
+
+    def _compile(self, name: str, row: ProgramRow, text: str, place: Place) -> Program:
+        options = row.options
+        key = place, text, tuple(sorted(options.items()))
+        found = self._compiled.get(key)
+        if found is None:
+            require_harmless(text, name)
+            if "lapack_" in text and place.platform == "cpu":
+                lapack.ensure()
+            executable = compile_text(text, place, options=options or None, name=name)
+            outputs = [type_on(type_of(t), place, True) for t in row.outputs]
+            found = Program(executable, [place] * len(row.inputs), outputs, text)
+            self._compiled[key] = found
+        return found
+
+
+def type_of(listed: Sequence[Any]) -> Aval:
+    """Returns the type that is written as the name of its dtype and its shape."""
+    name, shape = listed
+    return Aval(tuple(shape), dtypes.dtype(name))
+
+
+def array_at(host: np.ndarray[Any, Any], place: Place) -> Array:
+    """Returns an array at a place, which takes over the memory of a received one."""
+    kind = type_on(Aval(host.shape, host.dtype), place, True)
+    if place.is_host:
+        return from_host(host, kind)
+    return Array(buffers.put(kind.aval, host, place), kind)
+
+
+def told_of(error: BaseException) -> str:
+    """Returns what an error says, with its notes."""
+    notes: Sequence[str] = getattr(error, "__notes__", ())
+    return "\n".join([f"{type(error).__name__}: {error}", *notes])
+
+
+def log(text: str) -> None:
+    """Writes a line about this task to standard error."""
+    print(f"fxflow task: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,90 @@
+"""Tasks: what they refuse, and that what others send cannot end them."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fxflow.numpy as fnp
+from fxflow import dataflow
+from fxflow.dataflow import Cluster, on
+from fxflow.dataflow.tasks import worker
+from fxflow.dataflow.tasks.messages import Meet
+from fxflow.devices import buffers
+
+
+def meet(**changes: Any) -> Meet:
+    own = Meet(0, "", "1.0", "0.10", "worker", 0, ["cpu"], [], 60.0, "")
+    return own._replace(**changes)
+
+
+def test_versions_must_agree() -> None:
+    assert worker.disagreement(meet(), meet(number=1)) == ""
+    for changed in ({"version": "1.1"}, {"jaxlib": "0.11"}):
+        told = worker.disagreement(meet(), meet(**changed))
+        assert "install the same versions everywhere" in told
+        assert next(iter(changed.values())) in told
+
+
+def test_a_task_tells_its_devices() -> None:
+    assert worker.own_platforms().count("cpu") >= 4
+
+
+def test_an_error_is_sent_with_its_notes() -> None:
+    error = ValueError("this")
+    error.add_note("in fragment 1")
+    assert worker.told_of(error) == "ValueError: this\nin fragment 1"
+
+
+def test_received_arrays_are_used_as_they_are() -> None:
+    host = np.arange(6, dtype="float32").reshape(2, 3)
+    array = worker.array_at(host, buffers.placement(buffers.default_placement().device))
+    assert np.shares_memory(np.asarray(array), host)
+    assert worker.type_of(["float32", [2, 3]]) is array.aval.strong()
+
+
+def test_strangers_do_not_disturb_a_task(cluster: Cluster) -> None:
+    def f(x: Any) -> Any:
+        with on("/task:0"):
+            return x + 1
+
+    step = dataflow.jit(f, devices=cluster)
+    assert float(step(1.0)) == 2
+    strangers = []
+    for sent in (b"", b"GET / HTTP/1.1\r\n\r\n" * 10, b"\0" * 64 + b"garbage" * 100):
+        one = socket.socket(socket.AF_UNIX)
+        one.connect(cluster.addresses[0])
+        one.sendall(sent)
+        strangers.append(one)
+    assert float(step(fnp.float32(2.0))) == 3
+    for one in strangers:
+        one.close()
+    assert float(step(3.0)) == 4
+
+
+def test_a_wrong_program_is_an_error_of_its_registration(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def f(x: Any) -> Any:
+        with on("/task:0"):
+            return x + 1
+
+    from fxflow.dataflow.tasks.program import ClusterProgram
+    from fxflow.errors import DistributedError
+
+    made = ClusterProgram._message
+
+    def broken(self: Any, task: int) -> Any:
+        message = made(self, task)
+        text = np.frombuffer(b"module @broken { nothing }", np.uint8)
+        message.arrays["p0"] = text
+        return message
+
+    monkeypatch.setattr(ClusterProgram, "_message", broken)
+    with pytest.raises(DistributedError, match="task:0: "):
+        dataflow.jit(f, devices=cluster)(1.0)
+    monkeypatch.undo()
+    assert float(dataflow.jit(f, devices=cluster)(1.0)) == 2

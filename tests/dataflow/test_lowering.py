@@ -1,0 +1,82 @@
+"""Lowering of fragments: equal ones are one program, and tasks run programs only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import dataflow
+from fxflow.core.arrays import ShapeDtypeStruct, as_array
+from fxflow.dataflow import on
+from fxflow.dataflow.lowering import described, lower
+from fxflow.dataflow.tasks.devices import ClusterDevices
+from fxflow.errors import PlacementError
+
+X = ShapeDtypeStruct((4,), "float32")
+CLUSTER = ClusterDevices({"worker": 1}, [["cpu"]])
+
+
+def test_a_fragment_for_a_task_is_the_program_of_one_for_a_device_here() -> None:
+    def f(x: Any) -> Any:
+        with on("a"):
+            return fnp.sin(x) @ x
+
+    texts = []
+    for device in ("cpu:1", CLUSTER.devices[0]):
+        plan = dataflow.jit(f, devices={"a": device}).plan(X)
+        (fragment,) = plan.fragments
+        texts.append(lower(fragment, {}, plan).program.text_without_locations)
+    assert texts[0] == texts[1]
+
+
+def test_equal_fragments_have_one_key() -> None:
+    def f(x: Any) -> Any:
+        with on("/device:cpu:1"):
+            a = fnp.sin(x)
+        with on("/device:cpu:2"):
+            b = fnp.sin(x)
+        with on("/device:cpu:1"):
+            return fnp.sin(b), a
+
+    plan = dataflow.jit(f).plan(X)
+    keys = [lower(fragment, {}, plan).key for fragment in plan.fragments]
+    assert len(keys) == 3
+    assert len(set(keys)) == 2
+
+
+def test_large_captured_values_are_arguments() -> None:
+    large = as_array(np.arange(4000, dtype="float32"))
+    small = as_array(np.arange(4, dtype="float32"))
+
+    def f(x: Any) -> Any:
+        with on("/device:cpu:1"):
+            return x * fnp.sum(large) + small
+
+    step = dataflow.jit(f)
+    traced = step.trace(X)
+    plan = step.plan(X)
+    (fragment,) = plan.fragments
+    consts = dict(zip(traced.graph.inputs, map(as_array, traced.consts)))
+    found = lower(fragment, consts, plan)
+    assert [v.aval.shape for v in found.constants] == [(4000,)]
+    assert len(found.inputs) == 1
+    assert "1 of f" not in described("f", fragment)()
+    assert "fragment 0 of f on cpu:1, which begins with" in described("f", fragment)()
+
+
+@pytest.mark.parametrize("what", ["callback", "print"])
+def test_python_does_not_run_in_tasks(what: str) -> None:
+    def f(x: Any) -> Any:
+        with on("/task:0"):
+            if what == "print":
+                fxflow.debug.print("{}", x)
+                return x + 1
+            return fxflow.pure_callback(np.sin, x, x)
+
+    with pytest.raises(PlacementError, match=r"task:0 cpu:0: .* programs only") as e:
+        dataflow.jit(f, devices=CLUSTER).plan(X)
+    assert "test_lowering.py" in str(e.value)
