@@ -4,7 +4,11 @@
 from fxflow.core.boundary import public as _public
 from fxflow.viz.drawings import Drawing, graph
 from fxflow.viz.plots import confusion, curves, embedding, pca, smoothed, tsne
-from fxflow.viz.shardings import sharding_picture, sharding_text
+from fxflow.viz.shardings import (
+    sharding_picture,
+    sharding_plan_picture,
+    sharding_text,
+)
 
 __all__ = [
     # dataflow graphs
@@ -12,7 +16,7 @@ __all__ = [
     # training
     "curves", "smoothed", "confusion", "embedding", "pca", "tsne",
     # arrays over devices
-    "sharding_picture", "sharding_text",
+    "sharding_picture", "sharding_plan_picture", "sharding_text",
 ]
 
 _public(globals(), __all__)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import colorsys
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from fxflow.devices.shardings import Sharding
+from fxflow.dataflow.sharding.plan import ShardingPlan, spec_text
+from fxflow.devices.meshes import PartitionSpec
+from fxflow.devices.shardings import NamedSharding, Sharding
 from fxflow.errors import ArgumentError
 from fxflow.viz.figures import new_figure
 
@@ -164,22 +167,91 @@ def sharding_picture(
       ArgumentError: the array has more than 2 axes.
       ImportError: matplotlib is not installed (extra `viz`).
     """
-    rows, columns, cells, part = _cells(shape, sharding)
+    rows, columns, *_ = _cells(shape, sharding)
     figure, (axes,) = new_figure(scale * (1 + 1.2 * columns), scale * (1 + 0.6 * rows))
-    from matplotlib import colormaps
-    from matplotlib.patches import Rectangle
-
-    height, width = {0: (1, 1), 1: (1, *part), 2: part}[len(part)]
-    if color_map is None:
-        numbered = colormaps["tab20"]
-        colors: dict[Any, Color] = {
-            d: numbered(i % 20) for i, d in enumerate(sharding.devices)
-        }
+    if not use_color:
+        colors: dict[Any, Any] = dict.fromkeys(sharding.devices, "white")
+    elif color_map is None:
+        colors = _numbered(sharding)
     else:
         colors = _colors(sharding, color_map)
+    part = _paint(axes, shape, sharding, colors)
+    height, width = {0: (1, 1), 1: (1, *part), 2: part}[len(part)]
+    axes.set_xticks(np.arange(columns + 1) * width)
+    axes.set_yticks(np.arange(rows + 1) * height)
+    axes.set_title(f"{list(shape)} over {len(sharding.devices)} devices")
+    return figure
+
+
+def sharding_plan_picture(
+    plan: ShardingPlan, *, columns: int = 4, max_arrays: int = 24
+) -> Any:
+    """Returns a picture of how a plan divides a function's arguments.
+
+    Args:
+      plan: that `dataflow.auto_sharding` made.
+      columns: of drawings.
+      max_arrays: that are drawn. Arrays that are alike, such as those of equal layers,
+        are drawn once.
+
+    Returns:
+      A `matplotlib` figure: a drawing for each array, as `sharding_picture` makes it;
+      of an array of more than two axes, the two that are divided most, or longest.
+
+    Raises:
+      ImportError: matplotlib is not installed (extra `viz`).
+    """
+    shown = dict.fromkeys(plan.lines())
+    arrays = list(itertools.islice(shown, max(1, max_arrays)))
+    columns = max(1, min(columns, len(arrays)))
+    rows = -(-len(arrays) // columns)
+    figure, all_axes = new_figure(2.8 * columns, 1.9 * rows, rows, columns)
+    colors = _numbered(NamedSharding(plan.mesh, PartitionSpec()))
+    for axes, (leaf, count) in zip(all_axes, arrays, strict=False):
+        shape, sharding, chosen = _two_axes(leaf.aval.shape, leaf.sharding)
+        _paint(axes, shape, sharding, colors)
+        axes.set_xticks([])
+        axes.set_yticks([])
+        more = f" (and {count - 1} more)" if count > 1 else ""
+        axes.set_title(leaf.label + more, fontsize=8)
+        of = "" if len(chosen) == leaf.aval.ndim else f", axes {chosen}"
+        axes.set_xlabel(f"{leaf.aval}{of}\n{spec_text(leaf.sharding.spec)}", fontsize=7)
+    for axes in all_axes[len(arrays) :]:
+        axes.set_axis_off()
+    figure.suptitle(f"{plan.name}: {plan.summary()}", fontsize=9)
+    return figure
+
+
+def _two_axes(
+    shape: Sequence[int], sharding: NamedSharding
+) -> tuple[list[int], NamedSharding, list[int]]:
+    """Returns the shape and sharding along two axes, and which they are."""
+    names = sharding.padded(len(shape))
+    order = sorted(range(len(shape)), key=lambda i: (not names[i], -shape[i], i))
+    chosen = sorted(order[:2])
+    spec = PartitionSpec(*(names[i] or None for i in chosen))
+    return [shape[i] for i in chosen], NamedSharding(sharding.mesh, spec), chosen
+
+
+def _numbered(sharding: Sharding) -> dict[Any, Color]:
+    """Returns a colour of `matplotlib` for each device, by number."""
+    from matplotlib import colormaps
+
+    table = colormaps["tab20"]
+    return {d: table(i % 20) for i, d in enumerate(sharding.devices)}
+
+
+def _paint(
+    axes: Any, shape: Sequence[int], sharding: Sharding, colors: Mapping[Any, Any]
+) -> tuple[int, ...]:
+    """Draws the parts of an array; returns the shape of a part."""
+    from matplotlib.patches import Rectangle
+
+    rows, columns, cells, part = _cells(shape, sharding)
+    height, width = {0: (1, 1), 1: (1, *part), 2: part}[len(part)]
     for (row, column), devices in cells.items():
         corner = column * width, row * height
-        color = colors[devices[0]] if use_color else "white"
+        color = colors[devices[0]]
         axes.add_patch(Rectangle(corner, width, height, fc=color, ec="black"))
         axes.text(
             corner[0] + width / 2,
@@ -187,11 +259,9 @@ def sharding_picture(
             _label(devices),
             ha="center",
             va="center",
+            fontsize=None if len(devices) < 5 else 7,
         )
     axes.set_xlim(0, columns * width)
     # Upside down: row 0 is on top, as NumPy prints it.
     axes.set_ylim(rows * height, 0)
-    axes.set_xticks(np.arange(columns + 1) * width)
-    axes.set_yticks(np.arange(rows + 1) * height)
-    axes.set_title(f"{list(shape)} over {len(sharding.devices)} devices")
-    return figure
+    return part

@@ -6,7 +6,7 @@ import pytest
 import fxflow
 from fxflow import NamedSharding, P
 from fxflow.errors import ArgumentError
-from fxflow.viz import sharding_picture, sharding_text
+from fxflow.viz import sharding_picture, sharding_plan_picture, sharding_text
 
 MESH = fxflow.make_mesh((2, 2), ("x", "y"))
 
@@ -44,6 +44,26 @@ def test_picture():
     assert sorted(t.get_text() for t in axes.texts) == [f"CPU {i}" for i in range(4)]
     assert len(axes.patches) == 4
     assert {p.get_width() for p in axes.patches} == {2}
+
+
+def test_a_plan_is_drawn_array_by_array():
+    pytest.importorskip("matplotlib")
+
+    def f(layers, x):
+        for w in layers:
+            x = x @ w["w"] + w["b"]
+        return x
+
+    rows = NamedSharding(MESH, P("x"))
+    layer = {"w": np.ones((4, 4)), "b": np.ones(4)}
+    jitted = fxflow.jit(f, in_shardings=(None, rows))
+    plan = fxflow.dataflow.auto_sharding(jitted, MESH)([layer], np.ones((2, 8, 4)))
+    figure = sharding_plan_picture(plan)
+    titles = [axes.get_title() for axes in figure.axes]
+    assert titles[:3] == ["layers[0]['b']", "layers[0]['w']", "x"]
+    x = figure.axes[2]
+    assert "axes [0, 1]" in x.get_xlabel() and "P('x')" in x.get_xlabel()
+    assert len(x.patches) == 2
 
 
 def test_shapes_that_cannot_be_drawn_are_refused():

@@ -119,6 +119,17 @@ class ShardingPlan:
             found.append(PlannedLeaf(label, row.aval, sharding, round(nbytes), why))
         return found
 
+    def lines(self) -> list[tuple[PlannedLeaf, int]]:
+        """Returns the first of the leaves that are alike, and how many they are.
+
+        These differ in numbers in their names alone, as those of equal layers do.
+        """
+        groups: dict[Any, list[PlannedLeaf]] = {}
+        for leaf in self.leaves:
+            key = _without_numbers(leaf.label), leaf.aval, leaf.sharding
+            groups.setdefault(key, []).append(leaf)
+        return [(leaves[0], len(leaves)) for leaves in groups.values()]
+
     # -- running -----------------------------------------------------------------------
 
     @property
@@ -184,9 +195,10 @@ class ShardingPlan:
         return self.to_text()
 
     def __repr__(self) -> str:
-        return f"<ShardingPlan of {self.name}: {self._summary()}>"
+        return f"<ShardingPlan of {self.name}: {self.summary()}>"
 
-    def _summary(self) -> str:
+    def summary(self) -> str:
+        """Returns the mesh, the predicted seconds and the memory in a line."""
         axes = " × ".join(f"{name}: {n}" for name, n in self.mesh.shape_tuple)
         return (
             f"{axes}; {time_text(self.seconds)} (at least {time_text(self.bound)}), "
@@ -196,28 +208,15 @@ class ShardingPlan:
     def to_text(self) -> str:
         """Returns the plan as text: a table of the arguments' leaves.
 
-        Leaves that differ in one number of their name alone, such as those of equal
-        layers, share a line.
+        Leaves that are alike, such as those of equal layers, share a line.
         """
         rows: list[Sequence[str]] = [("leaf", "type", "spec", "bytes each", "why")]
-        groups: dict[Any, list[PlannedLeaf]] = {}
-        for leaf in self.leaves:
-            key = (_without_numbers(leaf.label), leaf.aval, leaf.sharding, leaf.why)
-            groups.setdefault(key, []).append(leaf)
-        for leaves in groups.values():
-            first = leaves[0]
-            more = f" and {len(leaves) - 1} more" if len(leaves) > 1 else ""
+        for first, count in self.lines():
+            more = f" and {count - 1} more" if count > 1 else ""
             spec = spec_text(first.sharding.spec)
-            rows.append(
-                (
-                    first.label + more,
-                    str(first.aval),
-                    spec,
-                    f"{first.nbytes:,}",
-                    first.why,
-                )
-            )
-        text = [f"{self.name} over {self._summary()}", *table(rows, right=(3,))]
+            cells = str(first.aval), spec, f"{first.nbytes:,}", first.why
+            rows.append((first.label + more, *cells))
+        text = [f"{self.name} over {self.summary()}", *table(rows, right=(3,))]
         found = self.collectives
         rows = [("collective", "over", "count", "bytes")]
         for (kind, mask), (count, nbytes) in found.items():
