@@ -318,19 +318,17 @@ def reason(sharded: Sharded, value: int) -> str:
     for decision in divided:
         axis = row.axes.index(decision)
         extra = model.cost({**masks, decision: 0}) - now
-        over = _over(sharded.mesh, masks[decision])
         if len(model.choices[decision]) == 1:
-            found.append(f"axis {axis} over {over} as given")
+            found.append(f"axis {axis}: as given")
         elif math.isfinite(extra):
-            found.append(f"axis {axis} over {over} saves {time_text(extra)}")
+            found.append(f"axis {axis}: saves {time_text(extra)}")
         else:
-            found.append(f"axis {axis} over {over}")
+            found.append(f"axis {axis}: with others")
     if row.store != NONE and masks[row.store]:
-        over = _over(sharded.mesh, masks[row.store])
         saved = model.nbytes(row, {**masks, row.store: 0}) - model.nbytes(row, masks)
         extra = model.cost({**masks, row.store: 0}) - now
         gain = bytes_text(saved) if extra <= 0 else time_text(extra)
-        found.append(f"stored over {over} saves {gain}")
+        found.append(f"stored in parts: saves {gain}")
     if found:
         return "; ".join(found)
     options = [
@@ -346,7 +344,7 @@ def reason(sharded: Sharded, value: int) -> str:
         return "no mesh axis divides its axes"
     least = min(options)
     if not math.isfinite(least):
-        return "whole: its axes are used with divided ones"
+        return "whole: would conflict"
     return f"whole: dividing it costs {time_text(max(least, 0.0))}"
 
 
