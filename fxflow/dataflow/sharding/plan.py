@@ -211,17 +211,17 @@ class ShardingPlan:
         Leaves that are alike, such as those of equal layers, share a line.
         """
         rows: list[Sequence[str]] = [("leaf", "type", "spec", "bytes each", "why")]
-        for first, count in self.lines():
-            more = f" and {count - 1} more" if count > 1 else ""
+        for first, alike in self.lines():
+            more = f" and {alike - 1} more" if alike > 1 else ""
             spec = spec_text(first.sharding.spec)
             cells = str(first.aval), spec, f"{first.nbytes:,}", first.why
             rows.append((first.label + more, *cells))
         text = [f"{self.name} over {self.summary()}", *table(rows, right=(3,))]
         found = self.collectives
         rows = [("collective", "over", "count", "bytes")]
-        for (kind, mask), (count, nbytes) in found.items():
+        for (kind, mask), (count, total) in found.items():
             over = _over(self.mesh, mask)
-            rows.append((kind, over, f"{count:,.0f}", f"{nbytes:,.0f}"))
+            rows.append((kind, over, f"{count:,.0f}", f"{total:,.0f}"))
         text += table(rows, right=(2, 3)) if found else ["no collectives"]
         if self.num_constraints:
             text.append(
