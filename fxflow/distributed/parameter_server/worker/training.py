@@ -48,6 +48,7 @@ from fxflow.transforms.grad import value_and_grad
 from fxflow.transforms.jit import jit
 
 NON_FINITE = ("reject", "skip", "apply")
+_NOT_BEGUN = "parameter_server: call init(params) first"
 
 
 class WorkerState(NamedTuple):
@@ -123,6 +124,18 @@ class _Shape(NamedTuple):
         return self.treedef.unflatten([tensors[name] for name in names])
 
 
+@dataclasses.dataclass
+class _Run:
+    """What `init` has begun: the connection, and the last step with its pull."""
+
+    client: WorkerClient
+    finish: Callable[[], None]
+    shape: _Shape
+    models: list[Model]
+    number: int = 0
+    ticket: Ticket | None = None
+
+
 class ParameterServer:
     """Functions of a worker's state. Made by `parameter_server`.
 
@@ -161,12 +174,9 @@ class ParameterServer:
         self._loss_fn, self._optimizer, self._has_aux = loss_fn, optimizer, has_aux
         self._code, self._pull, self._non_finite = code, pull, non_finite
         self._cluster, self._deadline = cluster, deadline
-        self._client: WorkerClient | None = None
-        self._shape: _Shape | None = None
+        self._begun: _Run | None = None
         #: What the programs are compiled for: tree, plan and types of the parameters.
         self._structure: tuple[Any, ...] = ()
-        self._models: list[Model] = []
-        self._ticket: tuple[int, Ticket] | None = None
         #: Number of steps with a gradient that was not finite.
         self.non_finite: int = 0
         #: Number of these that were skipped.
@@ -207,8 +217,8 @@ class ParameterServer:
             params = snapshots.params_of(snapshot, params)
         params = tree.map(as_array, params)
         _require_trainable(params)
-        client, self._finish = connect(self._cluster, self._deadline)
-        weakref.finalize(self, self._finish)
+        client, finish = connect(self._cluster, self._deadline)
+        weakref.finalize(self, finish)
         shards = len(client.view.holders)
         plan = place(tensors_of(params), shards)
         if shards != len(client.view.addresses):
@@ -220,13 +230,12 @@ class ParameterServer:
             {name: ShapeDtypeStruct(x.shape, x.dtype) for name, x in part.items()}
             for part in parts
         ]
-        self._shape = shape._replace(types=types)
         structure = shape.treedef, plan, types
         if structure != self._structure:
             self._structure = structure
             for program in ("_whole", "_gradient", "_change"):
                 self.__dict__.pop(program, None)
-        self._models = [
+        models = [
             make_model(
                 list(like),
                 list(like.values()),
@@ -238,15 +247,16 @@ class ParameterServer:
             )
             for like in types
         ]
-        self._client = client
+        shape = shape._replace(types=types)
+        run = self._begun = _Run(client, finish, shape, models)
         if not self._joins:
-            snapshots.require_model(client, self._models)
+            snapshots.require_model(client, models)
             return WorkerState(0, None, None)
         given = None
         if snapshot is not None:
             servers = self._servers_of(snapshot, params)
-            given = snapshots.beginnings(snapshot, servers, self._models)
-        ticket = client.begin(self._models, [list(p.values()) for p in parts], given)
+            given = snapshots.beginnings(snapshot, servers, models)
+        ticket = client.begin(models, [list(p.values()) for p in parts], given)
         residual = [self._code.init(values) for values in parts]
         own = None
         # Wait here, so that `init` raises an error in the model.
@@ -254,12 +264,12 @@ class ParameterServer:
         if self.consistency.pushes == "changes":
             start = self._joined(pulled)
             own = start, jit(self._optimizer.init)(start), start
-        self._ticket = 0, ticket
+        run.ticket = ticket
         return WorkerState(0, own, residual)
 
     def _servers_of(self, snapshot: Any, params: Any) -> Any:
         """Returns the optimizer's state for each of the current servers."""
-        servers, cutter = snapshot["servers"], self._known.cutter
+        servers, cutter = snapshot["servers"], self._run.shape.cutter
         if len(servers) == len(cutter.names):
             return servers
         changes = self.consistency.pushes == "changes"
@@ -297,11 +307,11 @@ class ParameterServer:
         """
         if not self._joins:
             raise ArgumentError(
-                f"parameter_server: {self._known_client.name} does not train: read the "
+                f"parameter_server: {self._run.client.name} does not train: read the "
                 "run with `params(state)`, `rows` and `snapshot`"
             )
-        client, number, _ = self._connected
-        with client.tracing.recorder.span("step", 0, number + 1):
+        run = self._run
+        with run.client.tracing.recorder.span("step", 0, run.number + 1):
             if self.consistency.pushes == "changes":
                 return self._local_step(state, batch, shared)
             return self._gradient_step(state, batch, shared, ids or {})
@@ -313,8 +323,7 @@ class ParameterServer:
         shared: Sequence[Any],
         ids: Mapping[str, Any],
     ) -> tuple[WorkerState, StepMetrics]:
-        client, _, _ = self._connected
-        span = client.tracing.recorder.span
+        span = self._run.client.tracing.recorder.span
         parts = _params_of(self._pulled(state))
         gathered = self._gathered(ids, state.number)
         rows = {name: (adopted(g.rows), g.inverse) for name, g in gathered.items()}
@@ -339,7 +348,7 @@ class ParameterServer:
         Returns:
           Arrays with the shape of the ids followed by that of a row, by table.
         """
-        client = self._known_client
+        client = self._run.client
         count = len(client.view.holders)
         fresh = WorkerTables([self._tables.specs[name] for name in ids])
         found = fresh.gather(client.rows, count, ids, 0)
@@ -356,8 +365,7 @@ class ParameterServer:
           DistributedError: a server does not answer in time.
         """
         if not self._joins:
-            found = snapshots.current_params(self._known_client)
-            return self._joined(found)
+            return self._joined(snapshots.current_params(self._run.client))
         if state.own is not None:
             return state.own[0]
         return self._joined(self._pulled(state))
@@ -391,13 +399,13 @@ class ParameterServer:
         Source: Chandy, Lamport 1985, "Distributed snapshots: determining global states
         of distributed systems".
         """
-        client = self._known_client
-        found = snapshots.take(client, folder)
-        names = [tensor.name for tensor in self._known.cutter.plan.tensors]
-        tensors = self._known.cutter.join(_params_of(found))
+        shape = self._run.shape
+        found = snapshots.take(self._run.client, folder)
+        names = [tensor.name for tensor in shape.cutter.plan.tensors]
+        tensors = shape.cutter.join(_params_of(found))
         params = [np.asarray(tensors[name]) for name in names]
         return {
-            "params": self._known.treedef.unflatten(params),
+            "params": shape.treedef.unflatten(params),
             "servers": [part.rest for part in found],
             "name": secrets.token_hex(8),
         }
@@ -408,14 +416,14 @@ class ParameterServer:
         Raises:
           ArgumentError: `init` was not called, or `close` was.
         """
-        client = self._known_client
-        pulled = [coded_types(self._pull, like)[0] for like in self._known.types]
+        run = self._run
+        pulled = [coded_types(self._pull, like)[0] for like in run.shape.types]
         return TrafficReport(
-            *client.traffic(),
+            *run.client.traffic(),
             exchange=self._code.name,
             pull=self._pull.name,
-            exact_bytes=sum(model.nbytes for model in self._models),
-            push_bytes=_nbytes(model.coded for model in self._models),
+            exact_bytes=sum(model.nbytes for model in run.models),
+            push_bytes=_nbytes(model.coded for model in run.models),
             pull_bytes=_nbytes(pulled),
         )
 
@@ -426,7 +434,7 @@ class ParameterServer:
         Each server of the plan is a shard. If there are more shards than servers, each
         server serves several (`fxflow parameter-server watch` shows which).
         """
-        return self._known.cutter.plan
+        return self._run.shape.cutter.plan
 
     def trace(self, path: str | os.PathLike[str]) -> AbstractContextManager[None]:
         """Traces all servers and workers of the run while a `with` block lasts.
@@ -441,70 +449,57 @@ class ParameterServer:
           DistributedError: no server can be traced.
           OSError: the file cannot be written.
         """
-        client = self._known_client
+        client = self._run.client
         keys = self._cluster.keys if self._cluster else None
         servers = {s: client.view.addresses[s] for s in client.view.peers}
         return trace(path, servers, keys)
 
     def close(self) -> None:
         """Leaves the run, and stops servers within this process."""
-        if self._client is not None:
-            self._client = self._shape = self._ticket = None
-            self._finish()
+        run, self._begun = self._begun, None
+        if run is not None:
+            run.finish()
 
     # -- waiting -----------------------------------------------------------------------
 
     @property
-    def _known(self) -> _Shape:
-        if self._shape is None:
-            raise ArgumentError("parameter_server: call init(params) first")
-        return self._shape
+    def _run(self) -> _Run:
+        if self._begun is None:
+            raise ArgumentError(_NOT_BEGUN)
+        return self._begun
 
     @property
     def _joins(self) -> bool:
         return self._cluster is None or self._cluster.trains
 
-    @property
-    def _known_client(self) -> WorkerClient:
-        if self._client is None:
-            raise ArgumentError("parameter_server: call init(params) first")
-        return self._client
-
-    @property
-    def _connected(self) -> tuple[WorkerClient, int, Ticket]:
-        """The connection, the number of the last step, and its pull."""
-        if self._client is None or self._ticket is None:
-            raise ArgumentError("parameter_server: call init(params) first")
-        return self._client, *self._ticket
-
     def _pulled(self, state: WorkerState) -> list[Pulled]:
         """Waits for the pull of the last step."""
-        client, number, ticket = self._connected
-        if state.number != number:
+        run = self._run
+        if run.ticket is None:
+            raise ArgumentError(_NOT_BEGUN)
+        if state.number != run.number:
             raise ArgumentError(
                 f"parameter_server: this is the state after step {state.number}, but "
-                f"step {number} has been pushed: use each state only once, because "
+                f"step {run.number} has been pushed: use each state only once, because "
                 "the servers have changed"
             )
-        with client.tracing.recorder.span("pull"):
-            return client.wait(ticket)
+        with run.client.tracing.recorder.span("pull"):
+            return run.client.wait(run.ticket)
 
     def _gathered(self, ids: Mapping[str, Any], clock: int) -> dict[str, Gathered]:
-        assert self._client is not None
         if not ids and not self._tables.specs:
             return {}
-        count = len(self._client.view.holders)
-        return self._tables.gather(self._client.rows, count, ids, clock)
+        client = self._run.client
+        return self._tables.gather(client.rows, len(client.view.holders), ids, clock)
 
     def _pushed(
         self, state: WorkerState, sent: Any, residual: Any, rows: Any = None
     ) -> WorkerState:
-        assert self._client is not None
-        why = "" if sent is not None else "non-finite"
-        number = state.number + 1
-        with self._client.tracing.recorder.span("push"):
-            self._ticket = number, self._client.push(sent, why, rows)
-        return WorkerState(number, None, residual)
+        run, why = self._run, "" if sent is not None else "non-finite"
+        with run.client.tracing.recorder.span("push"):
+            run.ticket = run.client.push(sent, why, rows)
+        run.number = state.number + 1
+        return WorkerState(run.number, None, residual)
 
     def _sent(self, state: WorkerState, coded: Any, finite: Any, loss: Any) -> Any:
         """Returns the arrays to push, on the host; None: skip the gradient."""
@@ -529,7 +524,7 @@ class ParameterServer:
 
     @functools.cached_property
     def _whole(self) -> Any:
-        return jit(self._known.whole)
+        return jit(self._run.shape.whole)
 
     @functools.cached_property
     def _gradient(self) -> Any:
@@ -548,14 +543,14 @@ class ParameterServer:
         def gradient(
             parts: Any, tables: Any, residual: Any, batch: Any, shared: Any
         ) -> Any:
-            params = self._known.whole(parts)
+            params = self._run.shape.whole(parts)
             rows = {name: pair[0] for name, pair in tables.items()}
             which = {name: pair[1] for name, pair in tables.items()}
             function = value_and_grad(loss, (0, 1), has_aux=self._has_aux)
             result, (dense, sparse) = function(params, rows, which, batch, shared)
             result = result if self._has_aux else (result, None)
             finite = _all_finite((dense, sparse))
-            coded, residual = self._coded(self._known.parts(dense), residual)
+            coded, residual = self._coded(self._run.shape.parts(dense), residual)
             return result, coded, sparse, finite, residual
 
         return jit(gradient)
@@ -577,15 +572,14 @@ class ParameterServer:
         params, opt_state, (loss, aux), finite = self._local_update(
             params, opt_state, batch, shared
         )
-        client, _, ticket = self._connected
+        client = self._run.client
         number = state.number + 1
         residual = state.residual
         if number % rule.steps:
-            self._ticket = number, ticket
+            self._run.number = number
         else:
             if not rule.in_rounds:
-                pulled = client.wait(client.pull())
-                base = self._joined(pulled)
+                base = self._joined(client.wait(client.pull()))
             params, coded, fine, residual = self._change(params, base, residual)
             sent = self._sent(state, coded, fnp.logical_and(finite, fine), loss)
             self._pushed(state, sent, residual)
@@ -616,7 +610,7 @@ class ParameterServer:
             if alpha is not None:
                 delta = tree.map(lambda d: alpha * d, delta)
                 params = tree.map(lambda x, d: x - d, params, delta)
-            coded, residual = self._coded(self._known.parts(delta), residual)
+            coded, residual = self._coded(self._run.shape.parts(delta), residual)
             return params, coded, _all_finite(delta), residual
 
         return jit(change)

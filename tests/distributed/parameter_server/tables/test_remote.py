@@ -238,7 +238,7 @@ def test_invalid_tables_and_ids_are_rejected() -> None:
     with pytest.raises(ArgumentError, match=r"name the tables \['words'\], got \[\]"):
         server.step(state, np.ones(1, np.float32))
     with pytest.raises(DistributedError, match="there is no table 'verbs'"):
-        server._client.rows([{"verbs": np.array([1])}])
+        server._run.client.rows([{"verbs": np.array([1])}])
     for wrong, kind, why in (
         ([-1, 2], OutOfRangeError, r"from 0 to 2\*\*63 - 1, got -1"),
         ([0.5], ArgumentError, "integers, got f64"),

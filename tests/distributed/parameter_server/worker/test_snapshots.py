@@ -181,7 +181,7 @@ def test_an_error_names_a_lost_server() -> None:
     local = LocalServers(2)
     server = adam_server(local)
     server.init(PARAMS)
-    server._client.seconds = 1.0
+    server._run.client.seconds = 1.0
     local.servers[1].stop()
     with pytest.raises(DistributedError, match="answers to 'cut' from server 1"):
         server.snapshot()
@@ -235,9 +235,9 @@ def test_an_evaluator_reads_without_being_a_member() -> None:
     assert all(len(values) == 1 for values in seen)
     assert seen == sorted(seen, key=min)
     for server in local.servers:
-        assert set(server._workers) == {worker._client.number}
+        assert set(server._workers) == {worker._run.client.number}
         (shard,) = server.shards.values()
-        assert list(shard.group) == [worker._client.number]
+        assert list(shard.group) == [worker._run.client.number]
     with pytest.raises(ArgumentError, match="evaluator 0 does not train"):
         evaluator.step(state, np.float32(1))
     evaluator.close()
@@ -273,7 +273,7 @@ def test_an_evaluator_that_dies_within_a_cut_delays_no_worker() -> None:
     state = worker.init(ZEROS)
     evaluator = evaluator_of(local)
     evaluator.init(ZEROS)
-    evaluator._client.ask({s: messages.Cut(s, 1) for s in range(2)})
+    evaluator._run.client.ask({s: messages.Cut(s, 1) for s in range(2)})
     evaluator.close()
     begun = time.monotonic()
     state, _ = worker.step(state, np.float32(1))
