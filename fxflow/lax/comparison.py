@@ -29,7 +29,9 @@ _COMPARE_TYPE = {
 }
 
 
-_STRICT = {"GE": "GT", "LE": "LT"}
+#: Relations that XLA has for True where an operand is nonnegative and the other, of
+#: this index, is 0; and the strict relations.
+_OF_ZERO = {"GE": (1, "GT"), "LE": (0, "LT")}
 
 
 class Comparison(Elementwise):
@@ -65,16 +67,14 @@ class Comparison(Elementwise):
                 f"({aval.mlir}, {aval.mlir}) -> {out.mlir}"
             )
 
-        if how != "FLOAT" or self.direction not in _STRICT:
+        if how != "FLOAT" or self.direction not in _OF_ZERO:
             return compare(self.direction)
-        if not any(
-            type(a) is Literal or n in ctx.fills
-            for a, n in zip(ctx.inputs, operands, strict=True)
-        ):
+        index, strict = _OF_ZERO[self.direction]
+        if type(ctx.inputs[index]) is not Literal and operands[index] not in ctx.fills:
             return compare(self.direction)
         # XLA has `x * x >= 0` for True though x may be NaN (`devices/faults`). LLVM
         # joins the two again.
-        parts = compare(_STRICT[self.direction]), compare("EQ")
+        parts = compare(strict), compare("EQ")
         return ctx.emit(f"stablehlo.or {', '.join(parts)} : {out.mlir}")
 
 

@@ -163,6 +163,10 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Array:
 def _log_softmax(x: Any, axis: Axis, where: Any) -> Any:
     shifted = _shifted(x, axis, where)
     total = _total(fnp.exp(shifted), axis, where)
+    return _logarithm(x, shifted, total, where)
+
+
+def _logarithm(x: Any, shifted: Any, total: Any, where: Any) -> Any:
     out = _like(x, fnp.subtract(shifted, fnp.log(total)))
     return out if where is None else fnp.where(where, out, -math.inf)
 
@@ -170,10 +174,33 @@ def _log_softmax(x: Any, axis: Axis, where: Any) -> Any:
 @_log_softmax.defjvp
 def _log_softmax_rule(axis: Axis, primals: Any, tangents: Any) -> Any:
     (x, where), (dx, _) = primals, tangents
-    out = _log_softmax(x, axis, where)
-    tangent = _less_mean(dx, _softmax(x, axis, where), axis, where)
+    out, p = _with_softmax(x, axis, where)
+    tangent = _less_mean(dx, p, axis, where)
     # Where nothing takes part, the result is constant.
     return out, tangent if where is None else fnp.where(where, tangent, 0)
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(1,))
+def _with_softmax(x: Any, axis: Axis, where: Any) -> Any:
+    """Returns the logarithm of the softmax and the softmax, of the same powers."""
+    shifted = _shifted(x, axis, where)
+    powers = fnp.exp(shifted)
+    total = _total(powers, axis, where)
+    p = _like(x, fnp.divide(powers, total))
+    if where is not None:
+        p = fnp.where(where, p, 0)
+    return _logarithm(x, shifted, total, where), p
+
+
+@_with_softmax.defjvp
+def _with_softmax_rule(axis: Axis, primals: Any, tangents: Any) -> Any:
+    (x, where), (dx, _) = primals, tangents
+    out, p = _with_softmax(x, axis, where)
+    tangent = _less_mean(dx, p, axis, where)
+    slope = fnp.multiply(p, tangent)
+    if where is not None:
+        tangent = fnp.where(where, tangent, 0)
+    return (out, p), (tangent, slope)
 
 
 @library("axis", "keepdims", "return_sign")

@@ -14,6 +14,7 @@ from fxflow.core.ir.arith import repeated
 from fxflow.core.ir.primitive import table
 from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.lax import reduction
 from fxflow.lax.axes import canonical_axes, canonical_axis
 from fxflow.numpy._operands import (
     ArrayLike,
@@ -270,10 +271,18 @@ def _extremum(
         array = masked(name, array, where, _extreme(aval.dtype, highest))
     reduce = lax.reduce_max if highest else lax.reduce_min
     best = reduce(array, axes)
-    if initial is not None:
+    if initial is not None and not _is_least(initial, aval.dtype, highest):
         pick = lax.max if highest else lax.min
         best = pick(best, _start(name, initial, best))
     return _kept(best, axes, aval.ndim, keepdims)
+
+
+def _is_least(initial: Any, dtype: Any, highest: bool) -> bool:
+    """Returns whether that is the number that an extremum starts from anyway."""
+    if type(initial) is not float or not dtypes.is_floating(dtype):
+        return False
+    identity = reduction.lowest if highest else reduction.highest
+    return bool(initial == identity(dtype))
 
 
 def _complex_extremum(
