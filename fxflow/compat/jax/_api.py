@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import platform
 import traceback
 import warnings
@@ -19,9 +20,12 @@ from fxflow.core import tree
 from fxflow.core.arrays import ShapeDtypeStruct, is_arraylike, typeof
 from fxflow.core.arrays.array import like_type
 from fxflow.core.ir import arith
-from fxflow.core.ir.graph import Graph
-from fxflow.devices import RuntimeFailure, clients
+from fxflow.core.ir.graph import Graph, subgraphs
+from fxflow.core.ir.trace import state
+from fxflow.core.runtime.eager import EVAL
+from fxflow.devices import Device, RuntimeFailure, buffers, clients
 from fxflow.devices.meshes import PartitionSpec
+from fxflow.devices.shardings import SingleDeviceSharding
 from fxflow.lax import callbacks, pytree_transfer
 from fxflow.transforms import checkpoint as remat
 from fxflow.transforms import inspection
@@ -30,7 +34,56 @@ from fxflow.transforms.arguments import as_indices, as_names, require_callable
 from fxflow.transforms.jit import JitFunction, JitOptions
 
 
-class _LenientJit(JitFunction[..., Any]):
+class _PlacedJit(JitFunction[..., Any]):
+    """A jitted function whose parts run on the devices that it names."""
+
+    def _compiled(self, traced: Any, arg_types: Sequence[Any]) -> Any:
+        if not _names_other_devices(traced.arrays.graph, arg_types):
+            return super()._compiled(traced, arg_types)
+        key = ("parts", traced, *arg_types)
+
+        def compile() -> Any:
+            made = _placement().in_parts(traced, arg_types)
+            self._caches.compiled.keep(key, made, 0)
+            return made
+
+        return self._caches.compiled.once(key, compile, patient=True)
+
+
+def _placement() -> Any:
+    # Loaded by the programs that need it.
+    return importlib.import_module("fxflow.compat.jax._placement")
+
+
+def _names_other_devices(graph: Graph, arg_types: Sequence[Any]) -> bool:
+    """Returns whether operations are put on a device that is not the arguments'."""
+    places = {t.placement for t in arg_types if t.committed}
+    if len(places) > 1 or not all(t.placement.is_single for t in arg_types):
+        return False
+    named = _named_devices(graph)
+    home = places.pop() if places else buffers.default_placement()
+    return any(device is not home.device for device in named)
+
+
+def _named_devices(graph: Graph) -> frozenset[Any]:
+    """Returns the devices of `device_put`, and of inner functions with `device=`."""
+
+    def find() -> frozenset[Any]:
+        found: set[Any] = set()
+        for node in graph.nodes:
+            to = node.params.get("to")
+            if isinstance(to, SingleDeviceSharding):
+                found |= to.device_set
+            scopes = (getattr(name, "where", None) for name in node.scope)
+            found.update(where for where in scopes if isinstance(where, Device))
+            for _, inner in subgraphs(node.params):
+                found |= _named_devices(inner)
+        return frozenset(found)
+
+    return graph.remembered("named_devices", find)
+
+
+class _LenientJit(_PlacedJit):
     """A jitted function that drops donations which no result can use, and warns."""
 
     def _donations(self, bound: Any, graph: Graph) -> tuple[bool, ...]:
@@ -84,7 +137,8 @@ def jit(
         no result can use is not donated, with a warning.
       donate_argnames: names of such arguments.
       keep_unused: whether the program takes arguments that it does not need.
-      device: where to run what is not committed elsewhere (deprecated in JAX).
+      device: where to run what is not committed elsewhere (deprecated in JAX); of a
+        function inside another, where its operations run.
       backend: the same by the name of a platform.
       inline: whether a call inside another traced function leaves no call.
       compiler_options: XLA's options.
@@ -93,7 +147,7 @@ def jit(
       A function of the same arguments.
     """
     donates = donate_argnums is not None or donate_argnames is not None
-    kind = _LenientJit if donates else JitFunction
+    kind = _LenientJit if donates else _PlacedJit
     options = JitOptions(
         static_argnums=as_indices(static_argnums, "static_argnums"),
         static_argnames=as_names(static_argnames, "static_argnames"),
@@ -118,6 +172,9 @@ def jit(
 def _on(where: Any, jitted: JitFunction[..., Any]) -> Callable[..., Any]:
     @functools.wraps(jitted)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if state.trace is not EVAL:
+            with _placement().on(clients.resolve(where)):
+                return jitted(*args, **kwargs)
         with clients.default_device(where):
             return jitted(*args, **kwargs)
 

@@ -212,6 +212,15 @@ class Tracer(Array):
         # What Python calls it in its own errors ('...' object has no attribute ...).
         cls.__name__ = "TracedArray"
 
+    @property
+    def device(self) -> Any:
+        """Raises an error: `hasattr(x, "device")` is False."""
+        raise AttributeError(
+            "a traced value has no device: where its function runs is decided when it "
+            "is compiled. To compute something where this value is, use "
+            "fxflow.dataflow.colocate"
+        )
+
     def origin(self) -> str:
         """Says in words where this value comes from."""
         return "It is an intermediate value of a transformed function."
