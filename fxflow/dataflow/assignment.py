@@ -21,6 +21,10 @@ INF = float("inf")
 EFFORT = 20_000
 #: What a second of sending counts beside a second of the whole.
 _SENDING = 0.002
+#: Problems of at most `_FEW` groups get more trials: a group matters more there.
+_FEW = 16
+#: Local optima after which the search goes back to the best one.
+_PATIENCE = 16
 
 
 @dataclass
@@ -102,9 +106,13 @@ class Problem:
         """
         return self._mates[group]
 
-    def order(self) -> list[int]:
-        """Returns the groups in an order that can be run, the most urgent first."""
-        ranks = self.ranks()
+    def order(self, ranks: Sequence[float] | None = None) -> list[int]:
+        """Returns the groups in an order that can be run, the most urgent first.
+
+        Args:
+          ranks: the larger, the more urgent; None: `ranks`.
+        """
+        ranks = self.ranks() if ranks is None else ranks
         missing = [len(preds) for preds in self._preds]
         heap = [(-ranks[g], g) for g in range(len(missing)) if not missing[g]]
         heapq.heapify(heap)
@@ -408,8 +416,9 @@ def improved(
 ) -> Assignment:
     """Returns an assignment that is at least as good, by local search.
 
-    Moves are groups of the critical path to other devices, or before the group that
-    ran before them on their device. Where none helps, a few random moves follow.
+    Moves are groups of the critical path to other devices, in the place of another
+    group, or before the group that ran before them on their device. Where none helps,
+    a few random moves follow.
 
     Args:
       problem: of the groups.
@@ -421,7 +430,7 @@ def improved(
     count = len(found.where)
     trials = max(1, effort // max(1, count))
     free = [g for g in range(count) if len(problem.allowed(g)) > 1]
-    best = current = found
+    best = current = base = found
     idle = 0
     while trials > 0 and count > 1:
         moved = False
@@ -431,6 +440,9 @@ def improved(
         for g, after in zip(path, befores, strict=True):
             own = current.where[g]
             moves += [(g, d) for d in problem.allowed(g) if d != own]
+            other = rng.randrange(count)
+            if current.where[other] != own:
+                moves.append((g, -1 - other))
             if after is not None and current.where[after] == current.where[g]:
                 moves.append((g, None))
         rng.shuffle(moves)
@@ -438,10 +450,21 @@ def improved(
             if trials <= 0:
                 break
             where, order = current.where, current.order
-            if target is not None:
+            if target is not None and target >= 0:
                 where = list(where)
                 for mate in problem.mates(g):
                     where[mate] = target
+            elif target is not None:  # the two change places
+                other, where = -1 - target, list(where)
+                ours, theirs = where[g], where[other]
+                if theirs not in problem.allowed(g) or ours not in problem.allowed(
+                    other
+                ):
+                    continue
+                for mate in problem.mates(g):
+                    where[mate] = theirs
+                for mate in problem.mates(other):
+                    where[mate] = ours
             else:
                 row = [v for v in order if where[v] == where[g]]
                 previous = row[max(0, row.index(g) - 1)]
@@ -459,10 +482,13 @@ def improved(
             continue
         if trials <= 0 or not free:
             break
-        # A few random moves from the best.
+        # A few random moves, from here if it is not much worse than the best.
         idle += 1
-        where, order = list(best.where), list(best.order)
-        for _ in range(rng.randint(1, 2 + min(idle // 8, 3))):
+        base = current if current.key < _near(base.key) else base
+        if idle % _PATIENCE == 0:
+            base = best
+        where, order = list(base.where), list(base.order)
+        for _ in range(rng.randint(1, 2 + min(idle // 8, 4))):
             g = rng.choice(free)
             d = rng.choice(problem.allowed(g))
             for mate in problem.mates(g):
@@ -475,6 +501,11 @@ def improved(
         if current.key < _less(best.key):
             best, idle = current, 0
     return best
+
+
+def _near(key: tuple[float, float]) -> tuple[float, float]:
+    """Returns what a key must be below for the search to go on from there."""
+    return key[0], key[1] * 1.03
 
 
 def _less(key: tuple[float, float]) -> tuple[float, float]:
@@ -507,9 +538,9 @@ def assign(problem: Problem, effort: int = EFFORT, seed: int = 0) -> Assignment:
     starts.sort(key=lambda a: a.key)
     if problem.count == 1 or len(order) < 2:
         return starts[0]
-    first = improved(problem, starts[0], effort * 2 // 3, seed)
-    second = improved(problem, starts[1], effort - effort * 2 // 3, seed + 1)
-    return min(first, second, key=lambda a: a.key)
+    if len(order) <= _FEW:
+        effort = effort * 5 // 2
+    return improved(problem, starts[0], effort, seed)
 
 
 def lower_bound(problem: Problem) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,13 @@ import pytest
 import fxflow
 from fxflow import dataflow, lax
 from fxflow import numpy as fnp
-from fxflow.dataflow import Costs, Plan, Rates, colocate, on
+from fxflow.dataflow import Costs, Plan, Rates, by_cost, colocate, on
+from fxflow.dataflow.assignment import scheduled
 from fxflow.dataflow.costs import Link, kind_of
+from fxflow.dataflow.placing import Places
 from fxflow.errors import ArgumentError, PlacementError
+from fxflow.lax.remat import CALLS, inlined
+from tests.dataflow import models
 
 DEVICES = fxflow.local_devices()[:4]
 KIND = kind_of(DEVICES[0])
@@ -210,3 +215,33 @@ def test_other_words_for_the_place_are_refused() -> None:
 def test_no_operation_and_no_gain() -> None:
     near(dataflow.jit(lambda x: x, place="cost")(X), X)
     near(dataflow.jit(lambda x: x + 1, place="cost")(X), X + 1)
+
+
+def beaten(name: str, count: int) -> tuple[float, float, float]:
+    """Seconds of the plan found, of the best of random plans, and of one device."""
+    loss, args = models.MODELS[name]
+    jitted = dataflow.jit(fxflow.value_and_grad(loss), devices=DEVICES, place=model())
+    traced = jitted.trace(*args).arrays
+    graph = inlined(traced.graph, CALLS)
+    found = by_cost.decided(graph, Places(DEVICES), traced.arg_types, model())
+    own = by_cost._Model(graph, Places(DEVICES), traced.arg_types, model())
+    problem = own.problem(len(DEVICES))
+    order, rng = problem.order(), random.Random(0)
+    best = float("inf")
+    for _ in range(count):
+        where = [rng.choice(problem.allowed(g)) for g in range(len(order))]
+        best = min(best, scheduled(problem, where, order).seconds)
+    return found.seconds, best, found.alone
+
+
+@pytest.mark.parametrize("name", ["transformer", "experts"])
+def test_a_plan_is_as_good_as_the_best_of_random_ones(name: str) -> None:
+    seconds, random_best, alone = beaten(name, 50)
+    assert seconds <= random_best and seconds <= alone
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", models.MODELS)
+def test_a_plan_is_as_good_as_the_best_of_a_thousand_random_ones(name: str) -> None:
+    seconds, random_best, alone = beaten(name, 1000)
+    assert seconds <= random_best and seconds <= alone
