@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
-from fxflow.core.arrays import Array, ArrayType, as_array
+from fxflow.core.arrays import Array, ArrayType, as_array, typeof
 from fxflow.core.arrays.array import forget
 from fxflow.core.boundary import boundary
 from fxflow.core.caches import Cache
@@ -17,6 +17,7 @@ from fxflow.dataflow.actions import Schedule
 from fxflow.dataflow.costs import Costs
 from fxflow.dataflow.cutting import Fragment
 from fxflow.dataflow.lowering import described, lower, require_movable
+from fxflow.dataflow.measuring import measured_timeline, timed_step
 from fxflow.dataflow.placing import Places
 from fxflow.dataflow.plan import Plan, saved_plan
 from fxflow.dataflow.planning import Planner
@@ -28,9 +29,11 @@ from fxflow.dataflow.schedules import schedule_of
 from fxflow.dataflow.tasks.devices import HERE, cluster_among
 from fxflow.dataflow.tasks.remote import RemoteArray
 from fxflow.dataflow.texts import CutGraph
+from fxflow.dataflow.timelines import Timeline
 from fxflow.errors import ArgumentError
 from fxflow.lax.transfer import copied as copied_array
 from fxflow.transforms.arguments import (
+    Bound,
     as_indices,
     as_names,
     require_callable,
@@ -243,6 +246,37 @@ class DataflowFunction(JitFunction[P, R]):
         plan = self._planner.plan(traced, arg_types)
         require_movable(plan)
         return plan
+
+    @boundary
+    def measure(self, *args: Any, **kwargs: Any) -> Timeline:
+        """Runs a step, and returns when each fragment ran.
+
+        Each device waits for the end of a fragment before it starts the next one. The
+        first call compiles the fragments, before the clock starts.
+
+        Args:
+          *args: of the function; what is donated is used up.
+          **kwargs: likewise.
+
+        Returns:
+          A timeline, for `Plan.to_svg` and `Plan.save_trace`. The results of the step
+          are dropped.
+
+        Raises:
+          ArgumentError: the function takes references, which the step would change.
+        """
+        bound = Bound(self, args, kwargs)
+        traced = self._traced(bound, [typeof(leaf) for leaf in bound.leaves])
+        if traced.call is not None:
+            raise ArgumentError(
+                f"measure: {self._name} takes references, which a step changes; "
+                "measure a function of arrays"
+            )
+        arrays = [as_array(leaf) for leaf in bound.leaves]
+        made = self._compiled(traced, [array._type for array in arrays])
+        running = made.current if isinstance(made, Replanned) else made
+        _, times = timed_step(running, arrays)
+        return measured_timeline(running.plan, times)
 
     @boundary
     def cut_graph(self, *args: Any, **kwargs: Any) -> CutGraph:

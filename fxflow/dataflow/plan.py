@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -12,11 +13,12 @@ from fxflow.core.source import describe
 from fxflow.dataflow.actions import Schedule, schedule_from
 from fxflow.dataflow.by_cost import Estimate
 from fxflow.dataflow.costs import Costs
-from fxflow.dataflow.cutting import Edge, Fragment, Fragments
+from fxflow.dataflow.cutting import Edge, Fragment, Fragments, in_order
 from fxflow.dataflow.gantt import gantt
 from fxflow.dataflow.memory import link_bytes, peak_bytes
 from fxflow.dataflow.placing import Place, place_name
 from fxflow.dataflow.saved import SavedPlan
+from fxflow.dataflow.schedules import schedule_of
 from fxflow.dataflow.sharding.stages import DividedMesh
 from fxflow.dataflow.timelines import Timeline, simulate, trace_events
 from fxflow.errors import ArgumentError, PlacementError
@@ -114,6 +116,36 @@ class Plan:
         if seconds is None and self.costs is not None:
             return self._simulate(self.costs)
         return simulate(self.fragments, seconds or estimated_seconds)
+
+    def scheduled(
+        self, schedule: Any, seconds: Callable[[Fragment], float] | None = None
+    ) -> Plan:
+        """Returns a plan of the same fragments in the order of another schedule.
+
+        Args:
+          schedule: a name, a `Schedule` or a sort key; see `dataflow.jit`. It changes
+            no places: those of interleaved schedules, of a V and of tables must be
+            there.
+          seconds: that a fragment takes, such as `Timeline.seconds_of` of a measured
+            step; None: as `simulate`.
+
+        Returns:
+          A plan, for `dataflow.jit(plan=…)`.
+
+        Raises:
+          ArgumentError: there is no such schedule.
+          PlacementError: the order cannot be run.
+        """
+        scheduler = schedule_of(schedule)
+        if seconds is None and self.costs is not None:
+            seconds = self.costs.fragment_seconds
+        timeline = scheduler.order(self.fragments, seconds or estimated_seconds)
+        order = [work.index for work in timeline.works]
+        made = in_order(Fragments(self.fragments, self.edges, self.notes), order)
+        found = copy.copy(self)
+        found.fragments, found.edges = made.fragments, made.edges
+        found.schedule, found.measured = scheduler.name, None
+        return found
 
     def _simulate(self, costs: Costs) -> Timeline:
         """Returns when each fragment runs, by costs of fragments and links."""

@@ -1,6 +1,6 @@
 """Re-planning: places that follow the measured times of steps.
 
-Of the first steps of a function that is placed by cost, and of few later ones, each
+In the first steps of a function that is placed by cost, and in a few later ones, each
 fragment's time is measured. The measured times correct the model, by which a thread in
 the background plans again, with more effort. If the new plan is faster by more than the
 model's error it is compiled there, and the next step runs by it: a step never changes
@@ -10,15 +10,14 @@ its plan midway, and values are the same by every plan, to rounding.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from fxflow.core.arrays import Array
 from fxflow.dataflow.assignment import EFFORT
 from fxflow.dataflow.costs import Costs
+from fxflow.dataflow.measuring import timed_step
 from fxflow.dataflow.plan import Plan
-from fxflow.lax.pytree_transfer import block_until_ready
 
 #: Steps that are measured: these, and then every `EVERY`th.
 FIRST = (2, 3, 4)
@@ -40,29 +39,6 @@ class Runs(Protocol):
     def run(self, arrays: Sequence[Array], rows: Any = None) -> list[Array]:
         """Runs the fragments once, those of other rows if they are given."""
         ...
-
-
-class _TimedProgram:
-    """A program that notes when it runs, alone on its device.
-
-    Args:
-      program: to run.
-      number: of its fragment.
-      times: gets the start and the end, by number.
-    """
-
-    def __init__(
-        self, program: Any, number: int, times: dict[int, tuple[float, float]]
-    ) -> None:
-        self._program, self._number, self._times = program, number, times
-
-    def __call__(self, arrays: list[Array]) -> list[Array]:
-        block_until_ready(arrays)
-        begin = time.perf_counter()
-        outs: list[Array] = self._program(arrays)
-        block_until_ready(outs)
-        self._times[self._number] = begin, time.perf_counter()
-        return outs
 
 
 class Replanned:
@@ -134,22 +110,7 @@ class Replanned:
         with self._lock:
             step = self._steps
             self._next = next((n for n in FIRST if n > step), step + EVERY)
-        times: dict[int, tuple[float, float]] = {}
-        rows = [
-            (
-                thread,
-                [
-                    task._replace(
-                        program=_TimedProgram(task.program, task.number, times)
-                    )
-                    for task in row
-                ],
-            )
-            for thread, row in current.rows
-        ]
-        outs: list[Array] = current.run(arrays, rows)
-        # A thread may still be at a fragment for which no result waits.
-        block_until_ready(outs)
+        outs, times = timed_step(current, arrays)
         plan = current.plan
         learned = [(plan.fragments[n], t) for n, t in sorted(times.items())]
         with self._lock:

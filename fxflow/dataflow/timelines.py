@@ -90,11 +90,51 @@ class Timeline(NamedTuple):
         """When the last fragment ends."""
         return max((row[-1].end for row in self.rows.values() if row), default=0.0)
 
+    def seconds_of(self, work: Any) -> float:
+        """Returns how long a work took, the mean of its stage and kind if it has them.
+
+        Args:
+          work: that ran.
+
+        Raises:
+          KeyError: it did not run.
+        """
+        alike: list[float] = []
+        for ran in (ran for row in self.rows.values() for ran in row):
+            other, took = ran.work, ran.end - ran.start
+            if other.index == work.index and work.microbatch is None:
+                return took
+            if work.microbatch is not None and other.microbatch is not None:
+                same = (work.stage, work.kind) == (other.stage, other.kind)
+                alike += [took] if same else []
+        if not alike:
+            raise KeyError(work.describe())
+        return sum(alike) / len(alike)
+
     @property
     def works(self) -> list[Work]:
-        """All works by their start; those that start together by their index."""
-        ran = [ran for row in self.rows.values() for ran in row]
-        return [r.work for r in sorted(ran, key=lambda r: (r.start, r.work.index))]
+        """All works in an order that can be run, which keeps that of each place."""
+        rows = [row for row in self.rows.values() if row]
+        heads = [(row[0].start, n, 0) for n, row in enumerate(rows)]
+        heapq.heapify(heads)
+        found: list[Work] = []
+        done: set[int] = set()
+        late: list[tuple[float, int, int]] = []
+        while heads:
+            start, n, i = heapq.heappop(heads)
+            work = rows[n][i].work
+            if not done.issuperset(work.after):
+                # It starts when something ends that took no time.
+                late.append((start, n, i))
+                continue
+            found.append(work)
+            done.add(work.index)
+            if i + 1 < len(rows[n]):
+                heapq.heappush(heads, (rows[n][i + 1].start, n, i + 1))
+            for item in late:
+                heapq.heappush(heads, item)
+            late.clear()
+        return found
 
     @property
     def bubble(self) -> float:

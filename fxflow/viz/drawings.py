@@ -142,8 +142,8 @@ def graph(
 
     Args:
       f: function of arrays, such as `loss`, `fxflow.grad(loss)` or
-        `fxflow.vmap(fxflow.jit(f))`; or a graph of `fxflow.make_graph`. Of a function
-        of `dataflow.jit`, or a plan, the fragments are drawn, in the colours of their
+        `fxflow.vmap(fxflow.jit(f))`; or a graph of `fxflow.make_graph`. A function of
+        `dataflow.jit` and a plan are drawn as fragments, in the colours of their
         devices, with what they send and receive.
       *args: its arguments (of a graph or a plan: none): arrays, or their types as
         `ShapeDtypeStruct`s. The function is not run.

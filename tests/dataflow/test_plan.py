@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 import fxflow
-from fxflow import dataflow
+from fxflow import dataflow, train
 from fxflow import numpy as fnp
-from fxflow.dataflow import on
+from fxflow.dataflow import on, stages
 from fxflow.dataflow.placing import place_name
 from fxflow.dataflow.plan import table
 
@@ -52,3 +54,55 @@ def test_names_of_places() -> None:
 def test_columns_are_aligned() -> None:
     rows = [("a", "bb"), ("ccc", "1")]
     assert table(rows, right=(1,)) == ["a    bb", "ccc   1"]
+
+
+def chain(count: int) -> Any:
+    def g(x: Any) -> Any:
+        for i in range(count):
+            with on(f"/device:cpu:{1 + i % 2}"):
+                x = fnp.sin(x)
+        return x
+
+    return g
+
+
+def test_long_tables_are_cut() -> None:
+    plan = dataflow.jit(chain(100)).plan(fnp.ones(4))
+    text = str(plan)
+    assert len(text.splitlines()) < 60
+    assert "… 80 more fragments: to_text(shown=None)" in text
+    assert "… 80 more transfers: to_text(shown=None)" in text
+    assert "cpu:1 → cpu:2         50    800" in text
+    assert len(plan.to_text(shown=None).splitlines()) > 200
+    assert "… 95 more fragments" in plan.to_text(shown=5)
+
+
+def test_a_plan_is_put_in_the_order_of_another_schedule() -> None:
+    def loss(params: Any, x: Any) -> Any:
+        for stage, w in zip(stages(2), params, strict=True):
+            with on(stage):
+                x = fnp.tanh(x @ w)
+        return (x**2).mean()
+
+    args = [fnp.ones((32, 32))] * 2, fnp.ones((128, 32))
+    step = train.accumulate_gradients(loss, 4)
+    devices = fxflow.local_devices()[:2]
+    plan = dataflow.jit(step, devices=devices).plan(*args)
+    gpipe = plan.scheduled("gpipe")
+    assert gpipe.actions() == (
+        dataflow.jit(step, devices=devices, schedule="gpipe").plan(*args).actions()
+    )
+    assert gpipe.schedule == "gpipe" and plan.schedule == "1f1b"
+    gpipe.check()
+    # The last stage takes long: by these times its forward parts come first.
+    slow = {1: 10.0, 0: 1.0}
+    found = plan.scheduled("search", lambda f: slow[f.stage or 0])
+    assert found.simulate(lambda f: slow[f.stage or 0]).seconds <= (
+        plan.simulate(lambda f: slow[f.stage or 0]).seconds
+    )
+    timeline = dataflow.jit(step, devices=devices).measure(*args)
+    again = dataflow.jit(step, plan=plan.scheduled("zb-h1", timeline.seconds_of))
+    fxflow.tree.map(
+        np.testing.assert_array_equal, again(*args), fxflow.jit(step)(*args)
+    )
+    assert "schedule: zb-h1" in str(again.plan(*args))

@@ -80,6 +80,30 @@ def test_an_order_that_cannot_be_run_is_an_error_with_the_cycle() -> None:
     ]
 
 
+def test_works_that_take_no_time_stay_in_order() -> None:
+    works = [
+        FakeWork(0, 0, 0, 0, "F", (2,)),
+        FakeWork(1, 0, 0, 0, "F", (0,)),
+        FakeWork(2, 1, 0, 0, "O", (3,)),
+        FakeWork(3, 1, 0, 0, "O"),
+    ]
+    timeline = simulate(works, lambda w: 0.0, key=lambda w: w.index)
+    assert [work.index for work in timeline.works] == [3, 2, 0, 1]
+    assert timeline.seconds == 0
+
+
+def test_measured_times_are_those_of_a_stage_and_kind() -> None:
+    works = pipeline(2, 3)
+    timeline = SCHEDULES["1f1b"].order(works, lambda w: 1.0 + w.microbatch)
+    for work in works:
+        assert timeline.seconds_of(work) == pytest.approx(2.0)
+    alone = FakeWork(0, 0, 0, 0, "O")
+    timeline = simulate([alone], lambda w: 4.0)
+    assert timeline.seconds_of(alone) == 4
+    with pytest.raises(KeyError):
+        timeline.seconds_of(works[1])
+
+
 def test_a_picture_has_a_row_for_each_place() -> None:
     timeline = SCHEDULES["1f1b"].order(pipeline(2, 2), lambda w: 1.0)
     assert timeline.seconds == 8
