@@ -8,6 +8,8 @@ gives -1.
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -58,7 +60,7 @@ def without_sign(
 
 
 def _is_unit(value: Any) -> bool:
-    return np.size(value) == 1 and bool(value in (1, -1))
+    return getattr(value, "size", 1) == 1 and bool(value in (1, -1))
 
 
 class _Arithmetic(Elementwise):
@@ -72,9 +74,11 @@ class _Arithmetic(Elementwise):
 
     def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """The operation; by a constant, apart from another one by a constant."""
-        constant = next((a for a in ctx.inputs if type(a) is Literal), None)
+        if Literal not in map(type, ctx.inputs):
+            return super().lower(ctx, *operands, **params)
+        constant = next(a for a in ctx.inputs if type(a) is Literal)
         inexact = dtypes.is_inexact(ctx.avals_out[0].dtype)
-        if constant is None or not inexact or _is_unit(constant.value):
+        if not inexact or _is_unit(constant.value):
             return super().lower(ctx, *operands, **params)
         out = super().lower(ctx, *ctx.apart(operands, self.joins), **params)
         ctx.made[out] = self.joins
@@ -189,9 +193,16 @@ def _reciprocal_vanishes(divisor: Any) -> bool:
     """Returns whether a constant has an element whose reciprocal is subnormal."""
     if type(divisor) is not Literal or not dtypes.is_floating(divisor.aval.dtype):
         return False
+    largest = _largest_divisor(divisor.aval.dtype)
+    if not divisor.aval.shape:
+        return largest < abs(float(divisor.value)) < math.inf
     sizes = np.abs(np.asarray(divisor.value, np.float64))
-    smallest = float(dtypes.finfo(divisor.aval.dtype).tiny)
-    return bool(np.any((sizes > 1 / smallest) & (sizes < np.inf)))
+    return bool(np.any((sizes > largest) & (sizes < np.inf)))
+
+
+@functools.cache
+def _largest_divisor(dtype: Any) -> float:
+    return 1 / float(dtypes.finfo(dtype).tiny)
 
 
 def _zero_and_ones(dtype: Any) -> tuple[Any, Any]:

@@ -159,7 +159,10 @@ class Elementwise(Primitive):
         out = ctx.avals_out[0]
         operands = self.aligned(ctx, operands)
         result_type = out.mlir
-        operand_type = ctx.avals_in[0].update(shape=out.shape).mlir
+        operand = ctx.avals_in[0]
+        if operand.shape != out.shape:
+            operand = operand.update(shape=out.shape)
+        operand_type = operand.mlir
         text = f"{self.hlo} {', '.join(operands)} : "
         if self.hlo.startswith("chlo."):
             types = ", ".join([operand_type] * len(operands))
@@ -172,7 +175,7 @@ class Elementwise(Primitive):
     def aligned(self, ctx: Context, operands: Sequence[str]) -> tuple[str, ...]:
         """Returns the operands' names, 0-d ones repeated to the result's shape."""
         shape = ctx.avals_out[0].shape
-        if not shape:
+        if not shape or () not in [aval.shape for aval in ctx.avals_in]:
             return tuple(operands)
         return tuple(
             name if aval.shape else ctx.broadcast(name, aval, shape)

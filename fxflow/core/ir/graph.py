@@ -566,13 +566,16 @@ def live_nodes(nodes: Sequence[Node], outputs: Iterable[Any]) -> list[Node]:
     needed = {id(a) for a in outputs}
     kept: list[Node] = []
     for node in reversed(nodes):
-        wanted = [id(var) in needed for var in node.outputs]
-        if not any(wanted):
-            if not node.effects:
-                continue
-        # The rule may drop operands as well, so it comes before those are marked.
-        elif not all(wanted):
-            node = node.primitive.dce(node, wanted)
+        outputs = node.outputs
+        # Most nodes have one output, which is needed.
+        if len(outputs) != 1 or id(outputs[0]) not in needed:
+            wanted = [id(var) in needed for var in outputs]
+            if not any(wanted):
+                if not node.effects:
+                    continue
+            # The rule may drop operands as well, so it comes before those are marked.
+            elif not all(wanted):
+                node = node.primitive.dce(node, wanted)
         kept.append(node)
         needed.update(map(id, node.inputs))
     kept.reverse()

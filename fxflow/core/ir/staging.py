@@ -192,9 +192,11 @@ class GraphTrace(Trace):
         # Dead-code elimination, once for all passes; constants that only dead nodes
         # used are not inputs.
         nodes = live_nodes(self.nodes, atoms)
-        used = {id(a) for node in nodes for a in node.inputs}
-        used.update(map(id, atoms))
-        captured = [c for c in self.consts.values() if id(c[0]) in used]
+        captured = []
+        if self.consts:
+            used = {id(a) for node in nodes for a in node.inputs}
+            used.update(map(id, atoms))
+            captured = [c for c in self.consts.values() if id(c[0]) in used]
         variables = [const[0] for const in captured]
         graph = Graph([*variables, *inputs], nodes, atoms, self.name, len(variables))
         return graph, [const[1] for const in captured]

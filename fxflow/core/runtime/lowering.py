@@ -364,7 +364,7 @@ class Context:
             self.avals_out = [v.aval for v in node.outputs]
             own = primitive.lowerings.get(self.module.platform)
             lower: Callable[..., Any] = own or primitive.lower
-            if primitive.repeats_numbers:
+            if primitive.repeats_numbers and Literal in map(type, node.inputs):
                 self._repeat_numbers(node)
             names_in = [
                 names[atom] if type(atom) is Var else self.constant(atom.value, aval)
