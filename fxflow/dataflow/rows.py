@@ -103,6 +103,7 @@ class ArrivalRow(NamedTuple):
       dtype: name of the dtype, as programs see it.
       shape: likewise.
       nbytes: of the value.
+      user: the fragment that uses it first.
       tells: the lanes that wait for it.
       text: its type, for messages.
     """
@@ -115,6 +116,7 @@ class ArrivalRow(NamedTuple):
     dtype: str
     shape: list[int]
     nbytes: int
+    user: int
     tells: list[int]
     text: str
 
@@ -152,7 +154,8 @@ class Part(NamedTuple):
       donated: whether they are given up.
       sends: of arguments that the caller has: edge, slot, process.
       windows: for each process that this one sends values to: its number, then the
-        bytes of each value, and the edges, in the order in which they are used there.
+        bytes of each value, the fragment that uses it first, and its edge, in the order
+        in which they are used there.
       window: bytes of values that may wait at a receiver.
     """
 
@@ -195,16 +198,20 @@ class Part(NamedTuple):
             raise ValueError(f"not a part of a program: {error}") from None
 
 
-def granted(sizes: Sequence[int], taken: int, window: int) -> int:
+def granted(sizes: Sequence[int], users: Sequence[int], taken: int, window: int) -> int:
     """Returns how many values may have been sent when some have been taken.
+
+    The next fragment's values are among them, however large they are: it cannot start,
+    and take them, before all are there.
 
     Args:
       sizes: bytes of the values, in the order in which they are taken.
+      users: the fragment that takes each first.
       taken: how many of the first ones have been taken.
       window: bytes that may wait.
     """
     count, room = taken, window
-    while count < len(sizes) and (count == taken or sizes[count] <= room):
+    while count < len(sizes) and (users[count] == users[taken] or sizes[count] <= room):
         room -= sizes[count]
         count += 1
     return count
@@ -330,6 +337,7 @@ class Rows:
         by_use = sorted(users, key=lambda key: users[key][0])
         self.edges = by_use
         self._edges = {key: number for number, key in enumerate(by_use)}
+        self._user = [users[key][0] for key in by_use]
         self._first: dict[int, list[int]] = {}
         for key, number in self._edges.items():
             self._first.setdefault(users[key][0], []).append(number)
@@ -429,6 +437,7 @@ class Rows:
                     aval.dtype.name,
                     list(aval.shape),
                     int(aval.nbytes),
+                    self._user[self._edges[var, place]],
                     sorted(waited[number]),
                     str(var.aval),
                 )
@@ -486,10 +495,11 @@ class Rows:
         found: dict[int, list[list[int]]] = {}
         for (var, place), edge in self._edges.items():
             if process_of(self.origin(var)) == own.number:
-                sizes, edges = found.setdefault(process_of(place), [[], []])
+                sizes, users, edges = found.setdefault(process_of(place), [[], [], []])
                 sizes.append(int(var.aval.physical.nbytes))
+                users.append(self._user[edge])
                 edges.append(edge)
-        return [[process, sizes, edges] for process, (sizes, edges) in found.items()]
+        return [[process, *lists] for process, lists in found.items()]
 
     def _last_uses(
         self,

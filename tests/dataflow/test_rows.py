@@ -143,11 +143,18 @@ def test_each_slot_is_freed_once() -> None:
 
 
 def test_a_window_lets_at_least_one_value_through() -> None:
-    assert granted([60, 30, 20, 5], 0, 100) == 2
-    assert granted([60, 30, 20, 5], 1, 100) == 4
-    assert granted([500, 500], 0, 100) == 1
-    assert granted([500, 500], 1, 100) == 2
-    assert granted([], 0, 100) == 0
+    users = range(4)
+    assert granted([60, 30, 20, 5], users, 0, 100) == 2
+    assert granted([60, 30, 20, 5], users, 1, 100) == 4
+    assert granted([500, 500], users, 0, 100) == 1
+    assert granted([500, 500], users, 1, 100) == 2
+    assert granted([], users, 0, 100) == 0
+
+
+def test_a_window_lets_all_values_of_the_next_fragment_through() -> None:
+    sizes, users = [500, 500, 500, 10], [3, 3, 4, 4]
+    assert granted(sizes, users, 0, 100) == 2
+    assert granted(sizes, users, 2, 100) == 4
 
 
 def test_places_that_share_devices_share_a_lane() -> None:

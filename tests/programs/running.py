@@ -245,7 +245,14 @@ def sharded_eager(api: Api, program: Program, arguments: Sequence[Any]) -> Answe
     return eager(api, program, _laid_out(api, program, arguments))
 
 
-def _scoped(api: Api, program: Program) -> Callable[..., Any]:
+#: Four devices of this process, and of the two tasks of a cluster.
+DEVICES = [f"/device:cpu:{i}" for i in range(4)]
+TASKS = [f"/task:{i // 2}/device:cpu:{i % 2}" for i in range(4)]
+
+
+def _scoped(
+    api: Api, program: Program, devices: Sequence[str] = DEVICES
+) -> Callable[..., Any]:
     """The program with most of its steps on devices that the seed picks."""
     dataflow = importlib.import_module("fxflow.dataflow")
     rng = np.random.default_rng(program.seed)
@@ -253,8 +260,7 @@ def _scoped(api: Api, program: Program) -> Callable[..., Any]:
 
     def scope(number: int) -> Any:
         pick = int(picks[number])
-        where = f"/device:cpu:{pick}"
-        return contextlib.nullcontext() if pick < 0 else dataflow.on(where)
+        return contextlib.nullcontext() if pick < 0 else dataflow.on(devices[pick])
 
     return lambda *arguments: program(api, *arguments, scope=scope)
 
@@ -271,6 +277,26 @@ def gradient_dataflow(api: Api, program: Program, arguments: Sequence[Any]) -> A
     function = _scoped(api, program)
     loss, given = _loss(api, lambda _, *args: function(*args), arguments)
     return arrays(jit(api.grad(loss, tuple(range(len(given)))))(*given))
+
+
+def over_tasks(cluster: Any, gradient: bool) -> Way:
+    """The program, or its gradient, cut over the devices of two tasks.
+
+    Args:
+      cluster: the tasks; None: the same devices of this process.
+      gradient: whether the gradient is meant.
+    """
+
+    def way(api: Api, program: Program, arguments: Sequence[Any]) -> Answer:
+        jit = importlib.import_module("fxflow.dataflow").jit
+        function = _scoped(api, program, DEVICES if cluster is None else TASKS)
+        if not gradient:
+            return arrays(jit(function, devices=cluster)(*arguments))
+        loss, given = _loss(api, lambda _, *xs: function(*xs), arguments)
+        gradients = api.grad(loss, tuple(range(len(given))))
+        return arrays(jit(gradients, devices=cluster)(*given))
+
+    return way
 
 
 def _by_cost(api: Api) -> dict[str, Any]:

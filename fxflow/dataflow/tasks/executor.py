@@ -27,7 +27,7 @@ from fxflow.dataflow.rows import ArrivalRow, FragmentRow, LoadRow, Part, granted
 from fxflow.dataflow.runner import IDLE, Launch, StepRun, in_lanes
 from fxflow.dataflow.tasks.messages import Value, Want
 from fxflow.devices import buffers
-from fxflow.distributed.messages.codec import Message
+from fxflow.distributed.messages.codec import Message, Template
 from fxflow.errors import DistributedError, MessageError
 
 #: Values up to this size are sent by the thread that started their fragment, if they
@@ -242,19 +242,32 @@ class Prepared:
             self.incoming.setdefault(arrival.source, []).append(arrival)
         #: By process: edges in the order in which it uses them, and the first window.
         self.windows: dict[int, tuple[dict[int, int], int]] = {}
-        for process, sizes, edges in part.windows:
+        for process, sizes, users, edges in part.windows:
             order = {edge: i for i, edge in enumerate(edges)}
-            self.windows[process] = order, granted(sizes, 0, part.window)
+            self.windows[process] = order, granted(sizes, users, 0, part.window)
         #: Processes that send more than the first window.
         self.bounded = {
-            source: [row.nbytes for row in rows]
-            for source, rows in self.incoming.items()
-            if granted([row.nbytes for row in rows], 0, part.window) < len(rows)
+            source
+            for source in self.incoming
+            if self.granted(source, 0) < len(self.incoming[source])
         }
         kept = [keep for row in part.fragments for keep in row.keeps]
         kept += [keep for row in part.loads for keep in row.keeps]
         self.kept = [position for position, _, _ in kept]
+        #: What is the same in each step of the messages that send values, by edge.
+        self.templates: dict[int, Template] = {}
         self.source_of = {row.edge: row.source for row in part.arrivals}
+
+    def granted(self, source: int, taken: int) -> int:
+        """Returns how many of its values a process may have sent.
+
+        Args:
+          source: the process.
+          taken: how many of the first ones have been used here.
+        """
+        rows = self.incoming[source]
+        sizes, users = [row.nbytes for row in rows], [row.user for row in rows]
+        return granted(sizes, users, taken, self.part.window)
 
 
 def _constant(text: str) -> Callable[[], str]:
@@ -383,6 +396,7 @@ class Executor:
     Args:
       post: sends a message to a process; may be called by any thread, and told whether
         that thread may wait.
+      post_frames: sends a process a small message that is encoded already.
       on_failed: called once with a step that failed here, and the error.
       on_done: called with a step whose results are computed, and the small ones.
       deadline: seconds that a fragment waits for a value at most.
@@ -395,11 +409,13 @@ class Executor:
     def __init__(
         self,
         post: Callable[[int, Message, bool], None],
+        post_frames: Callable[[int, list[bytes | memoryview]], None],
         on_failed: Callable[[PartStep, BaseException, int, int], None],
         on_done: Callable[[PartStep, dict[str, np.ndarray[Any, Any]]], None],
         deadline: float,
     ) -> None:
         self._post, self._on_failed, self._on_done = post, on_failed, on_done
+        self._post_frames = post_frames
         self.deadline = deadline
         self.handles = Handles()
         self.steps: dict[int, PartStep] = {}
@@ -629,8 +645,12 @@ class Executor:
         """
         header = Value(edge), step.program.number, step.number
         if array.nbytes <= DIRECT and is_there(array):
-            arrays = {"": host_of(array)}
-            self._post(process, Message.of(*header, arrays=arrays), False)
+            host, templates = host_of(array), step.program.templates
+            template = templates.get(edge)
+            if template is None:
+                message = Message.of(*header, arrays={"": host})
+                template = templates[edge] = Template(message)
+            self._post_frames(process, template.encode(step.number, [host]))
             return
         if hasattr(array, "_buffer"):
             buffers.start_copy_to_host(array._buffer)
@@ -659,8 +679,7 @@ class Executor:
         """Makes room for more values of a process, when some have been used."""
         for edge in edges:
             source = step.program.source_of[edge]
-            sizes = step.program.bounded.get(source)
-            if sizes is None:
+            if source not in step.program.bounded:
                 continue
             with self._lock:
                 order = step.program.incoming[source]
@@ -669,9 +688,8 @@ class Executor:
                 count = 0
                 while count < len(order) and order[count].edge in taken:
                     count += 1
-                window = step.program.part.window
-                before = step.granted.get(source) or granted(sizes, 0, window)
-                more = max(before, granted(sizes, count, window))
+                before = step.granted.get(source) or step.program.granted(source, 0)
+                more = max(before, step.program.granted(source, count))
                 step.granted[source] = more
             if more > before:
                 header = Want(more), step.program.number, step.number

@@ -23,7 +23,7 @@ from fxflow.dataflow.tasks.executor import DIRECT, PartStep, Prepared, is_there
 from fxflow.dataflow.tasks.messages import Register, Run
 from fxflow.dataflow.tasks.remote import RemoteArray
 from fxflow.dataflow.tasks.session import RemoteStep, Session
-from fxflow.distributed.messages.codec import Message
+from fxflow.distributed.messages.codec import Message, Template
 from fxflow.distributed.parameter_server.programs import require_harmless
 from fxflow.errors import DistributedError, PlacementError
 from fxflow.lax.transfer import copied as copied_array
@@ -89,6 +89,7 @@ class ClusterProgram:
         here = rows.parts[HERE]
         self.processes = [*self.tasks, *([HERE] if here.fragments else [])]
         self.results = len(graph.outputs)
+        self.templates: dict[int, Template] = {}
         self.here: Prepared | None = None
         self._answers: dict[int, str] = {}
         self._answered = threading.Condition()
@@ -112,8 +113,8 @@ class ClusterProgram:
         self._used = {i for t in self.tasks for i in rows.parts[t].arguments}
         self._bounded = {
             process
-            for process, sizes, _ in here.windows
-            if granted(sizes, 0, here.window) < len(sizes)
+            for process, sizes, users, _ in here.windows
+            if granted(sizes, users, 0, here.window) < len(sizes)
         }
 
     def __del__(self) -> None:

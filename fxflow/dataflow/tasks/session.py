@@ -155,7 +155,7 @@ class Session:
         self._explainer = Worker("fxflow explain")
         self._moved = time.monotonic()
         self.executor = Executor(
-            self._post, self._failed_here, self._done_here, deadline
+            self._post, self._post_frames, self._failed_here, self._done_here, deadline
         )
         self._receiver = Receiver(self._on_message, self._on_end, self._on_tick)
         for stream in streams:
@@ -466,6 +466,9 @@ class Session:
 
     def _post(self, process: int, message: Message, waits: bool = False) -> None:
         self.streams[process].post(message, waits=waits)
+
+    def _post_frames(self, process: int, frames: list[bytes | memoryview]) -> None:
+        self.streams[process].post_frames(frames)
 
     def _on_message(self, stream: Stream, message: Message) -> None:
         task, fields = self._number_of[stream], message.fields

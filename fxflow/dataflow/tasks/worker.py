@@ -298,7 +298,9 @@ class _Service:
         self.number = meet.task
         self.links: dict[int, Stream] = {HERE: stream}
         self.compiling = ""
-        self.executor = Executor(self._post, self._failed, self._done, meet.deadline)
+        self.executor = Executor(
+            self._post, self._post_frames, self._failed, self._done, meet.deadline
+        )
         self._deadline = meet.deadline
         self._programs: dict[int, Prepared] = {}
         self._compiled: dict[Any, Program] = {}
@@ -324,6 +326,12 @@ class _Service:
         if link is None:
             raise DistributedError(f"the connection to task {process} is lost")
         link.post(message, waits=waits)
+
+    def _post_frames(self, process: int, frames: list[bytes | memoryview]) -> None:
+        link = self.links.get(process)
+        if link is None:
+            raise DistributedError(f"the connection to task {process} is lost")
+        link.post_frames(frames)
 
     def _tell(self, message: Message, waits: bool = False) -> None:
         self.links[HERE].post(message, waits=waits)

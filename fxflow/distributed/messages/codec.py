@@ -60,6 +60,10 @@ CHUNK = 2 << 20
 #: Arrays of at most this many bytes share a frame with their neighbors.
 SMALL = 32 << 10
 
+#: Arrays of at most this many bytes per message need not be aligned: a copy of them
+#: costs nothing.
+_TINY = 512
+
 _MARK = b"fxfm"
 _HEAD = struct.Struct("!4sBBQQQI")
 _NUMBERS = {kind: number for number, kind in enumerate(KINDS, 1)}
@@ -209,6 +213,51 @@ def encode(
             f"got {message.worker!r}, {message.sequence!r} and {message.epoch!r}",
         ) from None
     return [head + text, *_frames(message.arrays.values(), chunk)]
+
+
+class Template:
+    """Encodes messages that differ in their numbers and their elements only.
+
+    Args:
+      message: one of them.
+      limits: the receiver's limits.
+
+    Raises:
+      MessageError: it cannot be encoded.
+
+    Example:
+      >>> template = Template(Message("control", arrays={"x": np.zeros(2)}))
+      >>> frames = template.encode(7, [np.ones(2)])
+      >>> message = decode(frames)
+      >>> message.sequence, message.arrays["x"].tolist()
+      (7, [1.0, 1.0])
+    """
+
+    def __init__(self, message: Message, *, limits: Limits = LIMITS) -> None:
+        first = bytes(encode(message, limits=limits)[0])
+        self._worker, self._epoch = message.worker, message.epoch
+        self._number, self._text = _NUMBERS[message.kind], first[_HEAD.size :]
+
+    def encode(
+        self, sequence: int, arrays: Sequence[Array], *, chunk: int = CHUNK
+    ) -> list[bytes | memoryview]:
+        """Returns a message as frames.
+
+        Args:
+          sequence: its number.
+          arrays: of the dtypes and shapes of the first message's, in their order.
+          chunk: the most bytes in a frame of elements.
+        """
+        head = _HEAD.pack(
+            _MARK,
+            VERSION,
+            self._number,
+            self._worker,
+            sequence,
+            self._epoch,
+            len(self._text),
+        )
+        return [head + self._text, *_frames(arrays, chunk)]
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -367,8 +416,8 @@ class Incoming:
 def _small(data: memoryview, limits: Limits) -> tuple[Message, int] | None:
     """Returns the message at the beginning of `data`, and its length.
 
-    Returns None if the message is incomplete or has arrays. Most messages are small,
-    and for them this takes half the time of `_parts`.
+    Returns None if the message is incomplete or large. Most messages are small, and for
+    them this takes half the time of `_parts`.
     """
     if len(data) < _HEAD.size:
         return None
@@ -377,7 +426,13 @@ def _small(data: memoryview, limits: Limits) -> tuple[Message, int] | None:
     if len(data) < end:
         return None
     fields, plan = _read_text(kind, bytes(data[_HEAD.size : end]), limits)
-    return None if plan else (Message(kind, worker, sequence, epoch, fields), end)
+    if not plan:
+        return Message(kind, worker, sequence, epoch, fields), end
+    size = sum(part.nbytes for part in plan)
+    if size > _TINY or len(data) < end + size:
+        return None
+    arrays = _arrays(plan, [data[end : end + size]] if size else [])
+    return Message(kind, worker, sequence, epoch, fields, arrays), end + size
 
 
 def _parts(limits: Limits) -> Generator[memoryview, None, Message]:
@@ -423,9 +478,27 @@ def _read_head(
 
 
 def _read_text(kind: str, text: bytes, limits: Limits) -> tuple[Any, list[_Part]]:
+    known = _KNOWN.get((kind, text, limits))
+    if known is not None:
+        return known
     nothing: Any = [] if kind in _TYPES else {}
     fields, described = _parse(text) if text else (nothing, [])
-    return typed(kind, fields), _plan(described, limits)
+    found = typed(kind, fields), _plan(described, limits)
+    # Messages that differ in their numbers and elements only are many.
+    if (
+        len(text) <= _SHORT
+        and kind in _TYPES
+        and all(type(value) is int for value in fields)
+    ):
+        if len(_KNOWN) >= _MOST_KNOWN:
+            _KNOWN.clear()
+        _KNOWN[kind, text, limits] = found
+    return found
+
+
+#: Texts that were read, with fields that are numbers, so that they cannot be changed.
+_KNOWN: dict[tuple[str, bytes, Limits], tuple[Any, list[_Part]]] = {}
+_MOST_KNOWN, _SHORT = 4096, 256
 
 
 class _Part(NamedTuple):

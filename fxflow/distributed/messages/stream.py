@@ -114,6 +114,10 @@ class Stream:
             parts = encode(message, limits=self._limits)
         self._send(parts, waits)
 
+    def post_frames(self, frames: list[bytes | memoryview]) -> None:
+        """Sends a small message that is encoded already; see `codec.Template`."""
+        self._send(frames, False)
+
     def _through_memory(self, message: Message) -> list[bytes | memoryview] | None:
         """Returns the parts of a message that says where the arrays are."""
         memory = self._memory

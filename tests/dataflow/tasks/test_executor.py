@@ -113,12 +113,12 @@ def test_an_edge_beyond_the_window_waits_for_room(
 
     def f(xs: Any) -> Any:
         total = fnp.zeros((300,))
-        for i, x in enumerate(xs):
+        for i, (x, y) in enumerate(zip(xs[::2], xs[1::2], strict=True)):
             with on(f"/task:{i % 2}"):
-                total = fnp.sin(total + x) @ fnp.ones((300, 300))
+                total = fnp.sin(total + x * y) @ fnp.ones((300, 300))
         return total
 
-    xs = [np.full(300, float(i), np.float32) for i in range(8)]
+    xs = [np.full(300, float(i), np.float32) for i in range(16)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fxflow.dataflow.rows.WINDOW", 2000)
         got = dataflow.jit(f, devices=cluster)(xs)
