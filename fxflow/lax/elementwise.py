@@ -195,7 +195,7 @@ def _reciprocal_vanishes(divisor: Any) -> bool:
         return False
     largest = _largest_divisor(divisor.aval.dtype)
     if not divisor.aval.shape:
-        return largest < abs(float(divisor.value)) < math.inf
+        return largest < math.fabs(divisor.value) < math.inf
     sizes = np.abs(np.asarray(divisor.value, np.float64))
     return bool(np.any((sizes > largest) & (sizes < np.inf)))
 
