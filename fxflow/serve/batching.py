@@ -354,6 +354,35 @@ class NextBatch(NamedTuple):
     wake: float = math.inf
 
 
+class Processing(NamedTuple):
+    """The state of a model's replicas, from which a queue predicts waits.
+
+    Attributes:
+      limit: the policy's limit of rows in a batch.
+      pace: predicts the time of batches.
+      free: number of idle replicas.
+      replicas: number of replicas that are running or starting.
+      margin: seconds by which answers may be later than predicted.
+      until: seconds until the first replica is ready.
+    """
+
+    limit: int
+    pace: Pace
+    free: int
+    replicas: int
+    margin: float = 0.0
+    until: float = 0.0
+
+    def seconds(self, rows: int) -> float:
+        """Returns the seconds until the replicas have processed some rows."""
+        batches = math.ceil(rows / self.limit)
+        if batches <= 1:
+            return self.pace.predict(rows)
+        # The replicas share all batches but the last, whose time counts in full.
+        whole = self.pace.predict(self.limit)
+        return (batches - 1) * whole / self.replicas + whole
+
+
 @dataclass
 class Queue:
     """The requests that wait for one model.
@@ -367,7 +396,7 @@ class Queue:
       >>> queue = Queue(capacity=100)
       >>> for name in "abc":
       ...     entry = QueueEntry(name, 1, arrived=0.0, deadline=1.0)
-      ...     queue.offer(entry, 0.0, 2, Pace(), free=1, replicas=1)
+      ...     queue.offer(entry, 0.0, Processing(2, Pace(), free=1, replicas=1))
       >>> [w.item for w in queue.take(0.0, 2, Pace()).batch]
       ['a', 'b']
     """
@@ -382,43 +411,21 @@ class Queue:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def offer(
-        self,
-        entry: QueueEntry,
-        now: float,
-        limit: int,
-        pace: Pace,
-        *,
-        free: int,
-        replicas: int,
-        margin: float = 0.0,
-        until: float = 0.0,
-    ) -> Refusal | None:
+    def offer(self, entry: QueueEntry, now: float, state: Processing) -> Refusal | None:
         """Accepts a request, or returns why not.
 
         Args:
           entry: the request.
           now: the time.
-          limit: the policy's limit of rows in a batch.
-          pace: predicts the time of batches.
-          free: number of idle replicas.
-          replicas: number of replicas that are running or starting.
-          margin: seconds by which answers may be later than predicted.
-          until: seconds until the first replica is ready.
+          state: the state of the replicas.
 
         Returns:
           None if it is accepted.
         """
-        wait = self.predict_wait(
-            *(entry, now, limit, pace),
-            free=free,
-            replicas=replicas,
-            margin=margin,
-            until=until,
-        )
+        wait = self.predict_wait(entry, now, state)
         if isinstance(wait, Refusal):
             return wait
-        entry.due = 0.0 if until else now + wait
+        entry.due = 0.0 if state.until else now + wait
         self._count += 1
         if not self._entries or self._entries[-1].order < entry.order:
             self._entries.append(entry)  # the common case: no urgent request
@@ -429,50 +436,42 @@ class Queue:
         return None
 
     def predict_wait(
-        self,
-        entry: QueueEntry,
-        now: float,
-        limit: int,
-        pace: Pace,
-        *,
-        free: int,
-        replicas: int,
-        margin: float = 0.0,
-        until: float = 0.0,
+        self, entry: QueueEntry, now: float, state: Processing
     ) -> float | Refusal:
         """Returns the seconds until a request would be answered, or its refusal.
 
         Args:
           entry: the request, which is not in the queue yet.
-          now, limit, pace, free, replicas, margin, until: as for `offer`.
+          now, state: as for `offer`.
 
         Returns:
           Seconds, or a refusal that also holds for requests with more rows.
         """
         entry.order = (entry.priority, entry.deadline, self._count + 1)
-        if not replicas:
+        if not state.replicas:
             return Refusal("no replica of the model is ready", 1.0)
         if self.rows + entry.rows > self.capacity and self._entries:
             return Refusal(
                 f"the queue has {self.rows} rows, of at most {self.capacity}",
-                max(0.001, self._seconds(self.rows, limit, pace, replicas)),
+                max(0.001, state.seconds(self.rows)),
             )
-        wait = pace.predict(entry.rows)
+        wait = state.pace.predict(entry.rows)
         # With a free replica and an empty queue, try it whatever the estimate says.
-        if not (free and not self._entries):
+        if not (state.free and not self._entries):
             ahead = self._before(entry)
-            wait = self._seconds(ahead + entry.rows, limit, pace, replicas)
+            wait = state.seconds(ahead + entry.rows)
             why = f"{ahead} rows are ahead of it"
-            if until:
-                wait += until
+            if state.until:
+                wait += state.until
                 why = "no replica of the model is ready until one has restarted"
-            elif not free:  # on average half of the running batch is left
-                wait += pace.predict(limit) / 2 / replicas
-            late = now + wait + margin - entry.deadline
+            elif not state.free:  # on average half of the running batch is left
+                wait += state.pace.predict(state.limit) / 2 / state.replicas
+            latest = wait + state.margin
+            late = now + latest - entry.deadline
             if late > 0:
                 left = max(0.0, entry.deadline - now)
                 return Refusal(
-                    f"{why}, and it might take {wait + margin:.3f} s, but has only "
+                    f"{why}, and it might take {latest:.3f} s, but has only "
                     f"{left:.3f} s left",
                     max(0.001, late),
                 )
@@ -567,14 +566,6 @@ class Queue:
             return self.rows
         place = bisect.bisect_right(self._entries, entry.order, key=_order)
         return sum(e.rows for e in self._entries[:place])
-
-    @staticmethod
-    def _seconds(rows: int, limit: int, pace: Pace, replicas: int) -> float:
-        batches = math.ceil(rows / limit)
-        if batches <= 1:
-            return pace.predict(rows)
-        # The replicas share all batches but the last, whose time counts in full.
-        return (batches - 1) * pace.predict(limit) / replicas + pace.predict(limit)
 
     def _remove(self, entry: QueueEntry) -> None:
         place = bisect.bisect_left(self._entries, entry.order, key=_order)

@@ -22,6 +22,7 @@ from fxflow.errors import ServeError
 from fxflow.serve.batching import (
     Lateness,
     Pace,
+    Processing,
     Queue,
     QueueEntry,
     Refusal,
@@ -409,9 +410,7 @@ class ModelService:
             return None
         entry = QueueEntry(None, 1, now, now + self.deadline - waited)
         signature = self.signature
-        refused = self._queue.predict_wait(
-            entry, now, self._limit(signature), self._pace, **self._room()
-        )
+        refused = self._queue.predict_wait(entry, now, self._processing(signature))
         return _too_late(refused) if isinstance(refused, Refusal) else None
 
     async def submit(self, request: PredictionRequest) -> Prediction:
@@ -518,27 +517,27 @@ class ModelService:
             *(_QueuedRequest(arrays, future), rows, now, now + limit),
             *(request.priority, group),
         )
-        refused = self._queue.offer(
-            entry, now, self._limit(signature), self._pace, **self._room()
-        )
+        refused = self._queue.offer(entry, now, self._processing(signature))
         if refused is not None:
             self._refused_at = now
             raise _too_late(refused)
         return entry
 
-    def _room(self) -> dict[str, Any]:
+    def _processing(self, signature: ModelSignature) -> Processing:
         """Returns the state of the processes, for the queue."""
         running, until = sum(r.ready for r in self._replicas), 0.0
         if not running:  # count the processes that are restarting
             now = self._now()
             coming = [s for r in self._replicas if (s := r.ready_in(now)) < math.inf]
             running, until = len(coming), min(coming, default=0.0)
-        return {
-            "free": sum(map(self._free, self._replicas)),
-            "replicas": 0 if self._draining else running,
-            "margin": self._overdue.margin,
-            "until": until,
-        }
+        return Processing(
+            self._limit(signature),
+            self._pace,
+            free=sum(map(self._free, self._replicas)),
+            replicas=0 if self._draining else running,
+            margin=self._overdue.margin,
+            until=until,
+        )
 
     async def _turn(self, entry: QueueEntry) -> Any:
         """Waits for the result of a queued request's future, up to its deadline."""

@@ -18,6 +18,7 @@ from fxflow.serve.batching import (
     Fixed,
     Lateness,
     Pace,
+    Processing,
     QuantileRegression,
     Queue,
     QueueEntry,
@@ -176,7 +177,7 @@ def waiting(name: str, deadline: float = 1.0, **options: object) -> QueueEntry:
 
 def fill(queue: Queue, *entries: QueueEntry, pace: Pace | None = None) -> None:
     for entry in entries:
-        assert queue.offer(entry, 0.0, 8, pace or Pace(), free=1, replicas=1) is None
+        assert queue.offer(entry, 0.0, Processing(8, pace or Pace(), 1, 1)) is None
 
 
 def names(entries: list[QueueEntry]) -> str:
@@ -201,7 +202,7 @@ def test_groups_are_not_mixed() -> None:
 
 def test_a_large_request_goes_alone() -> None:
     queue = Queue(100)
-    queue.offer(QueueEntry("a", 20, 0, 1), 0, 8, Pace(), free=1, replicas=1)
+    queue.offer(QueueEntry("a", 20, 0, 1), 0, Processing(8, Pace(), free=1, replicas=1))
     fill(queue, waiting("b"))
     assert names(queue.take(0.0, 8, Pace()).batch) == "a"
 
@@ -242,29 +243,35 @@ def test_a_single_request_runs_even_if_it_seems_late() -> None:
 
 def test_refusals_give_their_reason() -> None:
     queue = Queue(3)
-    none = queue.offer(waiting("a"), 0.0, 8, Pace(), free=0, replicas=0)
+    none = queue.offer(waiting("a"), 0.0, Processing(8, Pace(), free=0, replicas=0))
     assert none is not None and "no replica" in none.reason
     fill(queue, waiting("a"), waiting("b"), waiting("c"))
-    full = queue.offer(waiting("d"), 0.0, 8, STEADY, free=0, replicas=1)
+    full = queue.offer(waiting("d"), 0.0, Processing(8, STEADY, free=0, replicas=1))
     assert full is not None and "the queue has 3 rows" in full.reason
     queue = Queue(100)
     fill(queue, *(waiting(name) for name in "abcd"), pace=STEADY)
-    late = queue.offer(waiting("e", 0.03), 0.0, 1, STEADY, free=0, replicas=1)
+    late = queue.offer(
+        waiting("e", 0.03), 0.0, Processing(1, STEADY, free=0, replicas=1)
+    )
     assert late is None  # before the others, since its deadline is near
-    late = queue.offer(waiting("f", 0.02), 0.0, 1, STEADY, free=0, replicas=1)
+    late = queue.offer(
+        waiting("f", 0.02), 0.0, Processing(1, STEADY, free=0, replicas=1)
+    )
     assert late is None
-    late = queue.offer(waiting("g", 0.031), 0.0, 1, STEADY, free=0, replicas=1)
+    late = queue.offer(
+        waiting("g", 0.031), 0.0, Processing(1, STEADY, free=0, replicas=1)
+    )
     assert late is not None and late.retry_after == pytest.approx(0.004)
 
 
 def test_requests_wait_for_a_replica_that_is_being_started() -> None:
     queue = Queue(100)
-    coming = {"free": 0, "replicas": 1, "until": 0.5}
-    late = queue.offer(waiting("a", 0.5), 0.0, 8, STEADY, **coming)
+    coming = Processing(8, STEADY, free=0, replicas=1, until=0.5)
+    late = queue.offer(waiting("a", 0.5), 0.0, coming)
     assert late is not None and "until one has restarted" in late.reason
     assert late.retry_after == pytest.approx(0.01)
     early = waiting("b", 0.6)
-    assert queue.offer(early, 0.0, 8, STEADY, **coming) is None
+    assert queue.offer(early, 0.0, coming) is None
     assert not early.due  # no estimate learns from it
     assert names(queue.take(0.51, 8, STEADY).batch) == "b"
 
@@ -273,12 +280,11 @@ def test_predict_wait_returns_the_refusal_that_offer_returns() -> None:
     queue = Queue(100)
     fill(queue, *(waiting(name) for name in "abcd"), pace=STEADY)
     for deadline in (0.02, 0.031, 0.1):
-        predicted = queue.predict_wait(
-            last := waiting("e", deadline), 0.0, 1, STEADY, free=0, replicas=1
-        )
+        state = Processing(1, STEADY, free=0, replicas=1)
+        predicted = queue.predict_wait(last := waiting("e", deadline), 0.0, state)
         rows = queue.rows
         assert len(queue) == 4
-        refused = queue.offer(last, 0.0, 1, STEADY, free=0, replicas=1)
+        refused = queue.offer(last, 0.0, Processing(1, STEADY, free=0, replicas=1))
         if refused is None:
             assert predicted == last.due
             queue.withdraw(last)
@@ -341,11 +347,13 @@ def traffic(
             why = queue.offer(
                 entry,
                 now,
-                policy.limit,
-                pace,
-                free=free,
-                replicas=replicas,
-                margin=overdue.margin if learns else 0.0,
+                Processing(
+                    policy.limit,
+                    pace,
+                    free=free,
+                    replicas=replicas,
+                    margin=overdue.margin if learns else 0.0,
+                ),
             )
             if why:
                 assert why.retry_after > 0
