@@ -403,8 +403,10 @@ def signature(node: Node) -> tuple[Any, ...]:
     Args:
       node: of any graph.
     """
+    function = node.params.get("function")  # of a host callback
     return (
         node.primitive.name,
+        id(getattr(function, "__wrapped__", function)),
         *(str(a.aval) for a in node.inputs),
         None,
         *(str(v.aval) for v in node.outputs),

@@ -372,9 +372,8 @@ class Plan:
             alone = "one device cannot hold it"
         return [
             f"{text}, {alone}",
-            f"bound: no placement of the {estimate.groups} groups takes less than "
-            f"{_time(estimate.bound)}; this one is within {over:.0%} of any, by the "
-            "model",
+            f"bound: {_time(estimate.bound)} for any placement of the "
+            f"{estimate.groups} groups; this one is within {over:.0%} of it",
         ]
 
     def _devices(self) -> list[str]:

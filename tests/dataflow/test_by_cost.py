@@ -203,7 +203,7 @@ def test_loops_and_branches_stay_whole() -> None:
 
 def test_the_plan_tells_the_bound_and_the_best_device() -> None:
     text = str(plan_of(branches, X, WS))
-    assert "on one device" in text and "no placement of the" in text
+    assert "on one device" in text and "for any placement of the" in text
     assert "places: scopes, device_put inside, cost, uses" in text
 
 
