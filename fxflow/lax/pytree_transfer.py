@@ -9,7 +9,8 @@ import numpy as np
 
 from fxflow.core import tree
 from fxflow.core.arrays import Array, as_array, dtypes, is_arraylike, not_an_array
-from fxflow.core.arrays.array import ArrayOrNumber
+from fxflow.core.arrays.array import ArrayOrNumber, unwrapped
+from fxflow.core.arrays.protocol import array_method
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.spmd.memories import Going
 from fxflow.devices import buffers, clients, transfers
@@ -172,6 +173,7 @@ def device_get(x: Any) -> Any:
             leaf.copy_to_host_async()
 
     def fetched(leaf: Any) -> Any:
+        leaf = leaf if isinstance(leaf, Tracer) else unwrapped(leaf)
         if not isinstance(leaf, Array) or dtypes.is_key(leaf.dtype):
             return leaf
         return transfers.explicitly(leaf.__array__)
@@ -199,6 +201,8 @@ def block_until_ready(x: T) -> T:
                 pending.append(leaf._buffer)
             else:
                 leaf.block_until_ready()
+        elif array_method(leaf) is not None:  # a handle, perhaps
+            getattr(leaf, "block_until_ready", lambda: None)()
     buffers.block_until_ready(pending)
     return x
 

@@ -18,8 +18,13 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import export, flatten_util, lax, serve, train
 from fxflow.core.arrays import dtypes
-from fxflow.distributed import elastic, multihost, serialization, snapshots
-from fxflow.distributed.parameter_server import programs
+from fxflow.distributed import (
+    elastic,
+    multihost,
+    program_text,
+    serialization,
+    snapshots,
+)
 from fxflow.serve.protocol import tensors
 from fxflow.serve.signatures import (
     DATATYPES,
@@ -163,8 +168,8 @@ def snapshot(x: Any) -> Any:
 
 def sent_as_program(x: Any) -> Any:
     """A program with a constant, as a parameter server's workers send it."""
-    text, _ = programs.write(lambda y: (y, x), x, name="f", platform="cpu")
-    given, constant = programs.Runner(text)([np.asarray(x)])
+    text, _ = program_text.write(lambda y: (y, x), x, name="f", platform="cpu")
+    given, constant = program_text.Runner(text)([np.asarray(x)])
     check(constant, np.asarray(x))
     return given
 

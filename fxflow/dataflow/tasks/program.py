@@ -24,7 +24,7 @@ from fxflow.dataflow.tasks.messages import Register, Run
 from fxflow.dataflow.tasks.remote import RemoteArray
 from fxflow.dataflow.tasks.session import RemoteStep, Session
 from fxflow.distributed.messages.codec import Message, Template
-from fxflow.distributed.parameter_server.programs import require_harmless
+from fxflow.distributed.program_text import require_harmless
 from fxflow.errors import DistributedError, PlacementError
 from fxflow.lax.transfer import copied as copied_array
 from fxflow.transforms.stages import Runner, Traced, require_donated_once

@@ -31,6 +31,9 @@ class Owner(Protocol):
     def fetched(self, arrays: Sequence[RemoteArray]) -> list[Array]:
         """Returns the values of arrays."""
 
+    def ask(self, array: RemoteArray) -> Any:
+        """Asks for the value of an array that is computed."""
+
     def released(self, task: int, number: int) -> None:
         """Records that the task need not keep a value; called by destructors."""
 
@@ -44,7 +47,9 @@ class RemoteArray(_Typed):
     reference to the handle.
     """
 
-    __slots__ = ("__weakref__", "_number", "_owner", "_step", "_type", "_value")
+    __slots__ = (
+        "__weakref__", "_asked", "_number", "_owner", "_step", "_type", "_value"
+    )  # fmt: skip
 
     _type: ArrayType
     _value: Array | None
@@ -55,6 +60,8 @@ class RemoteArray(_Typed):
         self._owner: Owner | None = owner
         self._number, self._type, self._step = number, array_type, step
         self._value = None
+        #: What the owner notes when the value is asked for.
+        self._asked: Any = None
 
     # -- type --------------------------------------------------------------------------
 
@@ -109,6 +116,11 @@ class RemoteArray(_Typed):
                 raise self._deleted()
             self._step.wait()
         return self
+
+    def copy_to_host_async(self) -> None:
+        """Asks for the value, so that a later `fetch` need not wait as long."""
+        if self._value is None and self._owner is not None and self._step.ended:
+            self._owner.ask(self)
 
     def is_ready(self) -> bool:
         """Returns whether the value is computed, or never will be."""

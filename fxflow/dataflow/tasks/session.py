@@ -424,30 +424,37 @@ class Session:
         Raises:
           DistributedError: a step failed, or a task is lost.
         """
-        waiting: list[_Fetching | None] = []
+        asked = []
         for array in arrays:
             array._step.wait()
-            if array._value is not None:
-                waiting.append(None)
-                continue
-            task, number = array.device.number, array._number
-            fetching = _Fetching(task)
-            with self._lock:
-                self.require_alive([task])
-                self._fetching.setdefault(number, []).append(fetching)
-            self._post(task, Message.of(Fetch(number)), False)
-            waiting.append(fetching)
+            asked.append(self.ask(array) if array._value is None else None)
         found = []
-        for array, asked in zip(arrays, waiting, strict=True):
-            if asked is None:
-                assert array._value is not None
-                found.append(array._value)
-            else:
-                found.append(restored(self._answer(asked, array), array.aval))
+        for array, fetching in zip(arrays, asked, strict=True):
+            value = array._value
+            if value is None:
+                value = restored(self._answer(fetching, array), array.aval)
+                array._asked = None
+            found.append(value)
         return found
 
-    def _answer(self, asked: _Fetching, array: RemoteArray) -> np.ndarray[Any, Any]:
+    def ask(self, array: RemoteArray) -> _Fetching:
+        """Asks for the value of an array that is computed, if that was not done."""
+        task, number = array.device.number, array._number
+        with self._lock:
+            fetching: _Fetching | None = array._asked
+            if fetching is not None:
+                return fetching
+            self.require_alive([task])
+            fetching = array._asked = _Fetching(task)
+            self._fetching.setdefault(number, []).append(fetching)
+        self._post(task, Message.of(Fetch(number)), False)
+        return fetching
+
+    def _answer(
+        self, asked: _Fetching | None, array: RemoteArray
+    ) -> np.ndarray[Any, Any]:
         """Waits for a value that was asked for."""
+        assert asked is not None
         if not self.wait(asked.event):
             asked.error = (
                 f"{array!r} did not come within {self.deadline:g} s: the task does not "

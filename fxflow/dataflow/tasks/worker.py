@@ -53,7 +53,7 @@ from fxflow.distributed.messages import handshake
 from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.messages.stream import Receiver, Stream
-from fxflow.distributed.parameter_server.programs import require_harmless
+from fxflow.distributed.program_text import require_harmless
 from fxflow.errors import DistributedError, MessageError
 
 #: Seconds for a process that connects to say what it is.

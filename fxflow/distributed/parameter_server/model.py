@@ -24,14 +24,14 @@ from fxflow.distributed.parameter_server.filters import (
     coded_types,
     filter_of,
 )
-from fxflow.distributed.parameter_server.programs import (
+from fxflow.distributed.parameter_server.tables.remote import TableModel, table_model
+from fxflow.distributed.parameter_server.tables.spec import TableSpec
+from fxflow.distributed.program_text import (
     ProgramText,
     type_of_text,
     type_text,
     write,
 )
-from fxflow.distributed.parameter_server.tables.remote import TableModel, table_model
-from fxflow.distributed.parameter_server.tables.spec import TableSpec
 from fxflow.distributed.serialization import HostLeaf
 
 #: Describe at most this many parameters to a worker that has another model.

@@ -18,6 +18,8 @@ from fxflow.core.arrays import (
     dtypes,
     typeof,
 )
+from fxflow.core.arrays.array import unwrapped
+from fxflow.core.arrays.protocol import array_method
 from fxflow.core.spmd.parts import Index, Parts, join_parts
 from fxflow.devices import process_count, process_index
 from fxflow.devices.files import TEMPORARY
@@ -74,6 +76,7 @@ def snapshot(state: Any, storage: Storage, copy: bool) -> Snapshot:
     Raises:
       ArgumentError: a leaf cannot be saved.
     """
+    state = _unwrapped(state)
     leaves = description.named_leaves(state)
     entries = tuple(description.entry_of(name, leaf) for name, leaf in leaves)
     files = ""
@@ -146,6 +149,15 @@ def write(
         tidy()
     if taken.files:
         sync_global_devices(f"checkpoint {files} complete", timeout)
+
+
+def _unwrapped(state: Any) -> Any:
+    """Returns a state with the arrays that objects, such as handles, stand for."""
+    handles = [x for x in tree.leaves(state) if array_method(x) is not None]
+    for handle in handles:
+        # All copies are under way before the first is waited for.
+        getattr(handle, "copy_to_host_async", lambda: None)()
+    return tree.map(unwrapped, state) if handles else state
 
 
 def save(

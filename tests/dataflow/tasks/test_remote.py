@@ -6,6 +6,7 @@ import copy
 import gc
 import pickle
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from fxflow import dataflow
 from fxflow.core.arrays import Array
 from fxflow.dataflow import Cluster, RemoteArray, on
 from fxflow.errors import ArgumentError, DeletedArrayError
+from fxflow.train import checkpoint
 
 
 def doubled(x: Any) -> Any:
@@ -78,6 +80,30 @@ def test_a_tree_is_fetched_at_once(cluster: Cluster) -> None:
     assert type(got["a"]) is Array
     assert got["b"][1] == 3.0
     np.testing.assert_array_equal(got["b"][0], [0, 2])
+
+
+def test_a_handle_is_saved_and_restored(cluster: Cluster, tmp_path: Path) -> None:
+    state = {"w": handle(cluster), "small": handle(cluster, 2), "n": 3}
+    checkpoint.save(tmp_path / "a", state)
+    for target in (None, state):
+        found = checkpoint.restore(
+            tmp_path / "a", *([] if target is None else [target])
+        )
+        np.testing.assert_array_equal(found["w"], state["w"])
+        np.testing.assert_array_equal(found["small"], [0, 2])
+        assert found["n"] == 3
+    again = dataflow.jit(doubled, devices=cluster)(found["w"])
+    np.testing.assert_array_equal(again, np.asarray(state["w"]) * 2)
+
+
+def test_functions_of_trees_know_handles(cluster: Cluster) -> None:
+    state = [handle(cluster), handle(cluster, 2)]
+    assert fxflow.block_until_ready(state)[0].is_ready()
+    state[0].copy_to_host_async()
+    found = fxflow.device_get(state)
+    assert [type(x) for x in found] == [np.ndarray, np.ndarray]
+    np.testing.assert_array_equal(found[0], np.arange(5000.0) * 2)
+    assert fxflow.eval_shape(lambda x: x, state)[0].shape == (5000,)
 
 
 def test_a_donated_handle_is_dead(cluster: Cluster) -> None:

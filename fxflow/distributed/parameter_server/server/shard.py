@@ -28,9 +28,9 @@ from fxflow.distributed.parameter_server.consistency import (
 )
 from fxflow.distributed.parameter_server.errors import EntryError, OtherModelError
 from fxflow.distributed.parameter_server.model import Model
-from fxflow.distributed.parameter_server.programs import Runner
 from fxflow.distributed.parameter_server.tables.remote import make_table, rows_of
 from fxflow.distributed.parameter_server.tables.store import RowBlock, RowTable
+from fxflow.distributed.program_text import Runner
 from fxflow.distributed.serialization import HostLeaf, from_host, to_host
 from fxflow.errors import DistributedError, FxflowError
 

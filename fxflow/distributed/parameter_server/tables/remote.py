@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fxflow.core.arrays import ShapeDtypeStruct, dtypes
-from fxflow.distributed.parameter_server.programs import ProgramText, Runner, write
 from fxflow.distributed.parameter_server.tables.cache import RowCache
 from fxflow.distributed.parameter_server.tables.gradients import (
     pad_rows,
@@ -37,6 +36,7 @@ from fxflow.distributed.parameter_server.tables.spec import (
     sum_dtype,
 )
 from fxflow.distributed.parameter_server.tables.store import RowTable
+from fxflow.distributed.program_text import ProgramText, Runner, write
 from fxflow.errors import ArgumentError
 
 

@@ -33,7 +33,6 @@ from fxflow.distributed.parameter_server.placement import (
     place,
     tensors_of,
 )
-from fxflow.distributed.parameter_server.programs import adopted
 from fxflow.distributed.parameter_server.running import Cluster, cluster_of, connect
 from fxflow.distributed.parameter_server.tables.remote import Gathered, WorkerTables
 from fxflow.distributed.parameter_server.tables.spec import TableSpec
@@ -41,6 +40,7 @@ from fxflow.distributed.parameter_server.worker import snapshots
 from fxflow.distributed.parameter_server.worker.client import WorkerClient
 from fxflow.distributed.parameter_server.worker.pieces import Cutter, recut
 from fxflow.distributed.parameter_server.worker.tickets import Pulled, Ticket
+from fxflow.distributed.program_text import adopted
 from fxflow.distributed.zero import StepMetrics
 from fxflow.errors import ArgumentError, DtypeError, NonFiniteError
 from fxflow.transforms.arguments import require_callable

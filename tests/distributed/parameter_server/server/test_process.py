@@ -16,9 +16,9 @@ from fxflow.distributed.parameter_server.consistency import (
     bsp,
 )
 from fxflow.distributed.parameter_server.model import make_model
-from fxflow.distributed.parameter_server.programs import Runner
 from fxflow.distributed.parameter_server.server.process import ShardServer
 from fxflow.distributed.parameter_server.views import first_view
+from fxflow.distributed.program_text import Runner
 from fxflow.errors import DistributedError
 
 W = np.zeros(2, np.float32)

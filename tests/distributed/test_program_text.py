@@ -6,7 +6,7 @@ import fxflow.numpy as fnp
 from fxflow import random, tree
 from fxflow.core.arrays import Aval, dtypes
 from fxflow.devices import buffers
-from fxflow.distributed.parameter_server.programs import (
+from fxflow.distributed.program_text import (
     ProgramText,
     Runner,
     adopted,

@@ -1,9 +1,10 @@
 """Programs that one process writes and another runs: StableHLO text, no Python.
 
-A server has no code of the user's model. A worker sends it what to do with a gradient
-(decode it, take a step of the optimizer) as text, which the server compiles for its own
-device. It refuses text that calls anything but XLA's own libraries, so a program can
-reach neither Python nor memory outside its arguments.
+A parameter server has no code of the user's model. A worker sends it what to do with a
+gradient (decode it, take a step of the optimizer) as text, which the server compiles
+for its own device; a task of a dataflow function gets its fragments so. Both refuse
+text that calls anything but XLA's own libraries, so a program can reach neither Python
+nor memory outside its arguments.
 """
 
 from __future__ import annotations
