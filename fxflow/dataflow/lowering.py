@@ -6,7 +6,7 @@ captured values written into the text, StableHLO. Equal fragments are one progra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Any, NamedTuple
 
 from fxflow.core.arrays import Array, type_on
@@ -15,6 +15,7 @@ from fxflow.core.ir.staging import with_literals
 from fxflow.core.runtime.execute import LoweredProgram
 from fxflow.core.source import describe
 from fxflow.dataflow.cutting import Fragment
+from fxflow.dataflow.donation import reused
 from fxflow.dataflow.placing import place_name
 from fxflow.dataflow.plan import Plan
 from fxflow.dataflow.tasks.devices import TaskPlace
@@ -41,7 +42,10 @@ class LoweredFragment(NamedTuple):
 
 
 def lower(
-    fragment: Fragment, consts: Mapping[Var, Array], plan: Plan
+    fragment: Fragment,
+    consts: Mapping[Var, Array],
+    plan: Plan,
+    donated: Set[Var] = frozenset(),
 ) -> LoweredFragment:
     """Lowers a fragment for its place.
 
@@ -49,6 +53,7 @@ def lower(
       fragment: the fragment.
       consts: captured values.
       plan: of the whole.
+      donated: inputs whose memory the program may use for its results.
     """
     place, graph, name = fragment.place, fragment.graph, plan.name
     divided = plan.meshes.get(place)
@@ -76,6 +81,7 @@ def lower(
         module_name=f"jit_{name}",
         platform=place.platform if remote else None,
         out_shardings=[where.sharding for where in wheres],
+        donated=reused(graph, donated) if donated else (),
     )
     # Locations name scopes and lines: equal programs may differ in them. Callbacks are
     # numbers in the text.

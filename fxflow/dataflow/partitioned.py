@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
 from fxflow.core.arrays import Array, ArrayType, as_array, typeof
-from fxflow.core.arrays.array import forget
+from fxflow.core.arrays.array import forget, release
 from fxflow.core.boundary import boundary
 from fxflow.core.caches import Cache
 from fxflow.core.ir.graph import Graph, Literal, Var
@@ -16,6 +16,7 @@ from fxflow.core.runtime.execute import Program
 from fxflow.dataflow.actions import Schedule
 from fxflow.dataflow.costs import Costs
 from fxflow.dataflow.cutting import Fragment
+from fxflow.dataflow.donation import donations
 from fxflow.dataflow.lowering import described, lower, require_movable
 from fxflow.dataflow.measuring import measured_timeline, timed_step
 from fxflow.dataflow.placing import Places
@@ -71,8 +72,10 @@ class Partitioned:
         drafts: list[Draft] = []
         compiled: list[Program] = []
         numbers: dict[Any, int] = {}
+        donated = self.traced.arrays.donated
+        owned = donations(self.plan, donated)
         for fragment in fragments:
-            found = lower(fragment, consts, self.plan)
+            found = lower(fragment, consts, self.plan, owned.get(fragment.index, set()))
             number = numbers.setdefault(found.key, len(numbers))
             if number == len(compiled):
                 compiled.append(found.program.compile(self.traced.options))
@@ -127,7 +130,6 @@ class Partitioned:
             for i, a in enumerate(graph.outputs)
             if a not in made or a in graph.outputs[:i]
         ]
-        donated = self.traced.arrays.donated
         self._donated = [i for i, gives in enumerate(donated) if gives]
 
     # -- calls -------------------------------------------------------------------------
@@ -150,6 +152,8 @@ class Partitioned:
         """
         if self._donated:
             require_donated_once(self.traced, arrays)
+            for i in self._donated:
+                release(arrays[i])
         values = run_step(
             [*arrays, *self._empty], rows or self._rows, self._shared, self._awaited
         )

@@ -281,6 +281,9 @@ def simulate(
     def look(at: float, place: Any) -> None:
         heapq.heappush(events, (at, turn[place], place))
 
+    times = [seconds(work) for work in works]
+    # A value that arrives within this time is there: sums of times are rounded.
+    soon = 1e-6 * sum(times) / max(len(times), 1)
     for i, work in enumerate(works):
         if not missing[i]:
             heapq.heappush(state[work.place].coming, (0.0, i))
@@ -298,14 +301,15 @@ def simulate(
         here = state[place]
         if now < here.free:
             continue  # looks again when it is free
-        chosen = here.take(now, keys, groups, works, limits)
+        chosen = here.take(now + soon, keys, groups, works, limits)
         if chosen is None:
             if here.coming:
                 look(here.coming[0][0], place)
             continue
         work = works[chosen]
-        end = here.free = now + seconds(work)
-        found[place].append(Ran(work, now, end))
+        start = max(now, arrival[chosen])
+        end = here.free = start + times[chosen]
+        found[place].append(Ran(work, start, end))
         left -= 1
         if limits is not None:
             limits.ran(work)
