@@ -21,6 +21,7 @@ from fxflow.dataflow.tasks.remote import RemoteArray, fetch
 
 if _typing.TYPE_CHECKING:
     from fxflow.dataflow.tasks.cluster import Cluster, connect, local_cluster
+    from fxflow.dataflow.tasks.elastic import elastic
 
 __all__ = [
     "Action",
@@ -42,6 +43,7 @@ __all__ = [
     "calibrate",
     "colocate",
     "connect",
+    "elastic",
     "fetch",
     "jit",
     "local_cluster",
@@ -50,5 +52,10 @@ __all__ = [
 ]
 
 _public(
-    globals(), __all__, elsewhere={"tasks.cluster": "Cluster connect local_cluster"}
+    globals(),
+    __all__,
+    elsewhere={
+        "tasks.cluster": "Cluster connect local_cluster",
+        "tasks.elastic": "elastic",
+    },
 )

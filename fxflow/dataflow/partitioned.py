@@ -209,6 +209,7 @@ class DataflowFunction(JitFunction[P, R]):
             cluster = cluster_among([*plan.places, *given])
             made: Any
             if cluster is not None:
+                cluster.used_by(self)
                 made = cluster.program(traced, plan, arg_types)
             elif self._planner.costs is None:
                 made = Partitioned(traced, plan)

@@ -97,7 +97,7 @@ class Places:
     def devices(self) -> list[Any]:
         """The devices that stages are spread over."""
         if self._cluster is not None and not self._by_label and self._devices is None:
-            self._devices = list(self._cluster.devices)
+            return list(self._cluster.devices)
         if self._devices is None:
             found = [d for d in map(self._device_of, self._by_label.values()) if d]
             self._devices = list(dict.fromkeys(found)) or list(local_devices())

@@ -60,6 +60,8 @@ def check(words: list[str]) -> None:
         check_command(words[1:])
     elif name == "python" and words[1] != "-c":
         check_program(words[1:])
+    elif name in ("mpirun", "torchrun") and "fxflow" in words:
+        check(words[words.index("fxflow") :])
     elif name in ("mpirun", "torchrun"):
         check_program(words[words.index("python") + 1 :])
     elif name == "sbatch":

@@ -73,7 +73,7 @@ def test_script(path: Path) -> None:
 
 
 def test_there_are_scripts() -> None:
-    assert [path.stem for path in SCRIPTS] == ["cpu", "elastic", "gpu"]
+    assert [path.stem for path in SCRIPTS] == ["cpu", "dataflow", "elastic", "gpu"]
 
 
 def test_processes_meet(slurm: dict[str, str]) -> None:

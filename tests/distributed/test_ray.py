@@ -19,6 +19,8 @@ from fxflow.distributed.ray import _check_reachable, _Places, resources_of
 from fxflow.errors import DistributedError
 from tests.processes import check_gone
 
+from .tasks_harness import CONTROLLER, IDLE_TASK, LAUNCH
+
 pytest.importorskip("zmq")
 
 ROOT = Path(__file__).parents[2]
@@ -67,8 +69,10 @@ def scratch() -> Iterator[str]:
         yield folder
 
 
-def launched(scratch: str, *options: object) -> tuple[int, str]:
-    command = [sys.executable, "-m", "fxflow", "launch", "--ray", "local", *options]
+def launched(
+    scratch: str, *options: object, launch: tuple[str, ...] = ("-m", "fxflow", "launch")
+) -> tuple[int, str]:
+    command = [sys.executable, *launch, "--ray", "local", *options]
     done = subprocess.run(
         [*map(str, command)],
         capture_output=True,
@@ -106,6 +110,35 @@ def test_ray_restarts_killed_actors(scratch: str) -> None:
     # 20 pushes of each worker, and those of the first worker 1 except perhaps the last.
     assert total in (50, 51), text
     assert len(re.findall(r"\[worker \d\] pid", text)) == 3
+    check_gone(scratch)
+
+
+@pytest.mark.slow
+def test_tasks_run_in_actors(scratch: str) -> None:
+    """A killed task and a killed actor are restarted; the program runs once."""
+    pytest.importorskip("ray", reason="pip install 'fxflow[ray]'")
+    (Path(scratch) / "idle_task.py").write_text(IDLE_TASK)
+    script = Path(scratch) / "controller.py"
+    script.write_text(
+        f"{CONTROLLER}"
+        "first = pids(0, 1)[0]\n"
+        "os.kill(first, signal.SIGKILL)\n"
+        "stat = open(f'/proc/{pids(1, 1)[0]}/stat').read().rpartition(')')[2]\n"
+        "os.kill(int(stat.split()[1]), signal.SIGKILL)\n"
+        "pids(0, 2), pids(1, 2)\n"
+        "sys.exit(3)\n"
+    )
+    options = ["--tasks", "2", "--task-resources", "CPU=0.1", "--timeout", "240"]
+    options += ["--worker-resources", "CPU=0.1", "--devices-per-process", "2"]
+    code, text = launched(scratch, *options, script, launch=("-c", LAUNCH))
+    assert code == 3, text
+    assert "task 0 ended with signal 9; restarting it" in text
+    assert "task 1: its actor died; Ray has started another" in text, text
+    (found,) = re.findall(r"addresses (\S+) (\S+) keys client", text)
+    for number, address in enumerate(found):
+        listens = f"*:{address.rpartition(':')[2]}"
+        line = f"[task {number}] serves {address} {listens} keys server 2"
+        assert text.count(line) == 2, text
     check_gone(scratch)
 
 

@@ -6,14 +6,16 @@ import contextlib
 import os
 import secrets
 import shutil
+import signal
 import sys
 import tempfile
 import threading
+import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from fxflow._version import __version__
 from fxflow.core.arrays import ArrayType
@@ -28,7 +30,12 @@ from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.messages.keys import Keys, keys_of
 from fxflow.distributed.messages.stream import Stream
 from fxflow.distributed.processes import Process
-from fxflow.errors import ArgumentError, DistributedError, MessageError
+from fxflow.errors import (
+    ArgumentError,
+    DistributedError,
+    MessageError,
+    TaskLostError,
+)
 from fxflow.transforms.stages import Traced
 
 #: What `fxflow launch --tasks` sets: the addresses of the tasks, in order.
@@ -37,6 +44,10 @@ TASKS = "FXFLOW_DATAFLOW_TASKS"
 JOB = "worker"
 #: Seconds for a task to start: it imports fxflow.
 START = 60.0
+#: Seconds for a task to answer when the cluster connects again.
+ANSWER = 3.0
+#: Seconds between two attempts to reach tasks that are lost.
+_RETRY = 0.5
 
 
 class Cluster(ClusterDevices):
@@ -108,6 +119,7 @@ class Cluster(ClusterDevices):
         self._lock = threading.Lock()
         self._children: _Children | None = None
         self._closed = False
+        self._returned: set[int] = set()
 
     # -- life --------------------------------------------------------------------------
 
@@ -179,25 +191,46 @@ class Cluster(ClusterDevices):
             return self._session
 
     def _connect(self, seconds: float) -> Session:
-        name = secrets.token_hex(8)
         numbers = range(len(self.addresses))
-        with ThreadPoolExecutor(min(32, len(numbers))) as pool:
-            found = [pool.submit(self._meet, i, name, seconds) for i in numbers]
-        try:
-            met = [one.result() for one in found]
-        except BaseException:
-            for one in found:
-                if one.exception() is None:
-                    one.result()[0].close()
-            raise
-        streams = [stream for stream, _ in met]
-        devices = [meet.devices for _, meet in met]
+        met, failed = self._meet_all(numbers, secrets.token_hex(8), seconds, True)
+        if failed:
+            for stream, _ in met.values():
+                stream.close()
+            raise failed[min(failed)]
         if self._by_task is None:
-            self._learn(devices)
+            self._learn([met[number][1].devices for number in numbers])
+        return self._session_of(met)
+
+    def _meet_all(
+        self, numbers: Iterable[int], name: str, seconds: float, retry: bool
+    ) -> tuple[dict[int, tuple[Stream, Meet]], dict[int, DistributedError]]:
+        """Connects to tasks; returns what they say, or the errors, by number."""
+        numbers = list(numbers)
+        with ThreadPoolExecutor(min(32, len(numbers))) as pool:
+            asked = {
+                number: pool.submit(self._meet, number, name, seconds, retry)
+                for number in numbers
+            }
+        met: dict[int, tuple[Stream, Meet]] = {}
+        failed: dict[int, DistributedError] = {}
+        for number, one in asked.items():
+            try:
+                met[number] = one.result()
+            except DistributedError as error:
+                failed[number] = error
+        return met, failed
+
+    def _session_of(self, met: Mapping[int, tuple[Stream, Meet]]) -> Session:
+        """Returns the session with the tasks that answered.
+
+        Raises:
+          DistributedError: one has other devices than the cluster's description.
+        """
+        streams = {number: stream for number, (stream, _) in met.items()}
         for number, row in enumerate(self._by_task or ()):
-            have = devices[number]
-            if [device.platform for device in row] != have[: len(row)]:
-                for stream in streams:
+            have = met[number][1].devices if number in met else None
+            if have is not None and [d.platform for d in row] != have[: len(row)]:
+                for stream in streams.values():
                     stream.close()
                 raise DistributedError(
                     f"{self.task_name(number)} has the devices {' '.join(have)}, and "
@@ -213,12 +246,14 @@ class Cluster(ClusterDevices):
 
         return Session(self, streams, self.deadline, reason)
 
-    def _meet(self, number: int, session: str, seconds: float) -> tuple[Stream, Meet]:
+    def _meet(
+        self, number: int, session: str, seconds: float, retry: bool
+    ) -> tuple[Stream, Meet]:
         """Connects to a task; returns what it says."""
         address, name = self.addresses[number], self.task_name(number)
         if self._children is not None:
             self._children.require_running(number)
-        connection = handshake.connect(address, self._keys, seconds, name)
+        connection = handshake.connect(address, self._keys, seconds, name, retry=retry)
         stream = stream_to(connection, address)
         own = Meet(
             HERE, session, __version__, jaxlib_version(), "", number, [],
@@ -240,6 +275,109 @@ class Cluster(ClusterDevices):
             stream.close()
             raise DistributedError(f"{name} at {address}: {why}", [number])
         return stream, answer
+
+    # -- lost tasks --------------------------------------------------------------------
+
+    def reconnect(
+        self,
+        *,
+        minimum: int = 1,
+        needed: Iterable[int] = (),
+        seconds: float = START,
+    ) -> list[int]:
+        """Connects again, to the tasks that answer; arrays that tasks held are lost.
+
+        Functions with ``devices=cluster`` are planned again for their devices. The
+        others are left out until the next call; `returned` names those of them that
+        answer again.
+
+        Args:
+          minimum: the number of tasks that must answer.
+          needed: numbers of tasks that must answer.
+          seconds: to wait for these.
+
+        Returns:
+          The numbers of the tasks that answered.
+
+        Raises:
+          TaskLostError: too few answered in time.
+          DistributedError: the cluster was closed.
+        """
+        needed = set(needed)
+        self._known()
+        with self._lock:
+            self._close_session()
+            name, end = secrets.token_hex(8), time.monotonic() + seconds
+            met: dict[int, tuple[Stream, Meet]] = {}
+            try:
+                while True:
+                    if self._closed:
+                        raise DistributedError("the cluster was closed")
+                    absent = [i for i in range(len(self.addresses)) if i not in met]
+                    found, failed = self._meet_all(absent, name, ANSWER, False)
+                    met |= found
+                    if len(met) >= minimum and needed <= met.keys():
+                        break
+                    if time.monotonic() > end:
+                        raise self._too_few(met, minimum, needed, failed, seconds)
+                    time.sleep(_RETRY)
+            except BaseException:
+                for stream, _ in met.values():
+                    stream.close()
+                raise
+            self.leave_out({number: str(error) for number, error in failed.items()})
+            self._session = self._session_of(met)
+            self._returned = set()
+            if self.missing:
+                threading.Thread(
+                    target=self._await_missing,
+                    args=(self._session,),
+                    name="fxflow cluster awaits tasks",
+                    daemon=True,
+                ).start()
+            return sorted(met)
+
+    def _too_few(
+        self,
+        met: Mapping[int, Any],
+        minimum: int,
+        needed: set[int],
+        failed: Mapping[int, DistributedError],
+        seconds: float,
+    ) -> TaskLostError:
+        absent = sorted(needed - met.keys()) or sorted(failed)
+        why = "; ".join(str(failed[number]) for number in absent)
+        count = max(minimum, len(needed))
+        return TaskLostError(
+            f"{len(met)} of {len(self.addresses)} tasks answer, and at least {count} "
+            f"must within {seconds:g} s: {why}",
+            absent[0],
+        )
+
+    def _await_missing(self, session: Session) -> None:
+        """Looks which of the tasks that were left out answer again."""
+        missing = list(self.missing)
+        while missing and not self._closed and self._session is session:
+            for number in list(missing):
+                with contextlib.suppress(DistributedError):
+                    address, name = self.addresses[number], self.task_name(number)
+                    handshake.connect(
+                        address, self._keys, ANSWER, name, retry=False
+                    ).close()
+                    missing.remove(number)
+                    if self._session is session:
+                        self._returned.add(number)
+            time.sleep(_RETRY)
+
+    @property
+    def returned(self) -> list[int]:
+        """The tasks that were left out by `reconnect` and answer again."""
+        return sorted(self._returned)
+
+    def _close_session(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
 
     def program(
         self, traced: Traced, plan: Plan, arg_types: Sequence[ArrayType]
@@ -311,7 +449,8 @@ class _Children:
     def close(self) -> None:
         """Ends the tasks."""
         for process in self._processes:
-            # They end by themselves when the connection does.
+            process.send(signal.SIGTERM)
+        for process in self._processes:
             process.wait(1.0)
         for process in self._processes:
             process.kill()

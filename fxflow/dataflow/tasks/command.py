@@ -6,7 +6,7 @@
 cluster manager does on each machine. Addresses beyond this machine require the run's
 keys, in ``FXFLOW_PS_KEYS`` or in the file that ``FXFLOW_PS_KEYS_FILE`` names.
 
-The exit status is 0 after SIGTERM or Ctrl-C, or when its controller has left and it was
+The exit status is 0 after SIGTERM or Ctrl-C, or when no controller is left and it was
 started with `--once`; 1 when it cannot start, 2 for a wrong command line.
 """
 
@@ -29,8 +29,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m fxflow.dataflow.tasks",
         description="Run one task of a cluster, which runs the fragments of dataflow "
         "functions.",
-        epilog="Exit status: 0 after SIGTERM or Ctrl-C (with --once also when the "
-        "controller has left), 1 when it cannot start, 2 for a wrong command line. "
+        epilog="Exit status: 0 after SIGTERM or Ctrl-C (with --once also when no "
+        "controller is left), 1 when it cannot start, 2 for a wrong command line. "
         "FXFLOW_PS_KEYS_FILE names the file of the run's keys.",
     )
     add = parser.add_argument
@@ -40,12 +40,17 @@ def _parser() -> argparse.ArgumentParser:
         "--address",
         required=True,
         metavar="ADDRESS",
-        help="where to listen: HOST:PORT, or the path of a Unix socket",
+        help="where others reach it: HOST:PORT, or the path of a Unix socket",
+    )
+    add(
+        "--listen",
+        metavar="ADDRESS",
+        help="where to listen, if not at --address: *:PORT means all interfaces",
     )
     add(
         "--once",
         action="store_true",
-        help="end when the controller leaves, instead of waiting for the next",
+        help="end ten seconds after a controller has left, unless one connects",
     )
     return parser
 
@@ -65,7 +70,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"--index is a number from 0, got {options.index}")
     try:
         task = Task(
-            options.job, options.index, options.address, keys_of(), options.once
+            options.job,
+            options.index,
+            options.address,
+            keys_of(),
+            options.once,
+            options.listen,
         )
     except BackendError as error:
         log(str(error))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fxflow.dataflow.scopes import DeviceSpec
 from fxflow.devices import buffers
-from fxflow.errors import ArgumentError, PlacementError
+from fxflow.errors import ArgumentError, PlacementError, TaskLostError
 
 #: The number that stands for the controller's process.
 HERE = -1
@@ -107,14 +108,18 @@ class ClusterDevices:
 
     Attributes:
       jobs: the number of tasks of each job.
+      missing: why tasks are left out, by their number among all tasks; they have no
+        devices.
     """
 
     jobs: dict[str, int]
+    missing: dict[int, str]
 
     def __init__(
         self, jobs: Mapping[str, int], devices: Sequence[Sequence[str]] | None = None
     ) -> None:
-        self.jobs = dict(jobs)
+        self.jobs, self.missing = dict(jobs), {}
+        self._functions: weakref.WeakSet[Any] = weakref.WeakSet()
         self._names = [
             (job, i) for job, count in self.jobs.items() for i in range(count)
         ]
@@ -146,7 +151,8 @@ class ClusterDevices:
     @property
     def devices(self) -> list[TaskDevice]:
         """The devices of all tasks, those of the first task first."""
-        return [device for row in self._known() for device in row]
+        rows = enumerate(self._known())
+        return [device for i, row in rows if i not in self.missing for device in row]
 
     def devices_of(self, task: int, job: str | None = None) -> list[TaskDevice]:
         """Returns the devices of one task.
@@ -181,8 +187,11 @@ class ClusterDevices:
 
         Raises:
           PlacementError: there is no such job, task or device.
+          TaskLostError: the task is left out.
         """
         row = self.devices_of(spec.task or 0, spec.job)
+        if row and row[0].number in self.missing:
+            raise self.lost_error(row[0].number)
         kind = spec.kind or row[0].platform
         kind = "gpu" if kind in ("cuda", "rocm") else kind
         of_kind = [device for device in row if device.platform == kind]
@@ -193,6 +202,35 @@ class ClusterDevices:
                 f"no device {str(spec)!r}: {self.task_name(row[0].number)} has {have}"
             )
         return of_kind[index]
+
+    def used_by(self, function: Any) -> None:
+        """Notes a function that is planned for the tasks.
+
+        Args:
+          function: has a method `clear_cache`, which drops its plans.
+        """
+        self._functions.add(function)
+
+    def leave_out(self, missing: Mapping[int, str]) -> None:
+        """Leaves tasks out; functions are planned again for the others.
+
+        Args:
+          missing: why, by their number among all tasks.
+        """
+        before, self.missing = self.missing, dict(missing)
+        if before.keys() != missing.keys():
+            for function in list(self._functions):
+                function.clear_cache()
+
+    def lost_error(self, number: int, why: str = "") -> TaskLostError:
+        """Returns the error for a task that is lost.
+
+        Args:
+          number: of the task among all tasks.
+          why: it is lost; empty if it is one that is left out.
+        """
+        why = why or self.missing[number]
+        return TaskLostError(f"{self.task_name(number)} is lost: {why}", number)
 
     def program(self, traced: Any, plan: Any, arg_types: Sequence[Any]) -> Any:
         """Returns a function cut over the tasks, ready to be called.

@@ -7,7 +7,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -40,6 +40,8 @@ from fxflow.errors import DistributedError, TaskLostError
 MOST_STEPS = 4
 #: Seconds that a task has to say what it is doing.
 ANSWER = 2.0
+#: Seconds without an answer after which a task is lost, if something is awaited of it.
+SILENCE = 10.0
 
 
 class RemoteStep:
@@ -119,7 +121,8 @@ class Session:
 
     Args:
       cluster: the tasks.
-      streams: connected to each task.
+      streams: connected to the tasks, by their numbers; the cluster's `missing` names
+        the others.
       deadline: seconds that a wait lasts at most.
       reason: returns why a task ended, if that is known.
 
@@ -130,16 +133,16 @@ class Session:
     def __init__(
         self,
         cluster: ClusterDevices,
-        streams: Sequence[Stream],
+        streams: Mapping[int, Stream],
         deadline: float,
         reason: Callable[[int], str] = lambda number: "",
     ) -> None:
         self.cluster, self.deadline = cluster, deadline
-        self.streams = list(streams)
-        self.lost: dict[int, str] = {}
+        self.streams = dict(streams)
+        self.lost: dict[int, str] = dict(cluster.missing)
         self.closed = False
         self._reason = reason
-        self._number_of = {stream: i for i, stream in enumerate(streams)}
+        self._number_of = {stream: i for i, stream in streams.items()}
         self._lock = threading.RLock()
         self._steps: dict[int, RemoteStep] = {}
         self._numbers, self._results = itertools.count(), 0
@@ -149,7 +152,10 @@ class Session:
         )
         self._dropped: deque[int] = deque()
         self._fetching: dict[int, list[_Fetching]] = {}
-        self._freed: list[deque[int]] = [deque() for _ in streams]
+        self._freed: dict[int, deque[int]] = {number: deque() for number in streams}
+        #: When each task last sent something, and when it was last asked to.
+        self._heard = dict.fromkeys(streams, time.monotonic())
+        self._asked = dict.fromkeys(streams, 0.0)
         self._states: dict[int, DoingOk] = {}
         self._answered = threading.Condition()
         self._explainer = Worker("fxflow explain")
@@ -158,7 +164,7 @@ class Session:
             self._post, self._post_frames, self._failed_here, self._done_here, deadline
         )
         self._receiver = Receiver(self._on_message, self._on_end, self._on_tick)
-        for stream in streams:
+        for stream in streams.values():
             self._receiver.add(stream)
         self._thread = threading.Thread(
             target=self._receiver.run, name="fxflow cluster", daemon=True
@@ -176,7 +182,7 @@ class Session:
                     fetching.error = "the cluster was closed"
                     fetching.event.set()
         self.executor.stop_all()
-        for stream in self.streams:
+        for stream in self.streams.values():
             stream.flush(1.0)
         self._receiver.stop()
         if threading.current_thread() is not self._thread:
@@ -201,9 +207,7 @@ class Session:
 
     def lost_error(self, task: int) -> TaskLostError:
         """Returns the error for a task that is lost."""
-        return TaskLostError(
-            f"{self.cluster.task_name(task)} is lost: {self.lost[task]}", task
-        )
+        return self.cluster.lost_error(task, self.lost[task])
 
     # -- waits -------------------------------------------------------------------------
 
@@ -259,6 +263,10 @@ class Session:
             told += "; ".join(
                 f"{name(t)} {self._is_doing(t, states, program)}" for t in late
             )
+        silent = [t for t in program.tasks if t not in {*states, *late}]
+        if silent:
+            told += f"; no answer from {', '.join(map(name, silent))}"
+            late += silent
         told += " (a wait lasts at most the deadline of the cluster)"
         seconds, processes = self.deadline, tuple(t for t in late if t >= 0)
         self.fail(step, lambda: DistributedError(told, processes, seconds))
@@ -479,6 +487,7 @@ class Session:
 
     def _on_message(self, stream: Stream, message: Message) -> None:
         task, fields = self._number_of[stream], message.fields
+        self._heard[task] = time.monotonic()
         step = self._steps.get(message.sequence)
         match fields:
             case Done():
@@ -527,7 +536,10 @@ class Session:
         task = self._number_of[stream]
         if self.closed:
             return
-        told = self._reason(task) or why
+        self._lose(task, self._reason(task) or why)
+
+    def _lose(self, task: int, told: str) -> None:
+        """Fails everything that needs a task that is lost."""
         with self._lock:
             self.lost[task] = told
             for step in list(self._steps.values()):
@@ -542,10 +554,29 @@ class Session:
     def _on_tick(self) -> None:
         self.executor.check_deadlines()
         programs = [self._dropped.popleft() for _ in range(len(self._dropped))]
-        for task, freed in enumerate(self._freed):
+        self._check_silence()
+        for task, freed in self._freed.items():
             if (freed or programs) and task not in self.lost:
                 with self._lock:
                     self._post(task, Message.of(Free(self._frees(task), programs)))
+
+    def _check_silence(self) -> None:
+        """Loses tasks that do not answer while something is awaited of them.
+
+        Their connection stays open if they are stopped, or their machine is.
+        """
+        if not self._steps and not self._fetching:
+            return
+        now, most = time.monotonic(), SILENCE
+        for task, heard in list(self._heard.items()):
+            if task in self.lost or now - heard < most / 4:
+                continue
+            if self._asked[task] <= heard:
+                self._asked[task] = now
+                self._post(task, Message.of(Doing()))
+            elif now - self._asked[task] > most:
+                self._lose(task, f"it has not answered for {now - heard:.1f} s")
+                self._receiver.remove(self.streams[task])
 
 
 _NO_STATE = DoingOk([], "", 0)

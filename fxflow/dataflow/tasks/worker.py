@@ -58,6 +58,10 @@ from fxflow.errors import DistributedError, MessageError
 
 #: Seconds for a process that connects to say what it is.
 MEETING = 10.0
+#: Seconds for a controller that left to connect again, before the task ends (`--once`).
+RETURN = 10.0
+#: Seconds for the connection to an earlier controller to end.
+LEAVING = 2.0
 #: The most blocks of shared memory for values to one process of this machine.
 BLOCKS = 64
 #: The most connections that have not yet said what they are.
@@ -105,20 +109,28 @@ class Task:
     Args:
       job: of the task.
       index: number of the task in its job.
-      address: where it listens.
+      address: where others reach it.
       keys: of the run.
-      once: whether it ends with its first controller.
+      once: whether it ends when no controller has returned for a while.
+      listen: where it listens, if not at `address`.
 
     Raises:
       DistributedError: it cannot listen there.
     """
 
     def __init__(
-        self, job: str, index: int, address: str, keys: Keys | None, once: bool
+        self,
+        job: str,
+        index: int,
+        address: str,
+        keys: Keys | None,
+        once: bool,
+        listen: str | None = None,
     ) -> None:
         self.job, self.index, self.address, self._keys = job, index, address, keys
         self._once = once
-        self._listener = handshake.listen(address, keys, f"task {index} of job {job!r}")
+        what = f"task {index} of job {job!r}"
+        self._listener = handshake.listen(listen or address, keys, what)
         self._own = Meet(
             index, "", __version__, jaxlib_version(), job, index, own_platforms(),
             [], 0.0, "",
@@ -126,6 +138,7 @@ class Task:
         self._receiver = Receiver(self._on_message, self._on_end, self._on_tick)
         self._lock = threading.Condition()
         self._service: _Service | None = None
+        self._left_at = float("inf")
         self._strangers = threading.BoundedSemaphore(_STRANGERS)
 
     def serve(self) -> None:
@@ -183,7 +196,10 @@ class Task:
             if not isinstance(other, Meet):
                 raise MessageError("kind", "it did not say what it is")
             refused = disagreement(self._own, other) or self._take(stream, other)
-        except (EOFError, MessageError) as error:
+        except EOFError:  # it only looked whether there is a task
+            stream.close()
+            return
+        except MessageError as error:
             log(f"a connection was refused: {error}")
             stream.close()
             return
@@ -197,7 +213,8 @@ class Task:
         """Takes a connection into service; returns why not, or nothing."""
         with self._lock:
             if other.number == HERE:
-                if self._service is not None:
+                # The end of a connection that was closed may just not be noted yet.
+                if not self._lock.wait_for(lambda: self._service is None, LEAVING):
                     return "it works for another controller"
                 self._service = _Service(self, stream, other)
             elif self._service is None or self._service.session != other.session:
@@ -275,8 +292,7 @@ class Task:
             for link in list(service.links.values()):
                 if link is not stream:
                     self._receiver.remove(link)
-            if self._once:
-                self._receiver.stop()
+            self._left_at = time.monotonic()
         elif source is not None:
             # The controller notices by itself, and stops the steps.
             with self._lock:
@@ -286,6 +302,8 @@ class Task:
         service = self._service
         if service is not None:
             service.executor.check_deadlines()
+        elif self._once and time.monotonic() > self._left_at + RETURN:
+            self._receiver.stop()
 
 
 class _Service:

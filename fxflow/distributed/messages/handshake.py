@@ -75,7 +75,7 @@ def listen(address: str, keys: Keys | None, what: str) -> socket.socket:
     """Returns a socket that listens at an address.
 
     Args:
-      address: of this machine.
+      address: of this machine; ``*:port`` means all of its interfaces.
       keys: of the run; None allows only local addresses.
       what: what listens, in the error's message.
 
@@ -85,6 +85,8 @@ def listen(address: str, keys: Keys | None, what: str) -> socket.socket:
     found = parsed(address)
     require_keys(address, keys)
     if not isinstance(found, str):
+        if found.host == "*":
+            found = found._replace(host="")
         return found.listen(what)
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -114,7 +116,7 @@ def _remove_stale(path: str) -> None:
 
 
 def connect(
-    address: str, keys: Keys | None, seconds: float, what: str
+    address: str, keys: Keys | None, seconds: float, what: str, *, retry: bool = True
 ) -> socket.socket:
     """Connects to an address, retrying until a process listens there.
 
@@ -123,6 +125,7 @@ def connect(
       keys: of the run; None allows only local addresses.
       seconds: how long to retry, and to wait for the answer.
       what: what listens there, in the error's message.
+      retry: whether to wait for a process if none listens there.
 
     Raises:
       DistributedError: no process listens there in time, or it is not of this run.
@@ -144,7 +147,7 @@ def connect(
             break
         except OSError as error:
             made.close()
-            if time.monotonic() + pause >= end:
+            if not retry or time.monotonic() + pause >= end:
                 raise DistributedError(
                     f"{what} does not answer at {address} within {seconds:g} s "
                     f"({error.strerror or error})",

@@ -144,6 +144,18 @@ def test_a_process_that_does_not_listen_is_named(tmp_path: Path) -> None:
     assert found.value.seconds == 0.05
 
 
+def test_a_server_may_listen_on_all_interfaces() -> None:
+    with handshake.listen("*:0", KEYS, "a test") as listener:
+        assert listener.getsockname()[0] == "0.0.0.0"
+    with pytest.raises(DistributedError, match="needs keys"):
+        handshake.listen("*:0", None, "a test")
+
+
+def test_without_retries_a_missing_process_is_an_error_at_once(tmp_path: Path) -> None:
+    with pytest.raises(DistributedError, match="No such file"):
+        handshake.connect(str(tmp_path / "a"), None, 1e6, "a test", retry=False)
+
+
 def test_addresses_beyond_this_machine_need_keys() -> None:
     assert handshake.is_local("/tmp/a")
     assert handshake.is_local("127.0.0.1:7000")
