@@ -2,6 +2,7 @@
 
     python examples/mnist_replicas.py                   # a master and 3 workers
     python examples/mnist_replicas.py --workers 2 --model cnn
+    python examples/mnist_replicas.py --processes       # each worker is a process
 
 One function describes the whole synchronous step: each worker computes the gradient of
 its part of the batch, and the master averages them, updates the parameters and sends
@@ -9,6 +10,7 @@ these to the workers in the next step. Scopes pin the parts; the runtime sends w
 passes between them. So the run equals that of `mnist.py`, except for the last bits.
 """
 
+import contextlib
 import functools
 from typing import Any
 
@@ -61,14 +63,19 @@ def main(arguments: list[str] | None = None) -> float:
     """Runs the example and returns the test accuracy."""
     parser = options("Train on MNIST with replicas in one graph.", model="mlp")
     parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument("--processes", action="store_true")
     parser.set_defaults(batch_size=126)
     given = parser.parse_args(arguments)
     # Without accelerators, the CPU counts as this many devices. Set before first use.
     fxflow.config.num_cpu_devices = 1 + given.workers
-    names = ["master", *(f"worker {i}" for i in range(given.workers))]
-    devices = dict(zip(names, fxflow.local_devices(), strict=False))
-    chosen = functools.partial(make_step, devices=devices)
-    _, curve = train(given, load_mnist(), make_step=chosen)
+    master, *workers = fxflow.local_devices()
+    with contextlib.ExitStack() as stack:
+        if given.processes:
+            cluster = stack.enter_context(dataflow.local_cluster(given.workers))
+            workers = cluster.devices
+        devices = {f"worker {i}": device for i, device in enumerate(workers)}
+        chosen = functools.partial(make_step, devices={"master": master, **devices})
+        _, curve = train(given, load_mnist(), make_step=chosen)
     return curve.accuracies[-1]
 
 

@@ -2,6 +2,8 @@
 
     python examples/pipeline_transformer.py                    # 2 host devices
     python examples/pipeline_transformer.py --devices 4 --schedule zb-h1
+    python examples/pipeline_transformer.py --tasks 2          # 2 processes
+    fxflow launch --tasks 2 examples/pipeline_transformer.py   # here, or on a cluster
 
 The model predicts the next character of Shakespeare. Scopes (`on`) name the stage of
 each block; the first stage also has the embedding, the last one the head, and both use
@@ -11,6 +13,8 @@ gradients and Adam's state stay in their stage.
 """
 
 import argparse
+import contextlib
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -186,25 +190,38 @@ def fit(
     return [float(value) for value in losses], plan
 
 
+@contextlib.contextmanager
+def devices_of(tasks: int, devices: int) -> Iterator[Sequence[Any]]:
+    """Yields the devices of tasks, which are processes, or of this process."""
+    if tasks or "FXFLOW_DATAFLOW_TASKS" in os.environ:  # set by fxflow launch --tasks
+        found = dataflow.local_cluster(tasks) if tasks else dataflow.connect()
+        with found as cluster:
+            yield cluster.devices
+    else:
+        # Without accelerators, the CPU counts as this many devices. Set before first
+        # use.
+        fxflow.config.num_cpu_devices = devices
+        yield fxflow.local_devices()[:devices]
+
+
 def main(arguments: list[str] | None = None) -> float:
     """Runs the example and returns the mean of the last losses, in bits."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--devices", type=int, default=2)
+    parser.add_argument("--tasks", type=int, default=0, help="processes to start here")
     parser.add_argument("--schedule", default="1f1b")
     parser.add_argument("--steps", type=int, default=Settings().steps)
     parser.add_argument("--blocks", type=int, default=Settings().blocks)
     parser.add_argument("--microbatches", type=int, default=Settings().microbatches)
     given = parser.parse_args(arguments)
-    # Without accelerators, the CPU counts as this many devices. Set before first use.
-    fxflow.config.num_cpu_devices = given.devices
-    devices = fxflow.local_devices()[: given.devices]
     settings = Settings(
         blocks=given.blocks, microbatches=given.microbatches, steps=given.steps
     )
     text, symbols = characters(load_shakespeare())
     print(f"{len(text):,} characters, {len(symbols)} different ones")
     started = time.perf_counter()
-    losses, plan = fit(text, len(symbols), settings, devices, given.schedule)
+    with devices_of(given.tasks, given.devices) as devices:
+        losses, plan = fit(text, len(symbols), settings, devices, given.schedule)
     pace = given.steps / (time.perf_counter() - started)
     timeline = plan.simulate()
     print(timeline.to_text(name=lambda place: str(place.device)))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import fxflow
+from fxflow import dataflow
 from tests.examples.programs import EXAMPLES, example
 from tests.sweeps.sampling import sample
 
@@ -87,6 +88,20 @@ def test_sharded_transformer() -> None:
     loss, difference = module.run(2, 2, steps=4, blocks=1, length=6)
     assert difference < 1e-4
     assert loss < 4
+
+
+@pytest.mark.slow
+def test_pipeline_transformer_over_processes() -> None:
+    module = example("pipeline_transformer")
+    text = (np.arange(200) * 3 % 7).astype(np.int32)
+    settings = module.Settings(
+        width=8, heads=2, blocks=2, length=6, batch=8, microbatches=4, steps=2
+    )
+    with dataflow.local_cluster(2) as cluster:
+        losses, plan = module.fit(text, 7, settings, cluster.devices, "1f1b")
+    assert {place.device for place in plan.places} == set(cluster.devices)
+    here, _ = module.fit(text, 7, settings, fxflow.local_devices()[:2], "1f1b")
+    assert losses == here  # to the bit
 
 
 # -- the whole, as a user runs it ------------------------------------------------------
