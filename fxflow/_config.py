@@ -121,6 +121,7 @@ _PASSES = (
     "recompute_residuals",
     "pack_products",
     "contract_convolutions",
+    "compile_kernels",
 )
 
 
@@ -294,8 +295,8 @@ class Config(threading.local):
         _passes,
         "What rewrites the graph of a jitted function before XLA gets it: all, none, "
         "or some of join_scatters, scatter_sums, pick_products, flatten_products, "
-        "split_loops, recompute_residuals, pack_products, contract_convolutions, with "
-        "commas between them.",
+        "split_loops, recompute_residuals, pack_products, contract_convolutions, "
+        "compile_kernels, with commas between them.",
     )
     # -- checks ------------------------------------------------------------------------
     debug_nans = Option(

@@ -10,33 +10,38 @@ The disk cache of compiled programs also keeps this machine code.
 from __future__ import annotations
 
 import ctypes
+import functools
 import importlib.util
 import os
 import threading
+from typing import Any, NamedTuple
 
 from fxflow._config import config
 from fxflow.devices import cache, contractions
 from fxflow.devices.contractions import Tile
 from fxflow.devices.ffi import register_ffi_target
 
-_lock = threading.Lock()
-# Empty until the first call of `kernel_tile`.
-_tile: list[Tile | None] = []
+_lock = threading.RLock()
+#: Targets that are registered.
+_known: set[str] = set()
 
 
-def kernel_tile() -> Tile | None:
-    """Returns the tile of the kernel of `contractions`, or None if there is no kernel.
+class _Compiler(NamedTuple):
+    """LLVM for this processor.
 
-    The first call compiles and registers it.
+    Attributes:
+      machine: LLVM's target machine.
+      about: everything about it that determines the machine code.
+      tile: of the kernel of `contractions`, or None if it has none.
     """
-    if not _tile:
-        with _lock:
-            if not _tile:
-                _tile.append(_registered())
-    return _tile[0]
+
+    machine: Any
+    about: str
+    tile: Tile | None
 
 
-def _registered() -> Tile | None:
+@functools.lru_cache(1)
+def _compiler() -> _Compiler | None:
     if os.name != "posix" or importlib.util.find_spec("llvmlite") is None:
         return None
     import llvmlite
@@ -44,24 +49,77 @@ def _registered() -> Tile | None:
 
     triple = llvm.get_process_triple()
     features = llvm.get_host_cpu_features()
-    tile = contractions.tile_for(dict(features), triple)
-    if tile is None:
-        return None
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     processor = llvm.get_host_cpu_name(), features.flatten()
     machine = llvm.Target.from_triple(triple).create_target_machine(*processor, opt=3)
-    text = contractions.ir(tile)
-    known = " ".join(("llvmlite", llvmlite.__version__, triple, *processor, text))
-    key = cache.sha256(known.encode()).digest()
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
-    if config.cache:
-        engine.set_object_cache(
-            lambda module, code: cache.store(key, code), lambda module: cache.load(key)
-        )
-    engine.finalize_object()
-    handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
-    address = engine.get_function_address(contractions.TARGET)
-    register_ffi_target(contractions.TARGET, handler(address))
-    engine.detach()  # XLA keeps the address for the life of the process
-    return tile
+    about = " ".join(("llvmlite", llvmlite.__version__, triple, *processor))
+    return _Compiler(machine, about, contractions.tile_for(dict(features), triple))
+
+
+def kernel_tile() -> Tile | None:
+    """Returns the tile of the kernel of `contractions`, or None if there is no kernel.
+
+    The first call compiles and registers it.
+    """
+    with _lock:
+        compiler = _compiler()
+        if compiler is None or compiler.tile is None:
+            return None
+        if contractions.TARGET not in _known:
+            register_kernel(
+                contractions.TARGET, contractions.ir(compiler.tile), vectorize=False
+            )
+        return compiler.tile
+
+
+def vector_lanes() -> int:
+    """Returns the numbers of float32 in a vector of this processor; 0: no kernels."""
+    with _lock:
+        compiler = _compiler()
+    return compiler.tile.lanes if compiler and compiler.tile else 0
+
+
+def register_kernel(target: str, text: str, *, vectorize: bool = True) -> None:
+    """Compiles a module and registers its handler with XLA, once for each target.
+
+    Args:
+      target: name of the function in the module that XLA calls.
+      text: of the module.
+      vectorize: whether LLVM's passes run over the module, which vectorize loops.
+    """
+    with _lock:
+        if target in _known:
+            return
+        from llvmlite import binding as llvm
+
+        compiler = _compiler()
+        assert compiler is not None
+        known = f"{compiler.about} {vectorize} {text}"
+        key = cache.sha256(known.encode()).digest()
+        code = cache.load(key) if config.cache else None
+        if code is None:
+            module = llvm.parse_assembly(text)
+            if vectorize:
+                _optimize(module, compiler.machine)
+            code = compiler.machine.emit_object(module)
+            if config.cache:
+                cache.store(key, code)
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), compiler.machine)
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+        register_ffi_target(target, handler(engine.get_function_address(target)))
+        engine.detach()  # XLA keeps the address for the life of the process
+        _known.add(target)
+
+
+def _optimize(module: Any, machine: Any) -> None:
+    """Runs LLVM's passes of level 3 over a module."""
+    from llvmlite import binding as llvm
+
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = options.loop_interleaving = True
+    options.slp_vectorization = options.loop_unrolling = False
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)

@@ -12,12 +12,16 @@ from fxflow.core.ir.higher_order import graph_cost
 from fxflow.errors import ArgumentError
 from fxflow.lax.kernels.blocks import Block
 from fxflow.lax.kernels.call import KernelCall
+from fxflow.lax.kernels.native import why_not
 from fxflow.lax.kernels.params import KernelParams
 from fxflow.transforms.inspection import make_graph
 
 
 def explain(function: Callable[..., Any], *args: Any) -> str:
     """Describes the kernels that a function calls: grid, blocks, memory, body.
+
+    It says whether LLVM compiles a kernel for this CPU, or why it is run as operations
+    on whole arrays.
 
     Args:
       function: a kernel, or a function that calls kernels, also after transformations.
@@ -40,6 +44,7 @@ def explain(function: Callable[..., Any], *args: Any) -> str:
       array      type       block  counted by  bytes
       operand 0  f32[20,4]  8 4    0 -           128
       result 0   f32[20]    8      0              32
+      on a CPU: compiled
       graph total(a: i32[], b: Ref{f32[8,4]}, c: Ref{f32[8]}) {
         d: f32[8,4] = get b
         e: f32[8] = reduce_sum[axes=(1,)] d
@@ -94,6 +99,8 @@ def _explained(node: Node) -> str:
     for row in rows:
         padded = [c.ljust(w) for c, w in zip(row[:-1], widths[:-1], strict=True)]
         text.append("  ".join([*padded, row[-1].rjust(widths[-1])]).rstrip())
+    why = why_not(params, [a.aval for a in node.inputs])
+    text.append(f"on a CPU: {f'operations on arrays ({why})' if why else 'compiled'}")
     text.append(str(params.graph))
     return "\n".join(line.rstrip() for part in text for line in part.split("\n"))
 

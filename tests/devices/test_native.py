@@ -144,13 +144,14 @@ def test_machine_code_is_kept(tmp_path):
 
 
 def test_without_llvmlite(monkeypatch):
-    monkeypatch.setattr(native, "_tile", [])
+    native._compiler.cache_clear()
     monkeypatch.setitem(sys.modules, "llvmlite", None)
     assert native.kernel_tile() is None
-    monkeypatch.setattr(native, "_tile", [])
+    assert native.vector_lanes() == 0
     x = fnp.ones((4, 128))
     w = fnp.ones((128, 128)) / 128
     out, _ = fxflow.jit(
         lambda x: fxflow.lax.scan(lambda c, _: (c @ w, None), x, None, length=20)
     )(x)
     np.testing.assert_allclose(np.asarray(out), np.ones((4, 128)), rtol=1e-5)
+    native._compiler.cache_clear()

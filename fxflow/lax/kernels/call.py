@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from fxflow.core.arrays import Aval, typeof
+from fxflow.core.arrays import ArrayType, Aval, typeof
 from fxflow.core.arrays.aval import NOWHERE
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.interpreters.calls import with_tangents
@@ -26,10 +26,13 @@ from fxflow.core.ir.higher_order import (
 )
 from fxflow.core.ir.primitive import Batched, Dual, Flags, Values, register
 from fxflow.core.ir.staging import trace_closed
+from fxflow.core.runtime.eager import graph_plan
 from fxflow.core.runtime.lowering import Context
+from fxflow.devices import buffers
 from fxflow.errors import ArgumentError
 from fxflow.lax.kernels.blocks import ID, PARALLEL, SUM
 from fxflow.lax.kernels.host import run_programs
+from fxflow.lax.kernels.native import is_enabled, native_call
 from fxflow.lax.kernels.params import KernelParams, as_references
 from fxflow.lax.kernels.portable import portable
 
@@ -69,6 +72,23 @@ class KernelCall(HigherOrder):
         """The portable form in place."""
         graph = portable(KernelParams(**params), ctx.avals_in)
         return ctx.graph(graph, operands)
+
+    def plan(
+        self, arg_types: Sequence[ArrayType], params: dict[str, Any]
+    ) -> Callable[..., Any] | None:
+        """The compiled kernel, on one CPU of this process; None: the portable form."""
+        if not is_enabled() or not all(
+            t.placement.is_single and t.placement.platform == "cpu" for t in arg_types
+        ):
+            return None
+        if not arg_types and buffers.default_placement().platform != "cpu":
+            return None
+        avals = [t.aval for t in arg_types]
+        native = native_call(KernelParams(**params), avals)
+        if native is None:
+            return None
+        name = params["graph"].name
+        return graph_plan(trace_closed(native, avals, name=name), arg_types, name)
 
     def evaluate(self, *values: Any, **params: Any) -> list[Any]:
         """One program after the other."""

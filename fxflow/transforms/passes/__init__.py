@@ -18,6 +18,7 @@ PASSES = {
     "recompute_residuals": "residuals",
     "pack_products": "packing",
     "contract_convolutions": "convolutions",
+    "compile_kernels": "kernels",
 }
 
 

@@ -20,7 +20,7 @@ from fxflow.transforms import passes as all_passes
 from fxflow.transforms.passes import PASSES
 
 # Operations on slices that passes look for; others begin at a scan, or a product.
-_ROWS = COMMUTING | {Gather.name, "conv_general_dilated"}
+_ROWS = COMMUTING | {Gather.name, "conv_general_dilated", "kernel_call"}
 _STARTS = _ROWS | {Scan.name, DotGeneral.name}
 # Passes that may keep more in memory: never in what `checkpoint` computes again.
 _STORING = frozenset({"split_loops"})
@@ -29,7 +29,7 @@ _STORING = frozenset({"split_loops"})
 _NATIVE = frozenset(
     {
         *("scatter_sums", "pick_products", "flatten_products", "pack_products"),
-        "contract_convolutions",
+        *("contract_convolutions", "compile_kernels"),
     }
 )
 

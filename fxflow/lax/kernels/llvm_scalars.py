@@ -1,0 +1,623 @@
+"""Elementwise operations on single numbers, as LLVM's IR.
+
+LLVM vectorizes the loops around them, so functions are polynomials without branches.
+Functions that stand in none of these tables are not compiled.
+
+Sources: W. J. Cody, W. Waite, Software Manual for the Elementary Functions, 1980; S. L.
+Moshier, Cephes; N. Juffa's minimax polynomials for erf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fxflow.core.arrays import Aval, dtypes
+from fxflow.lax.kernels.llvm_writer import (
+    UnsupportedError,
+    Writer,
+    literal,
+    register_type,
+    rounded,
+)
+
+Rule = Callable[[Writer, Sequence[str], Sequence[Aval], Aval, dict[str, Any]], str]
+
+
+def scalar(
+    w: Writer,
+    name: str,
+    operands: Sequence[str],
+    avals: Sequence[Aval],
+    out: Aval,
+    params: dict[str, Any],
+) -> str:
+    """Writes an elementwise operation on numbers in registers.
+
+    Args:
+      w: where to.
+      name: of the primitive.
+      operands: registers or constants.
+      avals: types of the operands.
+      out: type of the result.
+      params: of the primitive.
+
+    Returns:
+      The result.
+
+    Raises:
+      UnsupportedError: there is no rule for the operation on these types.
+    """
+    rule = RULES.get(name)
+    if rule is None:
+        raise UnsupportedError(name)
+    return rounded(w, rule(w, operands, avals, out, params), out.dtype)
+
+
+def is_known(name: str) -> bool:
+    """Returns whether there is a rule for a primitive."""
+    return name in RULES
+
+
+def _arithmetic(floats: str, signed: str, unsigned: str = "", bools: str = "") -> Rule:
+    def rule(w: Writer, xs: Any, avals: Any, out: Aval, params: Any) -> str:
+        dtype = avals[0].dtype
+        op = (
+            floats
+            if dtypes.is_floating(dtype)
+            else bools
+            if dtypes.is_bool(dtype)
+            else unsigned or signed
+            if dtypes.is_unsigned(dtype)
+            else signed
+        )
+        if not op:
+            raise UnsupportedError(f"{op} of {dtype}")
+        return w.op(f"{op} {register_type(dtype)} {xs[0]}, {xs[1]}")
+
+    return rule
+
+
+def _call(w: Writer, function: str, kind: str, *values: str) -> str:
+    given = ", ".join(f"{kind} {v}" for v in values)
+    return w.op(f"call {kind} {function}({given})")
+
+
+def _suffix(kind: str) -> str:
+    return {"float": "f32", "double": "f64"}.get(kind, kind)
+
+
+def _intrinsic(name: str) -> Rule:
+    """A function that LLVM has for floats."""
+
+    def rule(w: Writer, xs: Any, avals: Any, out: Aval, params: Any) -> str:
+        if not dtypes.is_floating(avals[0].dtype):
+            raise UnsupportedError(f"{name} of {avals[0]}")
+        kind = register_type(avals[0].dtype)
+        return _call(w, w.helper(f"llvm.{name}.{_suffix(kind)}"), kind, *xs)
+
+    return rule
+
+
+def _function(name: str) -> Rule:
+    """A function of one float32 among `HELPERS`; float64 by the C library."""
+
+    def rule(w: Writer, xs: Any, avals: Any, out: Aval, params: Any) -> str:
+        kind = register_type(avals[0].dtype)
+        if kind == "float":
+            return _call(w, w.helper(f"fx_{name}"), kind, xs[0])
+        if kind != "double":
+            raise UnsupportedError(f"{name} of {avals[0]}")
+        return _call(w, w.helper(name), kind, xs[0])
+
+    return rule
+
+
+def _library(name: str) -> Rule:
+    """A function of the C library."""
+
+    def rule(w: Writer, xs: Any, avals: Any, out: Aval, params: Any) -> str:
+        kind = register_type(avals[0].dtype)
+        if kind not in ("float", "double"):
+            raise UnsupportedError(f"{name} of {avals[0]}")
+        called = name + "f" if kind == "float" else name
+        return _call(w, w.helper(called), kind, *xs)
+
+    return rule
+
+
+def _compare(ordered: str, signed: str, unsigned: str) -> Rule:
+    def rule(w: Writer, xs: Any, avals: Any, out: Aval, params: Any) -> str:
+        dtype = avals[0].dtype
+        kind = register_type(dtype)
+        if dtypes.is_floating(dtype):
+            return w.op(f"fcmp {ordered} {kind} {xs[0]}, {xs[1]}")
+        is_signed = dtypes.is_signed(dtype) and not dtypes.is_bool(dtype)
+        return w.op(f"icmp {signed if is_signed else unsigned} {kind} {xs[0]}, {xs[1]}")
+
+    return rule
+
+
+def extremum(w: Writer, largest: bool, x: str, y: str, dtype: Any) -> str:
+    """Returns the larger or the smaller of two numbers; NaN if one is NaN."""
+    kind = register_type(dtype)
+    if dtypes.is_floating(dtype):
+        name = "maximum" if largest else "minimum"
+        return _call(w, w.helper(f"llvm.{name}.{_suffix(kind)}"), kind, x, y)
+    if dtypes.is_bool(dtype):
+        return w.op(f"{'or' if largest else 'and'} i1 {x}, {y}")
+    sign = "u" if dtypes.is_unsigned(dtype) else "s"
+    name = f"llvm.{sign}{'max' if largest else 'min'}.{kind}"
+    return _call(w, w.helper(name), kind, x, y)
+
+
+def _extremum(largest: bool) -> Rule:
+    return lambda w, xs, avals, out, params: extremum(
+        w, largest, xs[0], xs[1], avals[0].dtype
+    )
+
+
+def _neg(w: Writer, xs: Any, avals: Any, out: Aval, params: Any) -> str:
+    kind = register_type(out.dtype)
+    if dtypes.is_floating(out.dtype):
+        return w.op(f"fneg {kind} {xs[0]}")
+    return w.op(f"sub {kind} 0, {xs[0]}")
+
+
+def _abs(w: Writer, xs: Any, avals: Any, out: Aval, params: Any) -> str:
+    kind = register_type(out.dtype)
+    if dtypes.is_floating(out.dtype):
+        return _call(w, w.helper(f"llvm.fabs.{_suffix(kind)}"), kind, xs[0])
+    negative = w.op(f"icmp slt {kind} {xs[0]}, 0")
+    other = w.op(f"sub {kind} 0, {xs[0]}")
+    return w.op(f"select i1 {negative}, {kind} {other}, {kind} {xs[0]}")
+
+
+def _sign(w: Writer, xs: Any, avals: Any, out: Aval, params: Any) -> str:
+    kind = register_type(out.dtype)
+    if not dtypes.is_floating(out.dtype):
+        other = w.op(f"icmp ne {kind} {xs[0]}, 0")
+        one = w.op(f"zext i1 {other} to {kind}")
+        if dtypes.is_unsigned(out.dtype):
+            return one
+        negative = w.op(f"icmp slt {kind} {xs[0]}, 0")
+        return w.op(f"select i1 {negative}, {kind} -1, {kind} {one}")
+    one, zero = literal(1, out.dtype), literal(0, out.dtype)
+    name = w.helper(f"llvm.copysign.{_suffix(kind)}")
+    signed = _call(w, name, kind, one, xs[0])
+    # Zeros and NaN are their own signs.
+    other = w.op(f"fcmp une {kind} {xs[0]}, {zero}")
+    number = w.op(f"fcmp ord {kind} {xs[0]}, {zero}")
+    both = w.op(f"and i1 {other}, {number}")
+    return w.op(f"select i1 {both}, {kind} {signed}, {kind} {xs[0]}")
+
+
+def _square(w: Writer, xs: Any, avals: Any, out: Aval, params: Any) -> str:
+    kind = register_type(out.dtype)
+    op = "fmul" if dtypes.is_floating(out.dtype) else "mul"
+    return w.op(f"{op} {kind} {xs[0]}, {xs[0]}")
+
+
+def _integer_pow(w: Writer, xs: Any, avals: Any, out: Aval, params: Any) -> str:
+    kind, exponent = register_type(out.dtype), int(params["y"])
+    floating = dtypes.is_floating(out.dtype)
+    op = "fmul" if floating else "mul"
+    result, base, left = literal(1, out.dtype), xs[0], abs(exponent)
+    while left:
+        if left & 1:
+            result = w.op(f"{op} {kind} {result}, {base}")
+        left >>= 1
+        if left:
+            base = w.op(f"{op} {kind} {base}, {base}")
+    if exponent >= 0:
+        return result
+    if not floating:
+        raise UnsupportedError("a negative power of integers")
+    return w.op(f"fdiv {kind} {literal(1, out.dtype)}, {result}")
+
+
+def _rsqrt(w: Writer, xs: Any, avals: Any, out: Aval, params: Any) -> str:
+    kind = register_type(out.dtype)
+    root = _call(w, w.helper(f"llvm.sqrt.{_suffix(kind)}"), kind, xs[0])
+    return w.op(f"fdiv {kind} {literal(1, out.dtype)}, {root}")
+
+
+def _logistic(w: Writer, xs: Any, avals: Any, out: Aval, params: Any) -> str:
+    kind, one = register_type(out.dtype), literal(1, out.dtype)
+    minus = w.op(f"fneg {kind} {xs[0]}")
+    e = RULES["exp"](w, [minus], avals, out, {})
+    total = w.op(f"fadd {kind} {one}, {e}")
+    return w.op(f"fdiv {kind} {one}, {total}")
+
+
+def _not(w: Writer, xs: Any, avals: Any, out: Aval, params: Any) -> str:
+    ones = "true" if dtypes.is_bool(out.dtype) else "-1"
+    return w.op(f"xor {register_type(out.dtype)} {xs[0]}, {ones}")
+
+
+def _is_finite(w: Writer, xs: Any, avals: Any, out: Aval, params: Any) -> str:
+    kind = register_type(avals[0].dtype)
+    size = _call(w, w.helper(f"llvm.fabs.{_suffix(kind)}"), kind, xs[0])
+    return w.op(f"fcmp olt {kind} {size}, {literal(np.inf, avals[0].dtype)}")
+
+
+def _shift(op: str) -> Rule:
+    def rule(w: Writer, xs: Any, avals: Any, out: Aval, params: Any) -> str:
+        kind, bits = register_type(out.dtype), 8 * out.dtype.itemsize
+        shifted = w.op(f"{op} {kind} {xs[0]}, {xs[1]}")
+        inside = w.op(f"icmp ult {kind} {xs[1]}, {bits}")
+        other = "0"
+        if op == "ashr":
+            other = w.op(f"ashr {kind} {xs[0]}, {bits - 1}")
+        # Shifting by all bits or more is undefined in LLVM.
+        return w.op(f"select i1 {inside}, {kind} {shifted}, {kind} {other}")
+
+    return rule
+
+
+def _divide(w: Writer, xs: Any, avals: Any, out: Aval, params: Any) -> str:
+    if not dtypes.is_floating(out.dtype):
+        return _integer_division(w, xs, out, "div", "-1")
+    return w.op(f"fdiv {register_type(out.dtype)} {xs[0]}, {xs[1]}")
+
+
+def _remainder(w: Writer, xs: Any, avals: Any, out: Aval, params: Any) -> str:
+    if not dtypes.is_floating(out.dtype):
+        return _integer_division(w, xs, out, "rem", xs[0])
+    return w.op(f"frem {register_type(out.dtype)} {xs[0]}, {xs[1]}")
+
+
+def _integer_division(w: Writer, xs: Any, out: Aval, op: str, by_zero: str) -> str:
+    """Division that traps nowhere; XLA defines what LLVM leaves open."""
+    kind = register_type(out.dtype)
+    zero = w.op(f"icmp eq {kind} {xs[1]}, 0")
+    if dtypes.is_unsigned(out.dtype):
+        safe = w.op(f"select i1 {zero}, {kind} 1, {kind} {xs[1]}")
+        result = w.op(f"u{op} {kind} {xs[0]}, {safe}")
+        return w.op(f"select i1 {zero}, {kind} {by_zero}, {kind} {result}")
+    least = -(1 << (8 * out.dtype.itemsize - 1))
+    low = w.op(f"icmp eq {kind} {xs[0]}, {least}")
+    minus = w.op(f"icmp eq {kind} {xs[1]}, -1")
+    over = w.op(f"and i1 {low}, {minus}")
+    unsafe = w.op(f"or i1 {zero}, {over}")
+    safe = w.op(f"select i1 {unsafe}, {kind} 1, {kind} {xs[1]}")
+    result = w.op(f"s{op} {kind} {xs[0]}, {safe}")
+    return w.op(f"select i1 {zero}, {kind} {by_zero}, {kind} {result}")
+
+
+def convert(w: Writer, x: str, source: Any, target: Any) -> str:
+    """Returns a number converted to another dtype, as XLA does it."""
+    a, b = register_type(source), register_type(target)
+    if dtypes.is_bool(target):
+        if dtypes.is_floating(source):
+            return w.op(f"fcmp une {a} {x}, {literal(0, source)}")
+        return x if a == "i1" else w.op(f"icmp ne {a} {x}, 0")
+    if dtypes.is_floating(source) and dtypes.is_floating(target):
+        if a == b:
+            return rounded(w, x, target)
+        op = "fpext" if b == "double" else "fptrunc"
+        return rounded(w, w.op(f"{op} {a} {x} to {b}"), target)
+    signed = dtypes.is_signed(source) and not dtypes.is_bool(source)
+    if dtypes.is_floating(target):
+        number = w.op(f"{'s' if signed else 'u'}itofp {a} {x} to {b}")
+        return rounded(w, number, target)
+    if dtypes.is_floating(source):
+        sign = "s" if dtypes.is_signed(target) else "u"
+        name = w.helper(f"llvm.fpto{sign}i.sat.{b}.{_suffix(a)}")
+        return w.op(f"call {b} {name}({a} {x})")
+    old, new = _bits(source), _bits(target)
+    if old == new:
+        return x
+    op = "trunc" if new < old else "sext" if signed else "zext"
+    return w.op(f"{op} {a} {x} to {b}")
+
+
+def _bits(dtype: Any) -> int:
+    return 1 if dtypes.is_bool(dtype) else 8 * int(np.dtype(dtype).itemsize)
+
+
+def _convert(w: Writer, xs: Any, avals: Any, out: Aval, params: Any) -> str:
+    return convert(w, xs[0], avals[0].dtype, out.dtype)
+
+
+def _select(w: Writer, xs: Any, avals: Any, out: Aval, params: Any) -> str:
+    kind = register_type(out.dtype)
+    if len(xs) != 3 or not dtypes.is_bool(avals[0].dtype):
+        raise UnsupportedError("select_n of more than two cases")
+    return w.op(f"select i1 {xs[0]}, {kind} {xs[2]}, {kind} {xs[1]}")
+
+
+def _clamp(w: Writer, xs: Any, avals: Any, out: Aval, params: Any) -> str:
+    low, x, high = xs
+    return extremum(w, False, extremum(w, True, low, x, out.dtype), high, out.dtype)
+
+
+RULES: dict[str, Rule] = {
+    "abs": _abs,
+    "add": _arithmetic("fadd contract", "add", bools="or"),
+    "and": _arithmetic("", "and", bools="and"),
+    "acos": _library("acos"),
+    "asin": _library("asin"),
+    "atan": _library("atan"),
+    "atan2": _library("atan2"),
+    "cbrt": _library("cbrt"),
+    "ceil": _intrinsic("ceil"),
+    "clamp": _clamp,
+    "convert_element_type": _convert,
+    "cos": _library("cos"),
+    "cosh": _library("cosh"),
+    "div": _divide,
+    "eq": _compare("oeq", "eq", "eq"),
+    "erf": _function("erf"),
+    "exp": _function("exp"),
+    "exp2": _library("exp2"),
+    "expm1": _library("expm1"),
+    "floor": _intrinsic("floor"),
+    "ge": _compare("oge", "sge", "uge"),
+    "gt": _compare("ogt", "sgt", "ugt"),
+    "integer_pow": _integer_pow,
+    "is_finite": _is_finite,
+    "le": _compare("ole", "sle", "ule"),
+    "log": _function("log"),
+    "log1p": _library("log1p"),
+    "logistic": _logistic,
+    "lt": _compare("olt", "slt", "ult"),
+    "max": _extremum(True),
+    "min": _extremum(False),
+    "mul": _arithmetic("fmul contract", "mul", bools="and"),
+    "ne": _compare("une", "ne", "ne"),
+    "neg": _neg,
+    "not": _not,
+    "or": _arithmetic("", "or", bools="or"),
+    "pow": _library("pow"),
+    "rem": _remainder,
+    "rsqrt": _rsqrt,
+    "select_n": _select,
+    "shift_left": _shift("shl"),
+    "shift_right_arithmetic": _shift("ashr"),
+    "shift_right_logical": _shift("lshr"),
+    "sign": _sign,
+    "sin": _library("sin"),
+    "sinh": _library("sinh"),
+    "sqrt": _intrinsic("sqrt"),
+    "square": _square,
+    "stop_gradient": lambda w, xs, avals, out, params: xs[0],
+    "sub": _arithmetic("fsub contract", "sub"),
+    "tan": _library("tan"),
+    "tanh": _function("tanh"),
+    "xor": _arithmetic("", "xor", bools="xor"),
+}
+
+#: Primitives whose cost is that of an addition.
+CHEAP = frozenset(
+    {
+        *("abs", "add", "and", "convert_element_type", "eq", "ge", "gt", "le", "lt"),
+        *("max", "min", "mul", "ne", "neg", "not", "or", "select_n", "shift_left"),
+        *("shift_right_arithmetic", "shift_right_logical", "stop_gradient", "square"),
+        *("sub", "xor"),
+    }
+)
+
+
+# -- functions -------------------------------------------------------------------------
+
+
+def _f(value: float) -> str:
+    return literal(value, np.dtype(np.float32))
+
+
+def _polynomial(x: str, coefficients: Sequence[float], name: str) -> list[str]:
+    """Returns instructions for a polynomial by Horner's rule, as `%name`."""
+    lines, last = [], _f(coefficients[0])
+    for i, c in enumerate(coefficients[1:]):
+        new = f"%{name}" if i == len(coefficients) - 2 else f"%{name}{i}"
+        lines.append(
+            f"  {new} = call float @llvm.fma.f32(float {last}, float {x}, "
+            f"float {_f(c)})"
+        )
+        last = new
+    return lines
+
+
+def _exp() -> str:
+    poly = "\n".join(
+        _polynomial(
+            "%r",
+            (
+                1.3781427e-3, 8.3732421e-3, 4.1668121e-2, 1.6666523e-1, 4.9999994e-1,
+                1.0, 1.0,
+            ),
+            "p",
+        )
+    )  # fmt: skip
+    return f"""
+define internal float @fx_exp(float %x) alwaysinline {{
+  %high = call float @llvm.minnum.f32(float %x, float {_f(89.0)})
+  %low = call float @llvm.maxnum.f32(float %high, float {_f(-104.0)})
+  %scaled = fmul float %low, {_f(1.4426950408889634)}
+  %n = call float @llvm.roundeven.f32(float %scaled)
+  %m = fneg float %n
+  %r0 = call float @llvm.fma.f32(float %m, float {_f(0.693145751953125)}, float %low)
+  %r = call float @llvm.fma.f32(float %m, float {_f(1.428606765330187e-06)}, float %r0)
+{poly}
+  ; Two factors, so that neither overflows nor is denormal.
+  %i = fptosi float %n to i32
+  %half = ashr i32 %i, 1
+  %rest = sub i32 %i, %half
+  %e1 = add i32 %half, 127
+  %e2 = add i32 %rest, 127
+  %b1 = shl i32 %e1, 23
+  %b2 = shl i32 %e2, 23
+  %s1 = bitcast i32 %b1 to float
+  %s2 = bitcast i32 %b2 to float
+  %y1 = fmul float %p, %s1
+  %y = fmul float %y1, %s2
+  %nan = fcmp uno float %x, %x
+  %out = select i1 %nan, float %x, float %y
+  ret float %out
+}}"""
+
+
+def _log() -> str:
+    poly = "\n".join(
+        _polynomial(
+            "%t",
+            (
+                7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1,
+                1.4249322787e-1, -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1,
+                3.3333331174e-1,
+            ),
+            "p",
+        )
+    )  # fmt: skip
+    return f"""
+define internal float @fx_log(float %x) alwaysinline {{
+  %tiny = fcmp olt float %x, {_f(1.17549435e-38)}
+  %up = fmul float %x, {_f(8388608.0)}
+  %v = select i1 %tiny, float %up, float %x
+  %lift = select i1 %tiny, float {_f(-23.0)}, float {_f(0.0)}
+  %bits = bitcast float %v to i32
+  %shifted = sub i32 %bits, 1060439283
+  %e = ashr i32 %shifted, 23
+  %back = shl i32 %e, 23
+  %mbits = sub i32 %bits, %back
+  %m = bitcast i32 %mbits to float
+  %ef = sitofp i32 %e to float
+  %k = fadd float %ef, %lift
+  %t = fsub float %m, {_f(1.0)}
+{poly}
+  %t2 = fmul float %t, %t
+  %t3 = fmul float %t2, %t
+  %q = fmul float %p, %t3
+  %q1 = call float @llvm.fma.f32(float %k, float {_f(-2.12194440e-4)}, float %q)
+  %q2 = call float @llvm.fma.f32(float {_f(-0.5)}, float %t2, float %q1)
+  %q3 = fadd float %t, %q2
+  %y = call float @llvm.fma.f32(float %k, float {_f(0.693359375)}, float %q3)
+  %large = fcmp oeq float %x, {_f(np.inf)}
+  %y1 = select i1 %large, float %x, float %y
+  %zero = fcmp oeq float %x, {_f(0.0)}
+  %y2 = select i1 %zero, float {_f(-np.inf)}, float %y1
+  %bad = fcmp ult float %x, {_f(0.0)}
+  %out = select i1 %bad, float 0x7FF8000000000000, float %y2
+  ret float %out
+}}"""
+
+
+def _tanh() -> str:
+    poly = "\n".join(
+        _polynomial(
+            "%z",
+            (
+                -5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2,
+                1.33314422036e-1, -3.33332819422e-1,
+            ),
+            "p",
+        )
+    )  # fmt: skip
+    return f"""
+define internal float @fx_tanh(float %x) alwaysinline {{
+  %a = call float @llvm.fabs.f32(float %x)
+  %z = fmul float %x, %x
+{poly}
+  %pz = fmul float %p, %z
+  %small = call float @llvm.fma.f32(float %pz, float %x, float %x)
+  %b = call float @llvm.minnum.f32(float %a, float {_f(20.0)})
+  %two = fadd float %b, %b
+  %e = call float @fx_exp(float %two)
+  %e1 = fadd float %e, {_f(1.0)}
+  %f = fdiv float {_f(2.0)}, %e1
+  %g = fsub float {_f(1.0)}, %f
+  %large = call float @llvm.copysign.f32(float %g, float %x)
+  %near = fcmp olt float %a, {_f(0.625)}
+  %y = select i1 %near, float %small, float %large
+  %nan = fcmp uno float %x, %x
+  %out = select i1 %nan, float %x, float %y
+  ret float %out
+}}"""
+
+
+def _erf() -> str:
+    large = "\n".join(
+        _polynomial(
+            "%t",
+            (
+                -1.72853470e-5, 3.83197126e-4, -3.88396438e-3, 2.42546219e-2,
+                -1.06777877e-1, -6.34846687e-1, -1.28717512e-1,
+            ),
+            "q",
+        )
+    )  # fmt: skip
+    small = "\n".join(
+        _polynomial(
+            "%s",
+            (
+                -5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1,
+                -3.76125336e-1, 1.28379166e-1,
+            ),
+            "p",
+        )
+    )  # fmt: skip
+    return f"""
+define internal float @fx_erf(float %x) alwaysinline {{
+  %a = call float @llvm.fabs.f32(float %x)
+  %t = call float @llvm.minnum.f32(float %a, float {_f(4.0)})
+  %s = fmul float %x, %x
+{large}
+  %mt = fneg float %t
+  %u = call float @llvm.fma.f32(float %q, float %t, float %mt)
+  %e = call float @fx_exp(float %u)
+  %f = fsub float {_f(1.0)}, %e
+  %far = call float @llvm.copysign.f32(float %f, float %x)
+{small}
+  %close = call float @llvm.fma.f32(float %p, float %x, float %x)
+  %far_away = fcmp ogt float %a, {_f(0.927734375)}
+  %y = select i1 %far_away, float %far, float %close
+  %nan = fcmp uno float %x, %x
+  %out = select i1 %nan, float %x, float %y
+  ret float %out
+}}"""
+
+
+_FUNCTIONS = {
+    "fx_exp": (_exp, ("llvm.minnum.f32", "llvm.maxnum.f32", "llvm.roundeven.f32",
+                      "llvm.fma.f32")),
+    "fx_log": (_log, ("llvm.fma.f32",)),
+    "fx_tanh": (_tanh, ("llvm.fabs.f32", "llvm.fma.f32", "llvm.minnum.f32",
+                        "llvm.copysign.f32", "fx_exp")),
+    "fx_erf": (_erf, ("llvm.fabs.f32", "llvm.fma.f32", "llvm.minnum.f32",
+                      "llvm.copysign.f32", "fx_exp")),
+}  # fmt: skip
+_ARITY = {"fma": 3, "maximum": 2, "minimum": 2, "maxnum": 2, "minnum": 2, "copysign": 2,
+          "umax": 2, "umin": 2, "smax": 2, "smin": 2, "atan2": 2, "pow": 2,
+          "atan2f": 2, "powf": 2}  # fmt: skip
+_KINDS = {"f32": "float", "f64": "double"}
+
+
+def helpers(names: Sequence[str]) -> str:
+    """Returns declarations and definitions of helper functions, and what these use."""
+    needed = dict.fromkeys(names)
+    for name in list(needed):
+        for other in _FUNCTIONS.get(name, (None, ()))[1]:
+            needed[other] = None
+            for third in _FUNCTIONS.get(other, (None, ()))[1]:
+                needed[third] = None
+    return "\n".join(_helper(name) for name in needed)
+
+
+def _helper(name: str) -> str:
+    if name in _FUNCTIONS:
+        return _FUNCTIONS[name][0]()
+    if name.startswith("llvm.fpto"):
+        target, source = name.split(".")[-2:]
+        return f"declare {target} @{name}({_KINDS[source]})"
+    if name.startswith("llvm."):
+        _, function, kind = name.split(".")
+        kind = _KINDS.get(kind, kind)
+    else:
+        function, kind = name, "float" if name.endswith("f") else "double"
+        if name == "erf":
+            kind = "double"
+    arguments = ", ".join([kind] * _ARITY.get(function, 1))
+    return f"declare {kind} @{name}({arguments})"

@@ -1,0 +1,96 @@
+"""Kernels as calls of machine code that LLVM compiles for this process's CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fxflow._config import config
+from fxflow.core.arrays import Aval
+from fxflow.devices.native import register_kernel, vector_lanes
+from fxflow.lax.foreign_calls import FfiCall
+from fxflow.lax.kernels.llvm import kernel_module
+from fxflow.lax.kernels.llvm_writer import UnsupportedError
+from fxflow.lax.kernels.params import KernelParams
+from fxflow.lax.reduction import reduce_sum
+
+#: The name of the pass that puts these calls in place of kernels.
+PASS = "compile_kernels"
+
+
+def is_enabled() -> bool:
+    """Returns whether `config.passes` lets kernels be compiled."""
+    return config.passes == "all" or PASS in config.passes.split(",")
+
+
+def native_call(
+    params: KernelParams, in_avals: Sequence[Aval]
+) -> Callable[..., list[Any]] | None:
+    """Returns a function that runs a kernel as machine code, or None.
+
+    The kernel is compiled and registered.
+
+    Args:
+      params: of the kernel.
+      in_avals: types of the operands.
+
+    Returns:
+      A function of the operands; None without LLVM, or if the kernel has an operation
+      or a dtype that the compiler does not know (see `why_not`).
+    """
+    found = _module(params, tuple(in_avals))
+    if isinstance(found, str):
+        return None
+    target, chunks = found
+    parts = [s and chunks > 1 for s in params.sums()]
+    outs = [
+        a.update(shape=(chunks, *a.shape)) if divided else a
+        for a, divided in zip(params.outs, parts, strict=True)
+    ]
+
+    def call(*operands: Any) -> list[Any]:
+        results = FfiCall.bind(
+            *operands,
+            target=target,
+            out_avals=tuple(outs),
+            has_side_effect=False,
+            vmap_method=None,
+            in_layouts=tuple(tuple(range(a.ndim)) for a in in_avals),
+            out_layouts=tuple(tuple(range(a.ndim)) for a in outs),
+            aliases=(),
+            config="{}",
+            api_version=4,
+        )
+        return [
+            reduce_sum(x, (0,)) if divided else x
+            for x, divided in zip(results, parts, strict=True)
+        ]
+
+    return call
+
+
+def why_not(params: KernelParams, in_avals: Sequence[Aval]) -> str:
+    """Returns why a kernel is not compiled; empty if it is."""
+    found = _module(params, tuple(in_avals))
+    return found if isinstance(found, str) else ""
+
+
+def _module(params: KernelParams, in_avals: tuple[Aval, ...]) -> tuple[str, int] | str:
+    """Returns a compiled kernel's target and its chunks; or why there is none."""
+
+    def compiled() -> tuple[str, int] | str:
+        lanes = vector_lanes()
+        if not lanes:
+            return "llvmlite is not installed (pip install fxflow[kernels])"
+        if params.pure.effects:
+            return "the body has effects"
+        if 0 in params.grid or any(0 in a.shape for a in (*in_avals, *params.outs)):
+            return "an array is empty"
+        try:
+            module = kernel_module(params, in_avals, lanes)
+        except UnsupportedError as error:
+            return f"the compiler does not know {error}"
+        register_kernel(module.target, module.text)
+        return module.target, module.chunks
+
+    return params.graph.remembered(("native", params, in_avals), compiled)
