@@ -232,6 +232,22 @@ def _logistic(w: Writer, xs: Any, avals: Any, out: Aval, params: Any) -> str:
     return w.op(f"fdiv {kind} {one}, {total}")
 
 
+def _slope(steepness: int) -> Rule:
+    """The slope of a sigmoid: e / (1 + e)² with e = exp(-steepness |x|), scaled."""
+
+    def rule(w: Writer, xs: Any, avals: Any, out: Aval, params: Any) -> str:
+        kind, dtype = register_type(out.dtype), out.dtype
+        size = _abs(w, xs, avals, out, {})
+        down = w.op(f"fmul {kind} {size}, {literal(-steepness, dtype)}")
+        e = RULES["exp"](w, [down], avals, out, {})
+        total = w.op(f"fadd {kind} {literal(1, dtype)}, {e}")
+        square = w.op(f"fmul {kind} {total}, {total}")
+        part = w.op(f"fdiv {kind} {e}, {square}")
+        return w.op(f"fmul {kind} {part}, {literal(steepness**2, dtype)}")
+
+    return rule
+
+
 def _not(w: Writer, xs: Any, avals: Any, out: Aval, params: Any) -> str:
     ones = "true" if dtypes.is_bool(out.dtype) else "-1"
     return w.op(f"xor {register_type(out.dtype)} {xs[0]}, {ones}")
@@ -363,6 +379,7 @@ RULES: dict[str, Rule] = {
     "log": _function("log"),
     "log1p": _library("log1p"),
     "logistic": _logistic,
+    "logistic_slope": _slope(1),
     "lt": _compare("olt", "slt", "ult"),
     "max": _extremum(True),
     "min": _extremum(False),
@@ -387,6 +404,7 @@ RULES: dict[str, Rule] = {
     "sub": _arithmetic("fsub contract", "sub"),
     "tan": _library("tan"),
     "tanh": _function("tanh"),
+    "tanh_slope": _slope(2),
     "xor": _arithmetic("", "xor", bools="xor"),
 }
 

@@ -10,6 +10,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import kernels, lax
+from fxflow.core.ir.primitive import table
 from fxflow.lax.kernels.llvm_scalars import RULES, helpers, is_known
 from fxflow.lax.kernels.native import why_not
 from tests.lax.kernels.samples import params_of
@@ -26,6 +27,8 @@ FLOATS: dict[str, tuple[Any, tuple[float, float], int]] = {
     "sqrt": (lax.sqrt, (0, 1e20), 1),
     "rsqrt": (lax.rsqrt, (1e-20, 1e20), 2),
     "logistic": (lax.logistic, (-80, 80), 4),
+    "logistic_slope": (table["logistic_slope"].bind, (-80, 80), 6),
+    "tanh_slope": (table["tanh_slope"].bind, (-40, 40), 6),
     "sin": (lax.sin, (-100, 100), 2),
     "cos": (lax.cos, (-100, 100), 2),
     "floor": (lax.floor, (-1e6, 1e6), 0),
@@ -92,6 +95,14 @@ class reference:
     @staticmethod
     def logistic(x: Any) -> Any:
         return 1 / (1 + np.exp(-x))
+
+    @staticmethod
+    def logistic_slope(x: Any) -> Any:
+        return np.exp(-np.abs(x)) / (1 + np.exp(-np.abs(x))) ** 2
+
+    @staticmethod
+    def tanh_slope(x: Any) -> Any:
+        return 4 * reference.logistic_slope(2 * x)
 
     @staticmethod
     def erf(x: Any) -> Any:
@@ -180,8 +191,6 @@ def test_choices_and_bounds() -> None:
 
 
 def test_every_rule_is_of_a_primitive() -> None:
-    from fxflow.core.ir.primitive import table
-
     assert set(RULES) - set(table) <= {"erf", "exp2"}
     assert is_known("add")
     assert not is_known("sort")
