@@ -13,7 +13,7 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from typing import Any, ClassVar, NamedTuple
 
 from fxflow.devices.cluster import Service, StandIn
@@ -22,7 +22,6 @@ from fxflow.distributed import protocol
 from fxflow.distributed.addresses import Address
 from fxflow.distributed.admission import admitted, require_token
 from fxflow.distributed.messages.channel import Channel, Message
-from fxflow.distributed.stop_agreement import StopDecision
 
 
 def listing(processes: Iterable[int]) -> str:
@@ -55,6 +54,43 @@ class _Barrier(NamedTuple):
 
     needed: frozenset[int]
     arrived: dict[int, Caller]
+
+
+class StopDecision:
+    """The coordinator's part in stopping all processes at one step; see `preemption`.
+
+    It collects reports and decides once, without I/O.
+    """
+
+    def __init__(self) -> None:
+        self._reports: dict[int, int] = {}
+        self._is_asked = self._is_decided = False
+
+    def ask(self) -> bool:
+        """Returns whether to ask the processes to hold: True for the first call."""
+        is_first, self._is_asked = not self._is_asked, True
+        return is_first
+
+    def report(self, rank: int, step: int) -> None:
+        """Records a process's report; only its first one counts.
+
+        Args:
+          rank: the process.
+          step: the first step that it has not begun.
+        """
+        if self._is_asked:
+            self._reports.setdefault(rank, step)
+
+    def decide(self, ranks: Set[int]) -> int | None:
+        """Returns `until` once, when all processes have reported; otherwise None.
+
+        Args:
+          ranks: the live processes.
+        """
+        if self._is_decided or not ranks or not ranks <= self._reports.keys():
+            return None
+        self._is_decided = True
+        return max(self._reports.values())
 
 
 class Group:

@@ -1,7 +1,10 @@
 """Preemption: after a SIGTERM to any process, all processes stop at the same step.
 
-A process that receives the signal notifies the coordinator, which makes all processes
-agree on a step (`stop_agreement`). Until then, each step only acquires a lock.
+A process that receives the signal notifies the coordinator, which asks all processes to
+hold. Each reports the first step that it has not begun, and begins no step until it
+receives the decision, `until`: the maximum of these. A step cannot be undone, so the
+other processes catch up with the farthest one. Like the end of a `range`, `until` is
+the first step that does not run. Without a signal, each step only acquires a lock.
 
 The runtime's own preemption manager would deadlock: it holds the GIL while it waits for
 the other processes, and their messages pass through Python (`Relay`).
@@ -18,7 +21,6 @@ from fxflow._config import config
 from fxflow.devices.cluster import failure
 from fxflow.distributed.coordination import Coordination
 from fxflow.distributed.protocol import Hold, InStep, Notice, Until
-from fxflow.distributed.stop_agreement import StopPoint
 from fxflow.errors import DistributedError
 
 
@@ -52,6 +54,40 @@ def noticing(notify: Callable[[], None] = lambda: None) -> Iterator[threading.Ev
         is_over.set()
         event.set()
         signal.signal(signal.SIGTERM, before)
+
+
+class StopPoint:
+    """The process's part: determines which steps may begin.
+
+    Args:
+      step: the first step.
+
+    Attributes:
+      next: the first step that has not begun.
+      is_held: whether the coordinator has asked this process to hold.
+      until: the decision, the first step that does not run; None before it is known.
+    """
+
+    def __init__(self, step: int = 0) -> None:
+        self.next = step
+        self.is_held = False
+        self.until: int | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the process must wait for the decision."""
+        return self.is_held and self.until is None
+
+    def begin(self, step: int) -> bool:
+        """Returns whether a step runs, and records that it has begun.
+
+        Args:
+          step: the next step. `is_open` must be False.
+        """
+        if self.until is not None and step >= self.until:
+            return False
+        self.next = step + 1
+        return True
 
 
 class Agreement:

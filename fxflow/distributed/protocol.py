@@ -161,7 +161,7 @@ class AllJoined(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """Asks for the first step that the process has not begun; see `stop_agreement`."""
+    """Asks for the first step that the process has not begun; see `preemption`."""
 
 
 class Until(NamedTuple):

@@ -34,7 +34,7 @@ from fxflow.distributed.parameter_server.placement import (
     tensors_of,
 )
 from fxflow.distributed.parameter_server.running import Cluster, cluster_of, connect
-from fxflow.distributed.parameter_server.tables.remote import Gathered, WorkerTables
+from fxflow.distributed.parameter_server.tables.cache import Gathered, WorkerTables
 from fxflow.distributed.parameter_server.tables.spec import TableSpec
 from fxflow.distributed.parameter_server.worker import snapshots
 from fxflow.distributed.parameter_server.worker.client import WorkerClient
