@@ -30,6 +30,18 @@ def test_complex_order_and_mixed_dtypes_are_refused() -> None:
         lax.eq(np.int32(1), np.float32(1))
 
 
+def test_relations_that_xla_gets_wrong_are_two() -> None:
+    def count(function, *, zero_first: bool = False) -> int:
+        def against_zero(x):
+            return function(0.0, x) if zero_first else function(x, 0.0)
+
+        text = fxflow.jit(against_zero).lower(np.ones(3, "f4")).as_text()
+        return text.count("stablehlo.compare")
+
+    assert count(lax.ge) == count(lax.le, zero_first=True) == 2
+    assert count(lax.le) == count(lax.ge, zero_first=True) == count(lax.gt) == 1
+
+
 @pytest.mark.parametrize("jitted", [False, True])
 def test_keys_are_equal_if_all_their_words_are(jitted: bool) -> None:
     run = fxflow.jit if jitted else (lambda f: f)

@@ -214,3 +214,14 @@ def test_invalid_dtypes_axes_and_algorithms_are_refused() -> None:
 def test_an_axis_that_is_not_there(function):
     with pytest.raises(AxisError, match=rf"^{function.__name__}: axis 3 is out of"):
         function(Y, axis=3)
+
+
+def test_log_softmax_and_its_gradient_share_their_powers() -> None:
+    def cost(x):
+        return -fnp.sum(nn.log_softmax(x)[:, 0])
+
+    text = (
+        fxflow.jit(fxflow.value_and_grad(cost)).lower(np.ones((4, 3), "f4")).as_text()
+    )
+    assert text.count("stablehlo.exponential ") == 1
+    assert text.count("applies stablehlo.maximum") == 1

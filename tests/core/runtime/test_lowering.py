@@ -102,6 +102,15 @@ def test_constants_arrive_bit_by_bit(value):
     assert back.tobytes() == value.tobytes()
 
 
+def test_numbers_beside_arrays_are_constants_of_their_shape():
+    def f(x):
+        return x * 2.5 + 1.0, fnp.zeros((3,))
+
+    text = fxflow.jit(f).lower(np.ones(3, "f4")).as_text()
+    assert "dense<2.5> : tensor<3xf32>" in text and "dense<0.0> : tensor<3xf32>" in text
+    assert "stablehlo.broadcast_in_dim" not in text
+
+
 def test_a_function_is_written_once():
     inner = jit(lambda x: lax.sin(x))
     text, _ = lowered(lambda x: [inner(inner(inner(x)))], Aval((3,), F32))
