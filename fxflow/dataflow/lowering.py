@@ -125,7 +125,8 @@ def require_movable(plan: Plan) -> None:
       plan: of a function.
 
     Raises:
-      PlacementError: an operation on a task's device calls Python or has effects.
+      PlacementError: an operation on a task's device calls Python or has effects, or
+        a value is larger than the device's memory.
     """
     for fragment in plan.fragments:
         if type(fragment.place) is not TaskPlace:
@@ -141,3 +142,20 @@ def require_movable(plan: Plan) -> None:
                     "only; run it in this process, in a scope such as "
                     "on(fxflow.devices()[0])"
                 )
+        _require_room(fragment)
+
+
+def _require_room(fragment: Fragment) -> None:
+    """Checks that each value that a task's fragment takes or returns fits there."""
+    device: Any = fragment.place.device
+    for var in (*fragment.graph.inputs, *fragment.results):
+        if 0 < device.memory < var.aval.nbytes:
+            users = (
+                node
+                for node in fragment.graph.nodes
+                if var in node.outputs or var in node.inputs
+            )
+            raise PlacementError(
+                f"{var.aval} takes {var.aval.nbytes:,} bytes, more than the "
+                f"{device.memory:,} of {device} ({describe(next(users).source)})"
+            )

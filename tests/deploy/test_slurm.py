@@ -120,3 +120,12 @@ def test_elastic(slurm: dict[str, str], tmp_path: Path) -> None:
     wrong = run([*command, "many"], **slurm)
     assert wrong.returncode == 2
     assert "invalid int value" in wrong.stderr and "requeue" not in wrong.stdout
+
+
+@pytest.mark.slow
+def test_tasks(slurm: dict[str, str]) -> None:
+    command = ["bash", script("dataflow"), "examples/multi_host/stages.py"]
+    done = run([*command, "--steps", "20"], 120, **slurm)
+    assert done.returncode == 0, done.stderr
+    assert "[controller 0] step 0: loss" in done.stdout
+    assert re.search(r"done: 20 steps, norm of the weights \d", done.stdout)

@@ -237,6 +237,9 @@ class Cluster(ClusterDevices):
                     f"the cluster was described with {[d.platform for d in row]}",
                     [number],
                 )
+            if number in met:
+                for device, nbytes in zip(row, met[number][1].memory, strict=False):
+                    device.memory = nbytes
         children = weakref.ref(self)
 
         def reason(number: int) -> str:
@@ -257,7 +260,7 @@ class Cluster(ClusterDevices):
         stream = stream_to(connection, address)
         own = Meet(
             HERE, session, __version__, jaxlib_version(), "", number, [],
-            self.addresses, self.deadline, "",
+            self.addresses, self.deadline, "", [],
         )  # fmt: skip
         stream.post(Message.of(own), waits=True)
         why = ""

@@ -25,9 +25,12 @@ class TaskDevice:
       platform: `cpu`, `gpu` or `tpu`.
       id: index among the task's devices of that platform.
       place: where fragments for this device run.
+      memory: its bytes of memory; 0 if unknown.
     """
 
-    __slots__ = ("cluster", "id", "job", "number", "place", "platform", "task")
+    __slots__ = (
+        "cluster", "id", "job", "memory", "number", "place", "platform", "task",
+    )  # fmt: skip
 
     cluster: ClusterDevices
     job: str
@@ -36,6 +39,7 @@ class TaskDevice:
     platform: str
     id: int
     place: TaskPlace
+    memory: int
 
     def __init__(
         self,
@@ -48,7 +52,7 @@ class TaskDevice:
     ) -> None:
         self.cluster, self.job, self.task, self.number = cluster, job, task, number
         self.platform, self.id = platform, index
-        self.place = TaskPlace(self)
+        self.place, self.memory = TaskPlace(self), 0
 
     @property
     def spec(self) -> DeviceSpec:

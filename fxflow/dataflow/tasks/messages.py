@@ -30,6 +30,7 @@ class Meet(NamedTuple):
       addresses: of all tasks, from the controller.
       deadline: seconds that a wait lasts at most, from the controller.
       refused: why this process will not work with the other; empty if it will.
+      memory: bytes of each of the task's devices; 0 if unknown.
     """
 
     number: int
@@ -42,6 +43,7 @@ class Meet(NamedTuple):
     addresses: list[str]
     deadline: float
     refused: str
+    memory: list[int]
 
 
 @fields_of("register")

@@ -44,7 +44,7 @@ from fxflow.dataflow.tasks.messages import (
     Value,
     Want,
 )
-from fxflow.devices import buffers, lapack
+from fxflow.devices import Device, buffers, lapack, memory_stats
 from fxflow.devices.clients import default_backend, resolve
 from fxflow.devices.clients import local_devices as devices_here
 from fxflow.devices.compile import compile as compile_text
@@ -73,11 +73,11 @@ def jaxlib_version() -> str:
     return metadata.version("jaxlib")
 
 
-def own_platforms() -> list[str]:
-    """Returns the platforms of this process's devices: the default one's, and CPUs."""
-    found = [str(device.platform) for device in devices_here()]
+def own_devices() -> list[Device]:
+    """Returns this process's devices: those of the default platform, then CPUs."""
+    found = list(devices_here())
     if default_backend() != "cpu":
-        found += [str(device.platform) for device in devices_here(backend="cpu")]
+        found += devices_here(backend="cpu")
     return found
 
 
@@ -131,9 +131,12 @@ class Task:
         self._once = once
         what = f"task {index} of job {job!r}"
         self._listener = handshake.listen(listen or address, keys, what)
+        devices = own_devices()
+        platforms = [str(device.platform) for device in devices]
+        memory = [int(memory_stats(d).get("bytes_limit", 0)) for d in devices]
         self._own = Meet(
-            index, "", __version__, jaxlib_version(), job, index, own_platforms(),
-            [], 0.0, "",
+            index, "", __version__, jaxlib_version(), job, index, platforms,
+            [], 0.0, "", memory,
         )  # fmt: skip
         self._receiver = Receiver(self._on_message, self._on_end, self._on_tick)
         self._lock = threading.Condition()

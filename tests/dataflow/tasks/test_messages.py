@@ -11,7 +11,7 @@ from fxflow.distributed.messages.codec import Message, decode, encode
 from fxflow.errors import MessageError
 
 ALL = [
-    messages.Meet(-1, "s", "1", "2", "worker", 0, ["cpu"], ["/tmp/a"], 60.0, ""),
+    messages.Meet(-1, "s", "1", "2", "worker", 0, ["cpu"], ["/tmp/a"], 60.0, "", [8]),
     messages.Register("f", [1, [2]], [[0, {"a": 1}, [], []]]),
     messages.Registered("why"),
     messages.Run(3, [1, 2], []),
