@@ -13,6 +13,7 @@ from fxflow.core.ir.graph import Graph, Literal, Node, Var, subgraphs
 from fxflow.core.ir.ref_index import OPERAND, Slice
 from fxflow.lax.control_flow.scan import ScanParams
 from fxflow.lax.control_flow.while_loop import WhileParams
+from fxflow.lax.kernels.llvm_parts import RULES as PART_RULES
 from fxflow.lax.kernels.llvm_products import product
 from fxflow.lax.kernels.llvm_scalars import (
     CHEAP,
@@ -145,6 +146,8 @@ class BodyWriter:
         rule: Callable[..., Any] | None = getattr(self, f"_{name}", None)
         if rule is not None:
             out = rule(node, operands)
+        elif name in PART_RULES:
+            out = PART_RULES[name](self, node, operands)
         elif name == "get":
             value = self._part(operands[0], node, operands[1:])
             # A later write must not change what was read.
@@ -261,9 +264,18 @@ class BodyWriter:
         return Lazy(out.shape, out.dtype, element, 1)
 
     def _reduce(self, node: Node, operands: list[Value]) -> Value:
-        (x,) = operands
-        out, axes = node.outputs[0].aval, tuple(node.params["axes"])
-        name = node.primitive.name
+        (x,), axes = operands, tuple(node.params["axes"])
+        return self.reduced(node.primitive.name, x, axes, node.outputs[0].aval)
+
+    def reduced(self, name: str, x: Value, axes: Sequence[int], out: Aval) -> Value:
+        """Returns a reduction of an array along some axes.
+
+        Args:
+          name: of the primitive.
+          x: the array.
+          axes: of the array.
+          out: type of the result.
+        """
         start, combine = _reduction(name, x.dtype)
         w, kind = self.w, register_type(x.dtype)
         wide = np.dtype(np.float32) if is_half(x.dtype) else x.dtype
@@ -383,7 +395,7 @@ class BodyWriter:
             elif type(item) is Slice:
                 at: Any = item.start
                 if at is None:
-                    at = self._integer(next(rest))
+                    at = self.integer(next(rest))
                     least = w.op(f"call i64 @llvm.smax.i64(i64 {at}, i64 0)")
                     w.helper("llvm.smax.i64")
                     w.helper("llvm.smin.i64")
@@ -411,18 +423,21 @@ class BodyWriter:
         pointer = w.op(f"getelementptr {kind}, ptr {ref.pointer}, i64 {offset}")
         return pointer, axes, guards
 
-    def _integer(self, value: Value) -> str:
+    def integer(self, value: Value) -> str:
         """Returns a 0-d integer as an i64."""
-        w, register = self.w, value.at(self.w, [])
-        kind = register_type(value.dtype)
+        return self.wide(value.at(self.w, []), value.dtype)
+
+    def wide(self, register: str, dtype: Any) -> str:
+        """Returns an integer as an i64."""
+        kind = register_type(dtype)
         if kind == "i64":
             return register
-        sign = "zext" if dtypes.is_unsigned(value.dtype) else "sext"
-        return w.op(f"{sign} {kind} {register} to i64")
+        sign = "zext" if dtypes.is_unsigned(dtype) else "sext"
+        return self.w.op(f"{sign} {kind} {register} to i64")
 
     def _wrapped(self, value: Value, n: int) -> str:
         """Returns an index counted from the front, within the axis."""
-        w, at = self.w, self._integer(value)
+        w, at = self.w, self.integer(value)
         negative = w.op(f"icmp slt i64 {at}, 0")
         front = w.op(f"add i64 {at}, {n}")
         at = w.op(f"select i1 {negative}, i64 {front}, i64 {at}")
@@ -498,7 +513,7 @@ class BodyWriter:
             if type(item) is Slice and item.start is None:
                 next(rest)
             if item is OPERAND:
-                at, n = self._integer(next(rest)), ref.shape[d]
+                at, n = self.integer(next(rest)), ref.shape[d]
                 low = w.op(f"icmp sge i64 {at}, {-n}")
                 high = w.op(f"icmp slt i64 {at}, {n}")
                 both = w.op(f"and i1 {low}, {high}")
@@ -617,81 +632,10 @@ class BodyWriter:
         for room, value in (*ready, *in_place):
             computed(self.w, value, room)
 
-    # -- parts of values ---------------------------------------------------------------
-
-    def _pad(self, node: Node, operands: list[Value]) -> Value:
-        x, value = operands
-        config, out, w = node.params["padding_config"], node.outputs[0].aval, self.w
-        if any(interior for _, _, interior in config):
-            raise UnsupportedError("padding between elements")
-        if any(low < 0 for low, _, _ in config):
-            raise UnsupportedError("cropping at the start")
-        fill = value.at(w, [])
-        room = self.arena.buffer(out.shape, out.dtype)
-        computed(w, constant(out.dtype, fill, out.shape), room)
-        counts = [
-            min(n, length - low)
-            for n, length, (low, _, _) in zip(x.shape, out.shape, config, strict=True)
-        ]
-        with w.loops(counts) as index:
-            at = [w.sum(i, low) for i, (low, _, _) in zip(index, config, strict=True)]
-            room.put(w, at, x.at(w, index))
-        return room
-
-    def _dynamic_update_slice(self, node: Node, operands: list[Value]) -> Value:
-        x, update, *starts = operands
-        out, w = node.outputs[0].aval, self.w
-        at = self._clamped(starts, out.shape, update.shape)
-        room = computed(w, x, self.arena.buffer(out.shape, out.dtype))
-        with w.loops(update.shape) as index:
-            moved = [w.sum(i, a) for i, a in zip(index, at, strict=True)]
-            room.put(w, moved, update.at(w, index))
-        return room
-
-    def _clamped(
-        self, starts: Sequence[Value], shape: Sequence[int], sizes: Sequence[int]
-    ) -> list[str]:
-        """Returns the starts of a slice, within an array."""
-        w = self.w
-        found = []
-        for start, n, k in zip(starts, shape, sizes, strict=True):
-            value = self._integer(start)
-            for name, bound in (("smax", 0), ("smin", n - k)):
-                w.helper(f"llvm.{name}.i64")
-                value = w.op(f"call i64 @llvm.{name}.i64(i64 {value}, i64 {bound})")
-            found.append(value)
-        return found
-
-    def _concatenate(self, node: Node, operands: list[Value]) -> Value:
-        axis, out, w = node.params["dimension"], node.outputs[0].aval, self.w
-        room = self.arena.buffer(out.shape, out.dtype)
-        start = 0
-        for x in operands:
-            with w.loops(x.shape) as index:
-                at = list(index)
-                at[axis] = w.sum(at[axis], start)
-                room.put(w, at, x.at(w, index))
-            start += x.shape[axis]
-        return room
-
     # -- products ----------------------------------------------------------------------
 
     def _dot_general(self, node: Node, operands: list[Value]) -> Value:
         return product(self, node, operands)
-
-    def _dynamic_slice(self, node: Node, operands: list[Value]) -> Value:
-        x, *starts = operands
-        out, w = node.outputs[0].aval, self.w
-        at = self._clamped(starts, x.shape, out.shape)
-        if isinstance(x, Buffer):
-            pointer = x.address(w, at)
-            return Buffer(pointer, out.shape, x.strides, x.dtype, x.root)
-
-        def element(w: Writer, index: Sequence[str]) -> str:
-            moved = [w.sum(i, a) for i, a in zip(index, at, strict=True)]
-            return x.at(w, moved)
-
-        return Lazy(out.shape, out.dtype, element, x.steps, other=x.roots)
 
 
 def _reads_once(node: Node, value: Value) -> bool:

@@ -248,6 +248,13 @@ def _slope(steepness: int) -> Rule:
     return rule
 
 
+def _round(w: Writer, xs: Any, avals: Any, out: Aval, params: Any) -> str:
+    kind = register_type(out.dtype)
+    even = int(params["rounding_method"]) == 1
+    name = w.helper(f"llvm.{'roundeven' if even else 'round'}.{_suffix(kind)}")
+    return _call(w, name, kind, xs[0])
+
+
 def _not(w: Writer, xs: Any, avals: Any, out: Aval, params: Any) -> str:
     ones = "true" if dtypes.is_bool(out.dtype) else "-1"
     return w.op(f"xor {register_type(out.dtype)} {xs[0]}, {ones}")
@@ -390,6 +397,7 @@ RULES: dict[str, Rule] = {
     "or": _arithmetic("", "or", bools="or"),
     "pow": _library("pow"),
     "rem": _remainder,
+    "round": _round,
     "rsqrt": _rsqrt,
     "select_n": _select,
     "shift_left": _shift("shl"),

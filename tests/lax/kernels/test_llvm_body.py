@@ -107,6 +107,22 @@ def updated_slices(x: Any, o: Any) -> None:
     o[...] = lax.dynamic_update_slice(x[...], fnp.ones((3, 2)), (at, at))
 
 
+@body((X[:3], X[:, :2], X[0]))
+def picked(x: Any, rows: Any, columns: Any, one: Any) -> None:
+    at = (fnp.arange(3) * 5) % 7 - 1
+    rows[...] = fnp.sin(x[...])[at]
+    columns[...] = x[...][:, fnp.arange(2) * 9]
+    one[...] = x[...][fnp.abs(at[1:2])][0]
+
+
+@body((X[:, 0].astype(np.int32), X[0].astype(np.int32), X[0, 0].astype(np.int32)))
+def largest(x: Any, a: Any, b: Any, c: Any) -> None:
+    v = fnp.round(x[...] * 2)
+    a[...] = fnp.argmax(v, 1)
+    b[...] = fnp.argmin(fnp.where(v > 2, fnp.nan, v), 0)
+    c[...] = fnp.argmax(v.ravel()) + fnp.argmax(v > 1, 1).sum()
+
+
 # -- reductions ------------------------------------------------------------------------
 
 
@@ -282,7 +298,7 @@ def test_dtypes_in_memory(dtype: str) -> None:
 UNKNOWN: dict[str, tuple[Callable[..., Any], str]] = {
     "sort": (lambda x, o: o.set(fnp.sort(x[...])), "sort"),
     "complex": (lambda x, o: o.set(fnp.real(x[...] + 1j)), "complex64"),
-    "gather": (lambda x, o: o.set(x[...][fnp.arange(6) // 2]), "gather"),
+    "indices": (lambda x, o: o.set(x[fnp.arange(6) // 2]), "array of indices"),
 }
 
 

@@ -182,6 +182,8 @@ def test_choices_and_bounds() -> None:
         "clamp": lambda x: lax.clamp(-2.0, x, 1.5),
         "not": lambda x: lax.bitwise_not(x > 0),
         "finite": lax.is_finite,
+        "round": lax.round,
+        "to even": fnp.round,
         **{
             f"power {n}": lambda x, n=n: lax.integer_pow(x, n) for n in (-3, 0, 1, 2, 5)
         },
