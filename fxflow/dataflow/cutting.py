@@ -64,7 +64,7 @@ class Fragment:
     @property
     def action(self) -> str:
         """A short name: `2B0` in a pipeline, `fragment 3` elsewhere."""
-        if self.microbatch is None:
+        if self.microbatch is None or self.stage is None:
             return f"fragment {self.index}"
         return f"{self.stage}{self.kind}{self.microbatch}"
 

@@ -312,7 +312,7 @@ class Plan:
             if lines:
                 told += f"  # {describe(nodes[0].source)}"
             number = str(fragment.index)
-            if fragment.microbatch is not None:
+            if fragment.stage is not None and fragment.microbatch is not None:
                 number += f"  {fragment.action}"
             rows.append(
                 (

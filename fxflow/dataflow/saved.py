@@ -57,7 +57,7 @@ class SavedFragment(NamedTuple):
     @property
     def action(self) -> str:
         """A short name: `2B0`, or that of its kind and operations."""
-        if self.microbatch is not None:
+        if self.microbatch is not None and self.stage is not None:
             return f"{self.stage}{self.kind}{self.microbatch}"
         first, *rest = self.operations
         return f"operations {first}…{rest[-1]}" if rest else f"operation {first}"
