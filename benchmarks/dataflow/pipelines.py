@@ -120,6 +120,7 @@ def measured(
             for name in chosen[start:] + chosen[:start]:
                 seconds, losses[model][name] = workers[name].measure(model)
                 found[model][name].append(seconds)
+                print(f"{model}, {name}: {seconds * 1e3:.0f} ms", file=sys.stderr)
         print(f"round {turn + 1} of {rounds}", file=sys.stderr)
     for worker in workers.values():
         worker.stop()

@@ -100,7 +100,14 @@ class DeviceSpec:
         """
         kind = self.kind or default_backend()
         task = "" if self.task is None else f"/task:{self.task}"
-        return resolve(f"{task}/device:{kind}:{self.index or 0}")
+        try:
+            return resolve(f"{task}/device:{kind}:{self.index or 0}")
+        except PlacementError as error:
+            if self.task is None:
+                raise
+            raise PlacementError(
+                f"{error}. For tasks give dataflow.jit(devices=cluster)"
+            ) from None
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ from fxflow.core.runtime.library import exact
 from fxflow.core.source import interrupted, name_of, shorten
 from fxflow.core.tree.flattening import failed
 from fxflow.devices import RuntimeFailure
-from fxflow.devices.callbacks import raise_original
+from fxflow.devices.callbacks import original_error, raise_original
 from fxflow.devices.compile import log_step
 from fxflow.devices.meshes import current, note_mesh_read
 from fxflow.devices.trees import flatten
@@ -221,7 +221,8 @@ class CachedCall(Bindable[P, R]):
                 try:
                     return run(leaves, raw)  # type: ignore[no-any-return]
                 except RuntimeFailure as error:
-                    require_alive(leaves)
+                    if original_error(error) is None:
+                        require_alive(leaves)
                     raise_original(error)
                     raise
         try:

@@ -238,3 +238,19 @@ def test_a_callback_may_call_a_dataflow_function(size: int) -> None:
     assert done, "the callbacks wait for their own device"
     want = np.cos(np.sin(x)) + np.cos(np.sin(x + 1))
     np.testing.assert_allclose(done[0], want, rtol=1e-5)
+
+
+def test_a_callback_that_fails_in_a_value_of_another_place_is_the_error() -> None:
+    def fails(v: Any) -> Any:
+        raise ValueError("boom")
+
+    def f(x: Any) -> Any:
+        with on("/device:cpu:1"):
+            y = fnp.sin(x)
+        with on("/device:cpu:2"):
+            return fxflow.pure_callback(fails, y, y) + 1
+
+    for size in (3, LARGE):  # the second is donated to its last fragment
+        with pytest.raises(ValueError, match="boom") as caught:
+            dataflow.jit(f)(fnp.ones(size))
+        assert any("fragment 1 of f on cpu:2" in n for n in caught.value.__notes__)

@@ -184,3 +184,12 @@ def test_stages() -> None:
     for wrong in (0, -1, 1.5, True, None):
         with pytest.raises(ArgumentError, match="positive integer"):
             stages(wrong)  # type: ignore[arg-type]
+
+
+def test_a_task_without_a_cluster_is_an_error_that_says_how() -> None:
+    def f(x: Any) -> Any:
+        with on("/job:worker/task:3/device:cpu:0"):
+            return fnp.sin(x)
+
+    with pytest.raises(PlacementError, match=r"task:3.*dataflow.jit\(devices=cluster"):
+        dataflow.jit(f).plan(1.0)

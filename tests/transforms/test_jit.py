@@ -699,3 +699,13 @@ def test_programs_of_a_function_are_bounded_by_their_bytes(monkeypatch):
     gc.collect()
     assert len(programs) <= 10
     assert 3 <= len(jitted._caches.compiled) <= 10
+
+
+def test_a_callback_that_fails_after_a_donation_is_the_error():
+    def fails(v):
+        raise ValueError("boom")
+
+    f = jit(lambda x: fxflow.pure_callback(fails, x, x) + 1, donate_argnums=0)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="boom"):
+            f(fnp.ones(60_000))

@@ -32,7 +32,7 @@ from fxflow.core.runtime.lowering import lower_graph
 from fxflow.core.spmd import partition
 from fxflow.core.spmd.memories import Going, laid_out, wanted_of
 from fxflow.devices import Device, RuntimeFailure, buffers, transfers
-from fxflow.devices.callbacks import raise_original
+from fxflow.devices.callbacks import original_error, raise_original
 from fxflow.devices.compile import (
     Executable,
     convolution_options,
@@ -158,7 +158,9 @@ class Program:
             return self.run(raw)
         except RuntimeFailure as error:
             # Not before the call, where looking at each argument would cost every call.
-            require_alive(arrays)
+            # A program whose callback fails has taken what is donated to it.
+            if original_error(error) is None:
+                require_alive(arrays)
             raise_original(error)
             raise
 
