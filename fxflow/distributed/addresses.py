@@ -71,7 +71,7 @@ class Address(NamedTuple):
         return f"{host}:{self.port}"
 
     def listen(self, what: str = "the coordinator") -> socket.socket:
-        """Returns a socket that listens here.
+        """Returns a socket that listens here; host "*" means all IPv4 interfaces.
 
         Args:
           what: what listens, in the error's message.
@@ -82,7 +82,10 @@ class Address(NamedTuple):
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         try:
             return socket.create_server(
-                tuple(self), family=family, backlog=512, reuse_port=False
+                ("" if self.host == "*" else self.host, self.port),
+                family=family,
+                backlog=512,
+                reuse_port=False,
             )
         except OSError as error:
             why = {

@@ -67,6 +67,7 @@ def test_each_launcher_restarts_its_task(start_rank: Start) -> None:
     assert "task 1 ended with signal 9; restarting it" in runs[1].text
 
 
+@pytest.mark.slow
 def test_a_launcher_that_is_restarted_registers_again(
     start_rank: Start, tmp_path: Path, free_port: int
 ) -> None:

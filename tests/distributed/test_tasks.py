@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from .tasks_harness import CONTROLLER, IDLE_TASK, LAUNCH
 
 pytest.importorskip("zmq")
 
+ROOT = Path(__file__).parents[2]
 Start = Callable[..., Run]
 Write = Callable[..., str]
 
@@ -95,6 +97,29 @@ def test_tasks_over_ssh_get_keys(run_tasks: Start, tmp_path: Path) -> None:
         assert f"[task {number}] serves {place} {listens} keys server None" in run.out
     asked = (tmp_path / "asked").read_text().splitlines()
     assert len(asked) == 4 and not any("KEYS" in line for line in asked)
+
+
+@pytest.mark.slow
+def test_a_program_continues_when_a_task_is_killed(launch: Start) -> None:
+    """With real tasks: `dataflow.elastic` continues, the launcher restarts the task."""
+    program = ROOT / "examples" / "multi_host" / "stages.py"
+    run = launch("--tasks", "3", str(program), "--steps", "400")
+    run.wait_for("step 50: loss", 120)
+    os.kill(pid_of_task(run.process.pid, 1), signal.SIGKILL)
+    run.wait_for("task 1 ended with signal 9; restarting it")
+    run.wait_for(r"task:1 is lost: .*; continuing from step \d+ with tasks 0, 2")
+    assert run.end(120) == 0, run.text
+    assert "done: 400 steps, norm of the weights" in run.text
+
+
+def pid_of_task(launcher: int, index: int) -> int:
+    """Returns the process id of a task that a launcher has started."""
+    for path in Path(f"/proc/{launcher}/task").glob("*/children"):
+        for pid in path.read_text().split():
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            if b"--index" in words and int(words[words.index(b"--index") + 1]) == index:
+                return int(pid)
+    raise AssertionError(f"there is no task {index}")
 
 
 def test_the_controller_runs_on_the_first_machine() -> None:

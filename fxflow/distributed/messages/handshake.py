@@ -85,8 +85,6 @@ def listen(address: str, keys: Keys | None, what: str) -> socket.socket:
     found = parsed(address)
     require_keys(address, keys)
     if not isinstance(found, str):
-        if found.host == "*":
-            found = found._replace(host="")
         return found.listen(what)
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:

@@ -71,6 +71,7 @@ def test_a_killed_task_is_replaced_by_the_others_and_returns(
     assert "task:1 has returned; continuing from step 15 with tasks 0, 1, 2\n" in said
 
 
+@pytest.mark.slow
 def test_a_stopped_task_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "SILENCE", 3.0)
     with Tasks(2) as tasks:
@@ -81,6 +82,7 @@ def test_a_stopped_task_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
         assert tasks.cluster.reconnect() == [0, 1]
 
 
+@pytest.mark.slow
 def test_too_few_tasks_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(elastic_module, "RETURN", 0.5)
     with Tasks(2) as tasks:
@@ -90,6 +92,7 @@ def test_too_few_tasks_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
         assert caught.value.task == 1
 
 
+@pytest.mark.slow
 def test_a_task_that_a_scope_names_is_awaited() -> None:
     def add(total: Any, index: Any) -> Any:
         with on("/task:1"):

@@ -30,10 +30,11 @@ def short_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "SILENCE", SILENCE)
 
 
-def seeds(count: int, *quick: int) -> list[Any]:
-    """Returns seeds, of which only some are not soaks."""
-    soak = [pytest.mark.soak]
-    return [pytest.param(s, marks=[] if s in quick else soak) for s in range(count)]
+def seeds(count: int) -> list[Any]:
+    """Returns seeds: one for every run, two more for slow ones, the rest for soaks."""
+    slow, soak = [pytest.mark.slow], [pytest.mark.soak]
+    marks = [[], slow, slow, *[soak] * (count - 3)]
+    return [pytest.param(seed, marks=m) for seed, m in enumerate(marks)]
 
 
 class Trouble(threading.Thread):
@@ -80,7 +81,7 @@ class Trouble(threading.Thread):
         self.ends.wait()
 
 
-@pytest.mark.parametrize("seed", seeds(60, 0, 1))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_a_loop_ends_with_the_right_numbers(seed: int) -> None:
     draw = random.Random(seed)
     begun = time.monotonic()
@@ -115,7 +116,7 @@ def test_a_loop_ends_with_the_right_numbers(seed: int) -> None:
             np.testing.assert_array_equal(got, expected)
 
 
-@pytest.mark.parametrize("seed", seeds(40, 0, 1))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_a_waiting_call_names_the_task(seed: int) -> None:
     draw = random.Random(seed)
     stops = bool(seed % 2)
