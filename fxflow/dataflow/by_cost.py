@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from fxflow.core.arrays.aval import ArrayType
-from fxflow.core.ir.graph import Graph, Node, Var, subgraphs
+from fxflow.core.ir.graph import Graph, Node, Var, any_node, subgraphs
 from fxflow.core.source import describe
 from fxflow.dataflow.assignment import (
     EFFORT,
@@ -30,6 +30,8 @@ from fxflow.dataflow.costs import Costs, kind_of, process_of
 from fxflow.dataflow.groups import Items, grouped
 from fxflow.dataflow.placing import Decisions, Place, Places, own_place
 from fxflow.dataflow.scopes import Beside, DeviceSpec, Where
+from fxflow.dataflow.tasks.devices import TaskPlace
+from fxflow.devices.buffers import default_placement
 from fxflow.errors import PlacementError
 from fxflow.lax.callbacks import PythonCallback
 
@@ -122,6 +124,7 @@ class _Model:
         given = list(dict.fromkeys(places.devices))[: max(32, len(graph.nodes))]
         self.places: list[Place] = [places.of_device(d) for d in given]
         self._candidates = len(self.places)
+        self._has_tasks = any(type(place) is TaskPlace for place in self.places)
         self.error = max(costs.error(d) for d in given)
         masks, ties = self._constraints(places)
         kinds = list(dict.fromkeys(kind_of(p.device) for p in self.places))
@@ -141,6 +144,8 @@ class _Model:
         known: dict[Any, Place | int] = {}
         effect = -1
         masks = []
+        # Tasks have no Python of the user's.
+        here = self._number(number, default_placement()) if self._has_tasks else -1
         partly: list[int] = []
         beside: list[Var] = []
 
@@ -167,15 +172,14 @@ class _Model:
             if node.scope or node.primitive.name in _STATING or subgraphs(node.params):
                 place = own_place(node, resolved, [], False)
                 if place is not None:
-                    if place not in number:
-                        number[place] = len(self.places)
-                        self.places.append(place)
-                    mask = 1 << number[place]
+                    mask = 1 << self._number(number, place)
                 elif partly:
                     mask = partly[-1]
                 for var in beside:
                     if var in maker:
                         ties.join(maker[var], i)
+            if here >= 0 and mask == every and _calls_python(node):
+                mask = 1 << here
             if node.effects:
                 if effect >= 0:
                     ties.join(effect, i)
@@ -198,6 +202,13 @@ class _Model:
                 masks[i] = together[root]
             found.append(numbers.get(root, -1))
         return masks, found
+
+    def _number(self, number: dict[Place, int], place: Place) -> int:
+        """Returns the number of a place, which becomes one of the places."""
+        if place not in number:
+            number[place] = len(self.places)
+            self.places.append(place)
+        return number[place]
 
     def _meaning(
         self, where: Where, places: Places, number: dict[Place, int]
@@ -474,6 +485,14 @@ class _Model:
             "more devices, recompute with fxflow.checkpoint, or divide the value over "
             "a mesh"
         )
+
+
+def _calls_python(node: Node) -> bool:
+    """Returns whether a node, or a graph that it holds, has a host callback."""
+    alone = Graph([], [node], [])
+    return any_node(
+        alone, "calls_python", lambda n: n.primitive.name == PythonCallback.name
+    )
 
 
 #: Operations that say where they run.

@@ -34,10 +34,10 @@ from typing import Any
 
 from fxflow._config import config
 from fxflow.core.ir.graph import Graph, Node, Var, subgraphs
-from fxflow.devices import Device, cache, memory_stats
+from fxflow.devices import Device, cache, local_devices, memory_stats
 from fxflow.devices.buffers import Placement
 from fxflow.devices.memory import host_memory
-from fxflow.errors import ArgumentError
+from fxflow.errors import ArgumentError, BackendError
 from fxflow.lax.families import Accurate, Exponential
 
 #: How far an estimate may be off if no other figure is given: a placement is changed
@@ -748,19 +748,30 @@ def calibrated(device: Device) -> tuple[Rates | None, dict[str, Link]]:
     Args:
       device: of any process, or of a topology.
     """
-    client = getattr(device, "client", None)
-    if client is None or not config.cache:
+    if not config.cache:
         return None, {}
     try:
+        device = _like_here(device)
         payload = cache.load(_key(device))
         kept = json.loads(payload) if payload else None
         if kept is None:
             return None, {}
         rates = replace(default_rates(device), **kept["rates"])
         links = {name: Link(**link) for name, link in kept["links"].items()}
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, BackendError):
         return None, {}
     return rates, links
+
+
+def _like_here(device: Device) -> Device:
+    """Returns a device of this process, of a task's kind if it is of a task."""
+    if getattr(device, "client", None) is not None:
+        return device
+    kind = kind_of(device)
+    for found in local_devices(backend=device.platform):
+        if kind_of(found) == kind:
+            return found
+    raise BackendError(f"this process has no device of the kind {kind!r}")
 
 
 def keep(device: Device, rates: Rates, links: Mapping[str, Link]) -> None:

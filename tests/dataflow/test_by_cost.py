@@ -15,6 +15,7 @@ from fxflow.dataflow import Costs, Plan, Rates, by_cost, colocate, on
 from fxflow.dataflow.assignment import scheduled
 from fxflow.dataflow.costs import Link, kind_of
 from fxflow.dataflow.placing import Places
+from fxflow.dataflow.tasks.devices import ClusterDevices
 from fxflow.errors import ArgumentError, PlacementError
 from fxflow.lax.remat import CALLS, inlined
 from tests.dataflow import models
@@ -190,6 +191,25 @@ def test_what_fits_nowhere_is_refused_with_the_value_and_the_line() -> None:
     told = str(refused.value)
     assert "10,000 bytes of memory" in told and "f32[64,64]" in told
     assert "test_by_cost.py" in told
+
+
+def test_tasks_get_work_but_no_callbacks() -> None:
+    cluster = ClusterDevices({"worker": 2}, [["cpu"], ["cpu"]])
+
+    def f(x: Any, ws: Any) -> Any:
+        with on("/job:worker"):
+            a = x @ ws[0] @ ws[0] @ ws[0]
+        b = fxflow.pure_callback(lambda v: v, x, x @ ws[1] @ ws[1] @ ws[1])
+        return a, b, x @ ws[2] @ ws[2] @ ws[2]
+
+    plan = plan_of(f, X, WS, devices=cluster)
+    assert {str(p) for p in plan.places} == {"task:0 cpu:0", "task:1 cpu:0", "cpu:0"}
+    (calls,) = (
+        fragment.place
+        for fragment in plan.fragments
+        if any(n.primitive.name == "python_callback" for n in fragment.graph.nodes)
+    )
+    assert calls.device is DEVICES[0]
 
 
 def test_loops_and_branches_stay_whole() -> None:
