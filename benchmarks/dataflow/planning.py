@@ -26,8 +26,8 @@ import fxflow.numpy as fnp
 from fxflow import dataflow
 from fxflow.dataflow import Costs, Rates, by_cost
 from fxflow.dataflow.assignment import scheduled
-from fxflow.dataflow.costs import Link
 from fxflow.dataflow.placing import Places
+from fxflow.dataflow.rates import Link
 from fxflow.dataflow.schedules import SCHEDULES
 from fxflow.lax.remat import CALLS, inlined
 from tests.dataflow.models import MODELS, of

@@ -9,7 +9,8 @@ import typing as _typing
 from fxflow.core.boundary import public as _public
 from fxflow.dataflow.actions import Action, Schedule
 from fxflow.dataflow.calibration import calibrate
-from fxflow.dataflow.costs import Costs, Rates
+from fxflow.dataflow.costs import Costs
+from fxflow.dataflow.rates import Rates
 from fxflow.dataflow.cutting import Edge, Fragment
 from fxflow.dataflow.partitioned import DataflowFunction, jit
 from fxflow.dataflow.plan import Plan

@@ -26,9 +26,10 @@ from fxflow.dataflow.assignment import (
     lower_bound,
     scheduled,
 )
-from fxflow.dataflow.costs import Costs, kind_of, process_of
+from fxflow.dataflow.costs import Costs
 from fxflow.dataflow.groups import Items, grouped
 from fxflow.dataflow.placing import Decisions, Place, Places, own_place
+from fxflow.dataflow.rates import kind_of, process_of
 from fxflow.dataflow.scopes import Beside, DeviceSpec, Where
 from fxflow.dataflow.tasks.devices import TaskPlace
 from fxflow.devices.buffers import default_placement

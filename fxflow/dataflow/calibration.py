@@ -19,15 +19,8 @@ import numpy as np
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
-from fxflow.dataflow.costs import (
-    ERROR,
-    Costs,
-    Link,
-    Rates,
-    default_rates,
-    keep,
-    kind_of,
-)
+from fxflow.dataflow.costs import Costs, keep
+from fxflow.dataflow.rates import ERROR, Link, Rates, default_rates, kind_of
 from fxflow.devices import Device, local_devices
 from fxflow.devices.clients import resolve
 from fxflow.lax import linalg

@@ -21,9 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fxflow.core.ir.graph import Graph, Node, Var
-from fxflow.dataflow.costs import Costs, kind_of, process_of
+from fxflow.dataflow.costs import Costs
 from fxflow.dataflow.loops import MAX_ROUNDS
 from fxflow.dataflow.placing import Place, Places, scopes_inside
+from fxflow.dataflow.rates import kind_of, process_of
 from fxflow.dataflow.scopes import PlaceScope, Stage
 from fxflow.lax.control_flow.scan import ScanParams
 from fxflow.lax.remat import CALLS, inlined

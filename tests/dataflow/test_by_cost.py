@@ -13,8 +13,8 @@ from fxflow import dataflow, lax
 from fxflow import numpy as fnp
 from fxflow.dataflow import Costs, Plan, Rates, by_cost, colocate, on
 from fxflow.dataflow.assignment import scheduled
-from fxflow.dataflow.costs import Link, kind_of
 from fxflow.dataflow.placing import Places
+from fxflow.dataflow.rates import Link, kind_of
 from fxflow.dataflow.tasks.devices import ClusterDevices
 from fxflow.errors import ArgumentError, PlacementError
 from fxflow.lax.remat import CALLS, inlined

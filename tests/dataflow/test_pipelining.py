@@ -12,7 +12,7 @@ import fxflow
 from fxflow import dataflow, lax, train
 from fxflow import numpy as fnp
 from fxflow.dataflow import Costs, Plan, Rates
-from fxflow.dataflow.costs import Link, kind_of
+from fxflow.dataflow.rates import Link, kind_of
 
 DEVICES = fxflow.local_devices()[:4]
 RATES = Rates(

@@ -12,7 +12,7 @@ import fxflow
 from fxflow import dataflow
 from fxflow import numpy as fnp
 from fxflow.dataflow import Costs, Rates, replanning
-from fxflow.dataflow.costs import Link, kind_of
+from fxflow.dataflow.rates import Link, kind_of
 from fxflow.dataflow.replanning import Replanned
 
 DEVICES = fxflow.local_devices()[:3]

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 from fxflow.core.arrays import Aval
 from fxflow.core.interpreters.calls import GraphCall
 from fxflow.core.ir.graph import Graph, Literal, Node, subgraphs
-from fxflow.dataflow.costs import FUSED, family_of, work_of
 from fxflow.dataflow.sharding.rules import (
     Rule,
     identity_rule,
     rule_of,
     sliced_rule,
 )
+from fxflow.dataflow.work import FUSED, family_of, work_of
 from fxflow.lax.control_flow.cond import Branching
 from fxflow.lax.control_flow.scan import ScanParams
 from fxflow.lax.control_flow.while_loop import WhileParams
