@@ -24,14 +24,14 @@ class Constraint(NamedTuple):
     Attributes:
       path: of the operation.
       position: of the operand, or `~i` for result `i`.
-      sharding: it has.
+      shardings: that it has one after the other.
       is_gathered: whether it is stored in smaller parts: each use gathers it anew, or
         the whole would be kept from the first use to the last.
     """
 
     path: Path
     position: int
-    sharding: NamedSharding
+    shardings: tuple[NamedSharding, ...]
     is_gathered: bool
 
 
@@ -70,23 +70,33 @@ def _rewritten(
                 return _rewritten(graph, (*here, next(inner)), at, holders)
 
             params = with_graphs(params, rewrite)
-        after: list[tuple[int, NamedSharding]] = []
-        for _, position, sharding, is_gathered in at.get(here, ()):
+        after: list[Constraint] = []
+        for constraint in at.get(here, ()):
+            position = constraint.position
             if position < 0:
-                after.append((~position, sharding))
+                after.append(constraint)
                 continue
             atom = inputs[position]
-            if is_gathered:
+            if constraint.is_gathered:
                 atom = _add(nodes, node, OptimizationBarrier, atom, {})
-            put = {"to": sharding, "memory": None}
-            inputs[position] = _add(nodes, node, DevicePut, atom, put)
+            inputs[position] = _put(nodes, node, atom, constraint.shardings)
         outputs = list(node.outputs)
         nodes.append(node.replace(inputs=inputs, params=params))
-        for i, sharding in after:
-            put = {"to": sharding, "memory": None}
-            names[outputs[i]] = _add(nodes, node, DevicePut, outputs[i], put)
+        for constraint in after:
+            var = outputs[~constraint.position]
+            names[var] = _put(nodes, node, var, constraint.shardings)
     outs = [names.get(a, a) if type(a) is Var else a for a in graph.outputs]
     return graph.replace(nodes=nodes, outputs=outs)
+
+
+def _put(
+    nodes: list[Node], user: Node, atom: Var, shardings: Sequence[NamedSharding]
+) -> Var:
+    """Adds constraints; returns the value that has them."""
+    for sharding in shardings:
+        put = {"to": sharding, "memory": None}
+        atom = _add(nodes, user, DevicePut, atom, put)
+    return atom
 
 
 def _add(

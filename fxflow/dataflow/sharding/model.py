@@ -124,12 +124,13 @@ class Move(NamedTuple):
 
     Attributes:
       position: of an operand, or `~i` for result `i`.
-      masks: the mesh axes that divide each axis afterwards, if they change; else None.
+      masks: the mesh axes that divide each axis: before, if the operation must not be
+        divided as the value is afterwards, and then afterwards. Empty for a sum alone.
       collectives: that this takes.
     """
 
     position: int
-    masks: Choices | None
+    masks: tuple[Choices, ...]
     collectives: tuple[Collective, ...]
 
 
@@ -305,7 +306,10 @@ class Model:
                 after = wanted(row, axes)
                 if before != after:
                     found = resharding(row.aval.nbytes, before, after, sizes)
-                    yield Move(i, after, tuple(found))
+                    # Else the partitioner might divide what computes the operand so.
+                    both = any(before) and any(after)
+                    states = (before, after) if both else (after,)
+                    yield Move(i, states, tuple(found))
         summed = 0
         for dimension in rule.summed:
             summed |= own[dimension]
@@ -325,11 +329,11 @@ class Model:
                 sums += summing(local, summed, scattered, sizes)
                 made = tuple(m | p for m, p in zip(made, parts, strict=True))
                 if any(parts) and made == asked:
-                    yield Move(~i, asked, tuple(sums))
+                    yield Move(~i, (asked,), tuple(sums))
                     continue
             if sums or made != asked:
                 sums += resharding(row.aval.nbytes, made, asked, sizes)
-                yield Move(~i, None if made == asked else asked, tuple(sums))
+                yield Move(~i, () if made == asked else (made, asked), tuple(sums))
 
     def collectives(self, sign: Signature, masks: Masks) -> Iterator[Collective]:
         """Yields the collectives of one run of an operation.
@@ -433,6 +437,13 @@ class Model:
                 self._add(sign, count)
         for (own, stores), seconds in simple.items():
             self._add_divided((*own, *stores), seconds)
+        # No operation need use an input, or compute an output.
+        program = self.dims.program
+        ends = [v for v in (*program.inputs, *program.outputs) if v != LITERAL]
+        for row in dict.fromkeys(map(self.row, ends)):
+            group = _members(row)
+            stored = [row] if row.store != NONE else []
+            self._add_table(self._free(group), [group], stored, lambda masks: 0.0)
 
     def _is_simple(self, sign: Signature) -> bool:
         """Returns whether an operation only computes, element by element."""
@@ -464,9 +475,7 @@ class Model:
         """Adds the seconds of an operation; 0 times, what is possible alone."""
         groups: list[Sequence[int]] = [sign.own]
         rows = dict.fromkeys(sign.rows)
-        for row in rows:
-            members = [a for a in row.axes if a != NONE]
-            groups.append([*members, row.store] if row.store != NONE else members)
+        groups += map(_members, rows)
         stored = [row for row in rows if row.store != NONE]
 
         def cost(masks: Masks) -> float:
@@ -646,7 +655,7 @@ class Model:
         constant = 0.0
         tables: dict[Choices, Table] = {}
         for row, count in moment.rows.items():
-            decisions = self._free([a for a in (*row.axes, row.store) if a != NONE])
+            decisions = self._free(_members(row))
             if not decisions:
                 constant += count * self.nbytes(row, self.fixed)
                 continue
@@ -656,6 +665,11 @@ class Model:
                 masks.update(zip(decisions, chosen, strict=True))
                 table[chosen] = table.get(chosen, 0.0) + count * self.nbytes(row, masks)
         return constant, tables
+
+
+def _members(row: Row) -> list[int]:
+    """Returns the decisions about a value, no two of which take one mesh axis."""
+    return [d for d in (*row.axes, row.store) if d != NONE]
 
 
 def _bits(mask: int) -> list[int]:

@@ -88,14 +88,17 @@ class Sharded:
                 continue
             sign = model.signature(number)
             for move in model.moves(sign, masks):
-                if move.masks is None:
+                if not move.masks:
                     continue
                 row = sign.operands[move.position] if move.position >= 0 else None
                 gathered = row is not None and row.store != NONE
                 gathered = gathered and bool(masks[row.store])  # type: ignore[union-attr]
                 found.append(
                     Constraint(
-                        op.path, move.position, self.sharding(move.masks), gathered
+                        op.path,
+                        move.position,
+                        tuple(map(self.sharding, move.masks)),
+                        gathered,
                     )
                 )
         return found

@@ -17,10 +17,21 @@ def test_operands_and_results_are_constrained() -> None:
     where = NamedSharding(fxflow.make_mesh((2,), ("x",)), P("x"))
     graph = fxflow.make_graph(lambda x: fnp.cos(fnp.sin(x)))(struct(4)).graph
     found = constrain(
-        graph, [Constraint((0,), ~0, where, False), Constraint((1,), 0, where, True)]
+        graph,
+        [
+            Constraint((0,), ~0, (where,), False),
+            Constraint((1,), 0, (where, where), True),
+        ],
     )
     names = [node.primitive.name for node in found.nodes]
-    assert names == ["sin", "device_put", "optimization_barrier", "device_put", "cos"]
+    assert names == [
+        "sin",
+        "device_put",
+        "optimization_barrier",
+        "device_put",
+        "device_put",
+        "cos",
+    ]
     found.check()
     (out,) = found.evaluate(fnp.ones(4))
     np.testing.assert_allclose(out, np.cos(np.sin(np.ones(4))), rtol=1e-6)
@@ -34,7 +45,7 @@ def test_operations_in_loops_are_constrained() -> None:
 
     graph = fxflow.make_graph(f)(struct(4)).graph
     at = [n.primitive.name for n in graph.nodes].index("scan")
-    found = constrain(graph, [Constraint((at, 0, 0), 0, where, False)])
+    found = constrain(graph, [Constraint((at, 0, 0), 0, (where,), False)])
     found.check()
     body = found.nodes[at].params["graph"]
     assert [n.primitive.name for n in body.nodes] == ["device_put", "sin"]
