@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from fxflow.core import tree
 from fxflow.core.boundary import boundary
 from fxflow.core.source import wraps
 from fxflow.dataflow.costs import Costs
@@ -36,7 +37,8 @@ def auto_sharding(
     parts and gathered where they are used. The function may be a training step as well
     as a network: gradients and updates are operations like others.
 
-    Arguments of a `jit` function that have `in_shardings` keep them.
+    Arguments of a `jit` function that have `in_shardings` keep them, and sharding
+    constraints in the function (`with_sharding_constraint`) are followed.
 
     Args:
       fun: function of arrays or pytrees of them; one that `jit` made keeps its
@@ -83,11 +85,22 @@ def auto_sharding(
     @wraps(fun)
     def plan_of(*args: Any) -> ShardingPlan:
         traced: Traced = jitted.trace(*args)
+        if tree.structure((args, {})) != traced.in_tree:
+            raise ArgumentError(
+                f"auto_sharding: {traced.name} has static arguments: plan a function "
+                "that has them already, such as lambda x: f(x, 3)"
+            )
         if traced.call is not None:
             raise ArgumentError(
                 f"auto_sharding: {traced.name} takes or captures references: pass "
                 "arrays, and return what is written"
             )
+        for label, aval in zip(traced.labels, traced.in_avals, strict=True):
+            if aval.is_symbolic:
+                raise ArgumentError(
+                    f"auto_sharding: {label} has the type {aval}: lengths must be "
+                    "numbers to be divided"
+                )
         limit = model.memory(mesh.flat[0]) if memory is None else memory
         count = traced.graph.num_consts
         sharded = shard(

@@ -12,7 +12,7 @@ from fxflow.core.ir.graph import Graph, Var
 from fxflow.dataflow.costs import Costs
 from fxflow.dataflow.sharding.collectives import Collective, axis_names
 from fxflow.dataflow.sharding.constraints import Constraint
-from fxflow.dataflow.sharding.dimensions import NONE, dimensions_of
+from fxflow.dataflow.sharding.dimensions import NONE, Dimensions, dimensions_of
 from fxflow.dataflow.sharding.model import Choices, MeshCosts, Model
 from fxflow.dataflow.sharding.program import LITERAL, program_of
 from fxflow.dataflow.sharding.solving import Solution, solve
@@ -115,6 +115,8 @@ def shard(
 ) -> Sharded:
     """Divides a graph over a mesh.
 
+    Sharding constraints in the graph are followed where they divide an axis.
+
     Args:
       graph: of a function, or a part of one.
       mesh: devices of one kind.
@@ -133,5 +135,30 @@ def shard(
         row = dims.axes[program.inputs[number]]
         fixed |= {d: m for d, m in zip(row, masks, strict=True) if d != NONE}
     given = [program.inputs[i] for i in donated]
-    model = Model(dims, tied(dims), MeshCosts(mesh, costs), fixed, given)
+    decisions, over = tied(dims), MeshCosts(mesh, costs)
+    inside = _stated(dims, mesh)
+    if inside.keys() - fixed.keys():
+        model = Model(dims, decisions, over, {**inside, **fixed}, given)
+        solution = solve(model, limit)
+        # Constraints of one dimension may differ: then the compiler follows them.
+        if math.isfinite(solution.seconds) and solution.least is None:
+            return Sharded(graph, mesh, model, solution)
+    model = Model(dims, decisions, over, fixed, given)
     return Sharded(graph, mesh, model, solve(model, limit))
+
+
+def _stated(dims: Dimensions, mesh: Mesh) -> dict[int, int]:
+    """Returns what sharding constraints inside a program say about its dimensions."""
+    found: dict[int, int] = {}
+    names = list(mesh.axis_names)
+    for op in dims.program.ops:
+        to = op.node.params.get("to") if op.node is not None else None
+        if not isinstance(to, NamedSharding) or not to.mesh.same_grid(mesh):
+            continue
+        (value,) = op.outputs
+        ndim = dims.program.avals[value].ndim
+        for dimension, row in zip(dims.axes[value], to.padded(ndim), strict=True):
+            mask = sum(1 << names.index(name) for name in row)
+            if mask and dimension != NONE:
+                found.setdefault(dimension, mask)
+    return found

@@ -258,6 +258,22 @@ def test_arguments_that_are_divided_stay_so() -> None:
     assert "as given" in str(plan)
 
 
+def test_constraints_inside_are_followed() -> None:
+    mesh = mesh_of(2, 4)
+    rows = NamedSharding(mesh, P("y"))
+
+    def f(params: Any, x: Any) -> Any:
+        x = fxflow.lax.with_sharding_constraint(x, rows)
+        return perceptron(params, x)
+
+    types = perceptron_types(2048, 16384), struct(8, 2048)
+    plan = auto_sharding(f, mesh, costs=accelerator())(*types)
+    assert plan.in_specs[1] == P("y")
+    assert plan.in_specs[0]["up"] == P(None, "x")
+    free = auto_sharding(perceptron, mesh, costs=accelerator())(*types)
+    assert free.in_specs[1] != P("y") and free.seconds < plan.seconds
+
+
 # -- bad input -------------------------------------------------------------------------
 
 
@@ -289,8 +305,17 @@ def test_memory_is_a_number_of_bytes(memory: Any) -> None:
 
 
 def test_leaves_that_are_not_arrays_are_named() -> None:
-    with pytest.raises(ArgumentError, match="x"):
+    with pytest.raises(ArgumentError, match=r"argument x .* not an array"):
         auto_sharding(perceptron, mesh_of(2))(perceptron_types(4, 4), "text")
+    jitted = fxflow.jit(lambda x, n: x * n, static_argnums=1)
+    with pytest.raises(ArgumentError, match="has static arguments"):
+        auto_sharding(jitted, mesh_of(2))(struct(4), 3)
+    ref = fxflow.new_ref(fnp.ones(4))
+    with pytest.raises(ArgumentError, match="references"):
+        auto_sharding(lambda r: r[...], mesh_of(2))(ref)
+    (n,) = fxflow.export.symbolic_shape("n")
+    with pytest.raises(ArgumentError, match="x has the type"):
+        auto_sharding(fnp.sin, mesh_of(2))(struct(n))
 
 
 def test_lengths_that_no_axis_divides_stay_whole() -> None:
