@@ -105,6 +105,7 @@ class Signature(NamedTuple):
       operands: None for a constant.
       results: likewise.
       keeps_storage: whether it runs on values as they are stored.
+      in_branch: whether it runs only if a branch is taken.
     """
 
     kind: Kind
@@ -112,6 +113,7 @@ class Signature(NamedTuple):
     operands: tuple[Row | None, ...]
     results: tuple[Row | None, ...]
     keeps_storage: bool
+    in_branch: bool
 
     @property
     def rows(self) -> list[Row]:
@@ -240,7 +242,7 @@ class Model:
         rows = [row for row in (*operands, *results) if row is not None and row.axes]
         stores = {row.store for row in rows}
         keeps = keeps_storage(op) and len(stores) == 1 and stores != {NONE}
-        return Signature(op.kind, own, operands, results, keeps)
+        return Signature(op.kind, own, operands, results, keeps, op.in_branch)
 
     def _signatures(self) -> dict[Signature, float]:
         """Returns how often operations of each sort run."""
@@ -324,7 +326,10 @@ class Model:
             if summed:
                 local = row.aval.nbytes / sizes.union(made)
                 # Where the sum is wanted in parts, each device adds up its own.
-                parts = tuple(a & summed & ~m for a, m in zip(asked, made, strict=True))
+                parts = tuple(
+                    0 if dim is None else a & summed & ~m
+                    for a, m, dim in zip(asked, made, axes, strict=True)
+                )
                 scattered = sum(parts) if self.costs.scatters else 0
                 sums += summing(local, summed, scattered, sizes)
                 made = tuple(m | p for m, p in zip(made, parts, strict=True))
@@ -388,10 +393,13 @@ class Model:
         return family, flops / parts, nbytes / parts
 
     def seconds(self, sign: Signature, masks: Masks) -> float:
-        """Returns the seconds of one run of an operation."""
+        """Returns the seconds of one run of an operation.
+
+        Nothing is moved within branches: XLA's partitioner gives wrong sums there.
+        """
         found = self.costs.compute(self.work(sign, masks))
         for move in self.moves(sign, masks):
-            found += self.costs.rates.operation
+            found += math.inf if sign.in_branch else self.costs.rates.operation
             combined = move.position < 0 and sign.results[~move.position] in self._sums
             for collective in move.collectives:
                 found += self.costs.communicate(collective)
@@ -509,7 +517,9 @@ class Model:
                 continue
             if any(self.stored_masks(row, masks) is None for row in stored):
                 continue
-            result[chosen] = before + cost(masks)
+            seconds = before + cost(masks)
+            if math.isfinite(seconds):
+                result[chosen] = seconds
         if decisions:
             self.tables[decisions] = result
         else:

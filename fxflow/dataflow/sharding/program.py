@@ -65,6 +65,7 @@ class Op(NamedTuple):
       runs: how often it runs.
       path: of its node.
       node: of the graph; None for a copy.
+      in_branch: whether it runs only if a branch is taken.
     """
 
     kind: Kind
@@ -73,6 +74,7 @@ class Op(NamedTuple):
     runs: float
     path: Path
     node: Node | None
+    in_branch: bool
 
 
 @dataclass
@@ -111,6 +113,7 @@ class _Writer:
     def __init__(self) -> None:
         self.program = Program()
         self._kinds: dict[Any, Kind] = {}
+        self._branches_around = 0
 
     def value(self, aval: Aval) -> int:
         self.program.avals.append(aval)
@@ -147,7 +150,15 @@ class _Writer:
     ) -> list[int]:
         outs = [self.value(v.aval) for v in node.outputs]
         kind = self._kind(node)
-        op = Op(kind, tuple(given), tuple(outs), count, path, node)
+        op = Op(
+            kind,
+            tuple(given),
+            tuple(outs),
+            count,
+            path,
+            node,
+            self._branches_around > 0,
+        )
         self.program.ops.append(op)
         return outs
 
@@ -184,7 +195,8 @@ class _Writer:
             fused = name != "stack"
             kind = Kind(number, name, rule, ("elementwise", 0.0, 0.0), True, fused)
             self._kinds[key] = kind
-        self.program.ops.append(Op(kind, (given,), (out,), count, path, None))
+        inside = self._branches_around > 0
+        self.program.ops.append(Op(kind, (given,), (out,), count, path, None, inside))
 
     def _same(self, given: int, out: int, count: float, path: Path) -> None:
         rule = identity_rule(self.program.avals[out].shape)
@@ -240,10 +252,12 @@ class _Writer:
         self, branches: Sequence[Graph], given: Sequence[int], count: float, path: Path
     ) -> list[int]:
         results = [self.value(a) for a in branches[0].out_avals]
+        self._branches_around += 1
         for number, branch in enumerate(branches):
             outs, _ = self.run(branch, given[1:], count, (*path, number))
             for out, result in zip(outs, results, strict=True):
                 self._same(out, result, count, path)
+        self._branches_around -= 1
         return results
 
 

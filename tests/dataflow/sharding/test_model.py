@@ -70,6 +70,18 @@ def test_one_mesh_axis_for_two_axes_of_a_value_is_impossible() -> None:
     assert math.isfinite(found.cost({**both, row.axes[1]: 0}))
 
 
+def test_nothing_is_moved_within_a_branch() -> None:
+    def f(x: Any) -> Any:
+        return fxflow.lax.cond(
+            x[0, 0] > 0, lambda x: fnp.sum(x, 1), lambda x: x[:, 1], x
+        )
+
+    found = model(f, struct(8, 8))
+    rows, columns = found.row(found.dims.program.inputs[0]).axes
+    assert math.isfinite(found.cost({**undivided(found), rows: 1}))
+    assert found.cost({**undivided(found), columns: 1}) == math.inf
+
+
 def test_storage_divides_the_longest_axis_left() -> None:
     found = model(
         perceptron_step,
