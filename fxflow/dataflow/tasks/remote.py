@@ -21,6 +21,10 @@ class Step(Protocol):
     def ended(self) -> bool:
         """Whether it has been computed, or has failed."""
 
+    @property
+    def error(self) -> Any:
+        """What makes the error of a step that failed; None if it did not."""
+
     def wait(self) -> None:
         """Waits for the end; raises what the step raised."""
 

@@ -55,19 +55,23 @@ class RemoteStep:
     Attributes:
       waiting: numbers of the processes that have not finished it.
       late: whether a wait took too long.
+      waits: of processes that gave up: the fragment that waited, and for which edge.
       sending: edges of arguments that are being sent.
+      sources: the steps whose results it takes, unless they have ended well.
       results: its results that are still referred to, by position.
     """
 
     __slots__ = ("_event", "error", "late", "number", "program", "results", "sending",
-                 "session", "waiting")  # fmt: skip
+                 "session", "sources", "waiting", "waits")  # fmt: skip
 
     def __init__(self, session: Session, number: int, program: Any) -> None:
         self.session, self.number, self.program = session, number, program
         self.waiting: set[int] = set(program.processes)
         self.results: dict[int, weakref.ref[RemoteArray]] = {}
         self.late = False
+        self.waits: dict[int, tuple[int, int]] = {}
         self.sending: set[int] = set()
+        self.sources: tuple[Any, ...] = ()
         self.error: Callable[[], BaseException] | None = None
         self._event = threading.Event()
 
@@ -87,6 +91,8 @@ class RemoteStep:
 
     def end(self) -> None:
         """Wakes everything that waits for the end."""
+        if self.error is None:
+            self.sources = ()
         self._event.set()
 
     def wait(self, raises: bool = True) -> None:
@@ -100,10 +106,21 @@ class RemoteStep:
         """
         session = self.session
         if not self._event.is_set() and not session.wait(self._event):
-            session.give_up(self, -1, -1)
-            self._event.wait(4 * ANSWER)
-        if raises and self.error is not None:
-            raise self.error()
+            session.give_up(self)
+            # Others that are late may be explained before.
+            if not self._event.wait(2 * MOST_STEPS * ANSWER):
+                raise DistributedError(
+                    f"step {self.number} of {self.program.name} has taken "
+                    f"{session.deadline:g} s, and its tasks do not answer",
+                    self.waiting - {HERE},
+                    session.deadline,
+                )
+        if not raises or self.error is None:
+            return
+        # What an earlier step raised says more than that its results are missing.
+        for source in self.sources:
+            source.wait()
+        raise self.error()
 
 
 class _Fetching:
@@ -225,30 +242,32 @@ class Session:
             if event.wait(left):
                 return True
 
-    def give_up(self, step: RemoteStep, fragment: int, edge: int) -> None:
-        """Fails a step that takes too long, with what its tasks are doing.
-
-        Args:
-          step: the step.
-          fragment: that waits; -1: unknown.
-          edge: of the value that it waits for; -1: unknown.
-        """
+    def give_up(self, step: RemoteStep) -> None:
+        """Fails a step that takes too long, with what its tasks are doing."""
         with self._lock:
             first, step.late = not (step.ended or step.late), True
         if first:
-            self._explainer.call(lambda: self._explain(step, fragment, edge))
+            self._explainer.call(lambda: self._explain(step))
 
-    def _explain(self, step: RemoteStep, fragment: int, edge: int) -> None:
+    def _explain(self, step: RemoteStep) -> None:
         program = step.program
         states = self.states(program.tasks)
-        if edge < 0:
-            for number in sorted(step.waiting - {HERE}):
-                for _, at, found, missing, _ in states.get(number, _NO_STATE).states:
-                    if at == step.number and missing >= 0 and edge < 0:
-                        fragment, edge = int(found), int(missing)
-        name = self.cluster.task_name
-        if edge >= 0:
-            source = program.source_of(edge)
+        # A process that has given up told it; the others tell it now.
+        waits = dict(step.waits)
+        for task, state in states.items():
+            for _, number, fragment, edge, _ in state.states:
+                if number == step.number and edge >= 0:
+                    waits.setdefault(task, (int(fragment), int(edge)))
+        if waits:
+            # The last of those that wait for each other.
+            process, seen = next(iter(waits)), set[int]()
+            while True:
+                fragment, edge = waits[process]
+                source = program.source_of(edge)
+                seen.add(process)
+                if source not in waits or source in seen:
+                    break
+                process = source
             told = (
                 f"{program.text_of(fragment)} has waited {self.deadline:g} s for "
                 f"{program.type_of(edge)} of {self._named(source)}, which "
@@ -257,15 +276,16 @@ class Session:
             late = [source]
         else:
             late = sorted(step.waiting - {HERE})
-            told = (
-                f"step {step.number} of {program.name} has taken {self.deadline:g} s: "
+            doing = "; ".join(
+                f"{self.cluster.task_name(t)} {self._is_doing(t, states, program)}"
+                for t in late
             )
-            told += "; ".join(
-                f"{name(t)} {self._is_doing(t, states, program)}" for t in late
-            )
+            told = f"step {step.number} of {program.name} has taken "
+            told += f"{self.deadline:g} s: {doing or 'this process has not ended it'}"
         silent = [t for t in program.tasks if t not in {*states, *late}]
         if silent:
-            told += f"; no answer from {', '.join(map(name, silent))}"
+            names = ", ".join(map(self.cluster.task_name, silent))
+            told += f"; no answer from {names}"
             late += silent
         told += " (a wait lasts at most the deadline of the cluster)"
         seconds, processes = self.deadline, tuple(t for t in late if t >= 0)
@@ -291,7 +311,7 @@ class Session:
                 return queue.get(timeout=max(0.0, left))
             except Empty:
                 if left <= 0:
-                    self.give_up(step, -1, -1)
+                    self.give_up(step)
                     return None
 
     def _named(self, process: int) -> str:
@@ -358,6 +378,14 @@ class Session:
         with self._lock:
             self.require_alive(program.tasks)
             step = RemoteStep(self, next(self._numbers), program)
+            step.sources = tuple(
+                {
+                    x._step: None
+                    for x in arrays
+                    if isinstance(x, RemoteArray)
+                    and not (x._step.ended and x._step.error is None)
+                }
+            )
             base, self._results = self._results, self._results + program.results
             self._steps[step.number] = step
             outs = program.handles(step, base)
@@ -415,7 +443,8 @@ class Session:
         if step is None:
             return
         if edge >= 0:
-            self.give_up(step, fragment, edge)
+            step.waits[HERE] = fragment, edge
+            self.give_up(step)
         else:
             self.fail(step, lambda: error)
 
@@ -503,7 +532,8 @@ class Session:
                 if step is None:
                     return
                 if edge >= 0:
-                    self.give_up(step, fragment, edge)
+                    step.waits[task] = fragment, edge
+                    self.give_up(step)
                     return
                 text = f"{self.cluster.task_name(task)}: {error}"
                 self.fail(step, lambda: DistributedError(text, [task]))

@@ -344,18 +344,17 @@ class _Service:
 
     def _post(self, process: int, message: Message, waits: bool) -> None:
         link = self.links.get(process)
-        if link is None:
-            raise DistributedError(f"the connection to task {process} is lost")
-        link.post(message, waits=waits)
+        # The controller notices a task that is lost, and stops the step.
+        if link is not None:
+            link.post(message, waits=waits)
 
     def _post_frames(self, process: int, frames: list[bytes | memoryview]) -> None:
         link = self.links.get(process)
-        if link is None:
-            raise DistributedError(f"the connection to task {process} is lost")
-        link.post_frames(frames)
+        if link is not None:
+            link.post_frames(frames)
 
     def _tell(self, message: Message, waits: bool = False) -> None:
-        self.links[HERE].post(message, waits=waits)
+        self._post(HERE, message, waits)
 
     def handle(self, source: int, message: Message) -> None:
         """Does what a message asks for."""
