@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fxflow.dataflow.timelines import Timeline, Work, simulate
+from fxflow.dataflow.timelines import Sent, Timeline, Work, at_once, simulate
 from fxflow.devices import files
 from fxflow.errors import ArgumentError, PlacementError
 
@@ -233,18 +233,24 @@ class Schedule:
             )
         return self._row_of[stage]
 
-    def order(self, works: Sequence[Work], seconds: Callable[[Any], float]) -> Timeline:
+    def order(
+        self,
+        works: Sequence[Work],
+        seconds: Callable[[Any], float],
+        sent: Sent = at_once,
+    ) -> Timeline:
         """Returns when each fragment runs in this order.
 
         Args:
           works: the fragments, in an order that can be run.
           seconds: that one takes.
+          sent: seconds in which the results of one arrive at another.
 
         Raises:
           PlacementError: an action lacks, or the program has no such part; two rows
             are on one device; the order cannot be run (the message shows the cycle).
         """
-        return simulate(works, seconds, rows=self._rows(works))
+        return simulate(works, seconds, rows=self._rows(works), sent=sent)
 
     def _rows(self, works: Sequence[Work]) -> dict[Any, list[Work]]:
         parts: dict[Action, list[Work]] = {}

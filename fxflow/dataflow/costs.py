@@ -25,7 +25,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -273,6 +274,23 @@ class Costs:
         first, last = (getattr(p, "devices", None) or [p] for p in (source, target))
         self.of(first[0])  # what calibration knows about links
         return self._links[family_link(first[0], last[0])].seconds(nbytes)
+
+    def sent(self, edges: Iterable[Any]) -> Callable[[Any, Any], float]:
+        """Returns the seconds of sending between fragments, for `simulate`.
+
+        Args:
+          edges: of a plan.
+
+        Returns:
+          A function from a fragment, and one at another place that takes its results.
+        """
+        nbytes: dict[tuple[int, Any], int] = defaultdict(int)
+        for edge in edges:
+            if edge.source is not None:
+                nbytes[edge.source, edge.place] += edge.nbytes
+        return lambda source, work: self.transfer_seconds(
+            nbytes[source.index, work.place], source.place, work.place
+        )
 
     def collective_seconds(
         self, kind: str, nbytes: float, devices: Sequence[Device]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -149,16 +148,8 @@ class Plan:
 
     def _simulate(self, costs: Costs) -> Timeline:
         """Returns when each fragment runs, by costs of fragments and links."""
-        sent: dict[tuple[int, Place], int] = defaultdict(int)
-        for edge in self.edges:
-            if edge.source is not None:
-                sent[edge.source, edge.place] += edge.nbytes
-
-        def seconds_sent(source: Any, work: Any) -> float:
-            nbytes = sent[source.index, work.place]
-            return costs.transfer_seconds(nbytes, source.place, work.place)
-
-        return simulate(self.fragments, costs.fragment_seconds, sent=seconds_sent)
+        sent = costs.sent(self.edges)
+        return simulate(self.fragments, costs.fragment_seconds, sent=sent)
 
     def check(self) -> None:
         """Checks that the fragments can be run in their order.

@@ -166,8 +166,9 @@ class _Whole(NamedTuple):
 
 def _ordered(made: Fragments, schedule: Scheduler, costs: Costs | None) -> Fragments:
     """Returns fragments in the order of a schedule."""
-    seconds = estimated_seconds
-    if costs is not None:
-        seconds = costs.fragment_seconds
-    timeline = schedule.order(made.fragments, seconds)
+    if costs is None:
+        timeline = schedule.order(made.fragments, estimated_seconds)
+    else:
+        sent = costs.sent(made.edges)
+        timeline = schedule.order(made.fragments, costs.fragment_seconds, sent)
     return in_order(made, [work.index for work in timeline.works])

@@ -33,7 +33,7 @@ from typing import Any, NamedTuple, Protocol
 from fxflow.core.source import name_of
 from fxflow.dataflow.actions import Schedule
 from fxflow.dataflow.placing import blocks
-from fxflow.dataflow.timelines import Timeline, Work, simulate
+from fxflow.dataflow.timelines import Sent, Timeline, Work, at_once, simulate
 from fxflow.errors import ArgumentError
 
 
@@ -49,12 +49,18 @@ class Scheduler(Protocol):
         """Returns the number of the device that a stage runs on."""
         ...
 
-    def order(self, works: Sequence[Work], seconds: Callable[[Any], float]) -> Timeline:
+    def order(
+        self,
+        works: Sequence[Work],
+        seconds: Callable[[Any], float],
+        sent: Sent = at_once,
+    ) -> Timeline:
         """Returns when each fragment runs, and so the order of each device.
 
         Args:
           works: the fragments, in an order that can be run.
           seconds: that one takes.
+          sent: seconds in which the results of one arrive at another.
 
         Raises:
           PlacementError: there is no such order.
@@ -115,14 +121,23 @@ class ScheduleRule(NamedTuple):
     held: Bound | None = None
     begun: Bound | None = None
 
-    def order(self, works: Sequence[Work], seconds: Callable[[Any], float]) -> Timeline:
+    def order(
+        self,
+        works: Sequence[Work],
+        seconds: Callable[[Any], float],
+        sent: Sent = at_once,
+    ) -> Timeline:
         """Returns when each fragment runs; see `Scheduler`."""
         pipeline = Pipeline.of(works)
         limits = None
         if self.held or self.begun:
             limits = Activations(works, pipeline, self.held, self.begun)
         return simulate(
-            works, seconds, key=lambda work: self.key(work, pipeline), limits=limits
+            works,
+            seconds,
+            key=lambda work: self.key(work, pipeline),
+            limits=limits,
+            sent=sent,
         )
 
 
@@ -345,7 +360,12 @@ class Search:
         """Returns the device of a stage: neighbours share one."""
         return blocks(stage, stages, devices)
 
-    def order(self, works: Sequence[Work], seconds: Callable[[Any], float]) -> Timeline:
+    def order(
+        self,
+        works: Sequence[Work],
+        seconds: Callable[[Any], float],
+        sent: Sent = at_once,
+    ) -> Timeline:
         """Returns the best order found; see `Scheduler`."""
         times = {work.index: seconds(work) for work in works}
         took = lambda work: times[work.index]
@@ -361,7 +381,7 @@ class Search:
             return False
 
         for rule in SCHEDULES.values():
-            offer(rule.order(works, took))
+            offer(rule.order(works, took, sent))
         ranks = _ranks(works, times)
         keys: list[Callable[[Work], Any]] = [
             lambda w: -ranks[w.index],
@@ -377,7 +397,7 @@ class Search:
                     _warmup(place, places, stages) + more
                 )
                 limits = Activations(works, pipeline, bound, None)
-            return offer(simulate(works, took, key=key, limits=limits))
+            return offer(simulate(works, took, key=key, limits=limits, sent=sent))
 
         runs, room = len(SCHEDULES), None
         for more in (0, 1, 2, 4, None):

@@ -227,6 +227,21 @@ def trace_events(
     return events
 
 
+Sent = Callable[[Any, Any], float]
+"""From a work and another one at another place, which takes its results, to the seconds
+in which these are sent."""
+
+
+def at_once(source: Any, work: Any) -> float:
+    """Returns the seconds of sending where it takes no time: a `Sent`.
+
+    Args:
+      source: what was run.
+      work: what takes its results.
+    """
+    return 0.0
+
+
 def simulate(
     works: Sequence[Work],
     seconds: Callable[[Any], float],
@@ -234,7 +249,7 @@ def simulate(
     key: Callable[[Work], Any] | None = None,
     limits: Limits | None = None,
     rows: Mapping[Any, Sequence[Work]] | None = None,
-    sent: Callable[[Work, Work], float] = lambda source, work: 0.0,
+    sent: Sent = at_once,
 ) -> Timeline:
     """Runs works under a virtual clock.
 

@@ -13,6 +13,7 @@ from fxflow import dataflow, lax, train
 from fxflow import numpy as fnp
 from fxflow.dataflow import Costs, Plan, Rates
 from fxflow.dataflow.rates import Link, kind_of
+from fxflow.dataflow.schedules import SCHEDULES
 
 DEVICES = fxflow.local_devices()[:4]
 RATES = Rates(
@@ -121,6 +122,20 @@ def test_parameters_that_one_device_cannot_hold_are_spread() -> None:
     plan = dataflow.jit(f, devices=DEVICES, place=costs).plan(params, X)
     assert len(plan.places) > 1
     assert max(plan.peak_bytes().values()) <= capacity
+
+
+def test_the_order_counts_on_links_that_take_time() -> None:
+    f = train.accumulate_gradients(layers, 4)
+    slow = Costs({kind_of(DEVICES[0]): RATES}, {"cpu cpu": Link(3e-4, 1e11)})
+    params = parameters(*[64] * 5)
+    plan = dataflow.jit(f, devices=DEVICES[:2], place=slow).plan(params, X)
+    fast = dataflow.jit(f, devices=DEVICES[:2], place=model()).plan(params, X)
+    assert plan.seconds > fast.seconds
+    # What the schedule expected is what the plan's own simulation finds.
+    expected = SCHEDULES["1f1b"].order(
+        plan.fragments, slow.fragment_seconds, slow.sent(plan.edges)
+    )
+    assert plan.seconds == pytest.approx(expected.seconds, rel=0.05)
 
 
 def test_tied_weights_get_one_gradient() -> None:
