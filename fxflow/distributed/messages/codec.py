@@ -227,8 +227,8 @@ class Template:
 
     Example:
       >>> template = Template(Message("control", arrays={"x": np.zeros(2)}))
-      >>> frames = template.encode(7, [np.ones(2)])
-      >>> message = decode(frames)
+      >>> data = b"".join(template.encode(7, [np.ones(2)]))
+      >>> (message,) = Incoming().feed(data)
       >>> message.sequence, message.arrays["x"].tolist()
       (7, [1.0, 1.0])
     """
@@ -241,7 +241,7 @@ class Template:
     def encode(
         self, sequence: int, arrays: Sequence[Array], *, chunk: int = CHUNK
     ) -> list[bytes | memoryview]:
-        """Returns a message as frames.
+        """Returns a message as frames of a stream.
 
         Args:
           sequence: its number.
@@ -257,6 +257,8 @@ class Template:
             self._epoch,
             len(self._text),
         )
+        if len(arrays) == 1 and arrays[0].nbytes <= SMALL:
+            return [head + self._text + arrays[0].tobytes()]
         return [head + self._text, *_frames(arrays, chunk)]
 
 

@@ -16,6 +16,7 @@ from fxflow.distributed.messages.codec import (
     Incoming,
     Limits,
     Message,
+    Template,
     decode,
     encode,
 )
@@ -375,3 +376,15 @@ def test_mutated_frames_are_decoded_or_refused(data: st.DataObject) -> None:
             j = data.draw(st.integers(0, len(frames) - 1))
             frames[i], frames[j] = frames[j], frames[i]
     attempt([bytes(frame) for frame in frames])
+
+
+@pytest.mark.parametrize("size", [0, 3, 20_000])
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_a_template_encodes_what_encode_does(size: int, count: int) -> None:
+    first = {f"x{i}": np.zeros(size, np.float32) for i in range(count)}
+    then = {name: np.arange(size, dtype=np.float32) for name in first}
+    template = Template(Message("control", 1, 2, 3, {"a": [1]}, first))
+    for sequence in (5, 6):
+        expected = encode(Message("control", 1, sequence, 3, {"a": [1]}, then))
+        got = template.encode(sequence, list(then.values()))
+        assert b"".join(got) == b"".join(expected)
