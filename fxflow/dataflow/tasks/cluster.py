@@ -146,8 +146,8 @@ class Cluster(ClusterDevices):
 
         Arrays that are in tasks are lost.
         """
+        self._closed = True  # before the lock, which `reconnect` may hold for long
         with self._lock:
-            self._closed = True
             session, self._session = self._session, None
             children, self._children = self._children, None
         if session is not None:

@@ -16,7 +16,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import dataflow
-from fxflow.dataflow import Cluster, on
+from fxflow.dataflow import Cluster, on, stages
 from fxflow.dataflow.tasks import cluster as clusters
 from fxflow.distributed.messages.keys import new_keys
 from fxflow.errors import ArgumentError, DistributedError, TaskLostError
@@ -212,3 +212,38 @@ def test_tasks_end_with_the_controller(tmp_path: Path) -> None:
     while alive(pid) and time.monotonic() < end:
         time.sleep(0.01)
     assert not alive(pid)
+
+
+def test_connecting_again_drops_arrays_and_plans_for_the_tasks_that_answer() -> None:
+    def spread(x: Any) -> Any:
+        for stage in stages(2):
+            with on(stage):
+                x = x * 2
+        return x
+
+    with dataflow.local_cluster(2) as made:
+        step = dataflow.jit(spread, devices=made)
+        x = step(2.0)
+        assert made.reconnect() == [0, 1]
+        with pytest.raises(ArgumentError, match="of an earlier connection"):
+            step(x)
+        assert step(2.0).device.task == 1
+        assert made._children is not None
+        os.kill(made._children.pids[1], signal.SIGKILL)
+        with pytest.raises(TaskLostError, match=r"2 must within 0\.1 s: task 1 ended"):
+            made.reconnect(minimum=2, seconds=0.1)
+        assert made.reconnect() == [0]
+        assert made.missing == {1: "task 1 ended with status -9"}
+        assert not made.returned
+        found = step(2.0)
+        assert (float(found), found.device.task) == (8.0, 0)
+        with pytest.raises(TaskLostError, match="task:1 is lost: task 1 ended") as lost:
+            dataflow.jit(twice_there, devices=made)(2.0)
+        assert lost.value.task == 1
+    with pytest.raises(DistributedError, match="was closed"):
+        made.reconnect()
+
+
+def twice_there(x: Any) -> Any:
+    with on("/task:1"):
+        return x * 2
