@@ -291,7 +291,8 @@ class ClusterProgram:
         if session is not self._session:
             with self._lock:
                 if session is not self._session:
-                    self._register(session)
+                    with session.expecting():
+                        self._register(session)
                     self._session = session
         step, part, outs = session.begin(self, arrays)
         if part is not None and part.program.awaited:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -170,6 +171,8 @@ class Session:
         self._dropped: deque[int] = deque()
         self._fetching: dict[int, list[_Fetching]] = {}
         self._freed: dict[int, deque[int]] = {number: deque() for number in streams}
+        #: How many threads wait for tasks to take their parts.
+        self._expecting = 0
         #: When each task last sent something, and when it was last asked to.
         self._heard = dict.fromkeys(streams, time.monotonic())
         self._asked = dict.fromkeys(streams, 0.0)
@@ -590,12 +593,23 @@ class Session:
                 with self._lock:
                     self._post(task, Message.of(Free(self._frees(task), programs)))
 
+    @contextlib.contextmanager
+    def expecting(self) -> Iterator[None]:
+        """Makes tasks that do not answer count as lost while a block runs."""
+        with self._lock:
+            self._expecting += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._expecting -= 1
+
     def _check_silence(self) -> None:
         """Loses tasks that do not answer while something is awaited of them.
 
         Their connection stays open if they are stopped, or their machine is.
         """
-        if not self._steps and not self._fetching:
+        if not (self._steps or self._fetching or self._expecting):
             return
         now, most = time.monotonic(), SILENCE
         for task, heard in list(self._heard.items()):

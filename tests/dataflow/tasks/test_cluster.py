@@ -18,6 +18,7 @@ import fxflow.numpy as fnp
 from fxflow import dataflow
 from fxflow.dataflow import Cluster, on, stages
 from fxflow.dataflow.tasks import cluster as clusters
+from fxflow.dataflow.tasks import session
 from fxflow.distributed.messages.keys import new_keys
 from fxflow.errors import ArgumentError, DistributedError, TaskLostError
 
@@ -242,6 +243,20 @@ def test_connecting_again_drops_arrays_and_plans_for_the_tasks_that_answer() -> 
         assert lost.value.task == 1
     with pytest.raises(DistributedError, match="was closed"):
         made.reconnect()
+
+
+def test_a_task_that_is_stopped_before_its_part_is_sent_is_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(session, "SILENCE", 1.0)
+    with dataflow.local_cluster(2) as made:
+        assert made._children is not None
+        os.kill(made._children.pids[1], signal.SIGSTOP)
+        with pytest.raises(TaskLostError, match="task:1 is lost: it has not answered"):
+            dataflow.jit(twice_there, devices=made)(2.0)
+        os.kill(made._children.pids[1], signal.SIGCONT)
+        assert made.reconnect(needed=[1]) == [0, 1]
+        assert float(dataflow.jit(twice_there, devices=made)(2.0)) == 4
 
 
 def twice_there(x: Any) -> Any:
