@@ -195,6 +195,26 @@ class Plan:
         """
         self.saved().save(path)
 
+    def to_json(self) -> str:
+        """Returns the plan as JSON; see `SavedPlan.to_json`."""
+        return self.saved().to_json()
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> SavedPlan:
+        """Reads a plan that was saved.
+
+        Args:
+          path: of the file.
+
+        Returns:
+          The plan without its program, for `dataflow.jit(plan=…)`.
+
+        Raises:
+          ArgumentError: the file holds no plan.
+          OSError: the file cannot be read.
+        """
+        return SavedPlan.load(path)
+
     def diff(self, other: Plan | SavedPlan) -> str:
         """Returns what differs in another plan, as text; empty if nothing does.
 

@@ -10,6 +10,7 @@ from fxflow.core.ir.discharge import discharge
 from fxflow.core.ir.graph import Graph
 from fxflow.dataflow.assignment import EFFORT
 from fxflow.dataflow.by_cost import Estimate, decided
+from fxflow.dataflow.cloning import with_fewer_bytes
 from fxflow.dataflow.costs import Costs
 from fxflow.dataflow.cutting import Fragments, cut, in_order
 from fxflow.dataflow.loops import unrolled
@@ -120,6 +121,8 @@ class Planner(NamedTuple):
             strict=self.strict,
             decisions=decisions,
         )
+        if not self.strict:  # which follows scopes to the letter
+            placed = with_fewer_bytes(graph, placed)
         made, schedule = cut(graph, placed, strict=self.strict), ""
         if any(rounds):
             made = _ordered(made, self.schedule, self.costs)
