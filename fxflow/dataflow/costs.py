@@ -114,6 +114,10 @@ class Costs:
         #: Incremented when something is measured.
         self.version = 0
 
+    def __reduce__(self) -> Any:
+        # What was measured holds for this process.
+        return type(self), (dict(self.rates), dict(self.links), self.capacity)
+
     # -- devices -----------------------------------------------------------------------
 
     def of(self, device: Device) -> Rates:

@@ -84,6 +84,8 @@ class Planner(NamedTuple):
         return plan
 
     def _placed_by_cost(self, whole: _Whole, costs: Costs, effort: int) -> Plan:
+        if any(whole.rounds):
+            effort = 0  # scopes say where the loop runs
         estimate = decided(whole.graph, self.places, whole.types, costs, effort)
         plan = self._cut(whole, estimate)
         if plan.seconds > estimate.alone and estimate.fallback != estimate.decisions:

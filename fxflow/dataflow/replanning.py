@@ -81,6 +81,8 @@ class Replanned:
         return self.current.traced
 
     def __getattr__(self, name: str) -> Any:
+        if name == "current":
+            raise AttributeError(name)
         return getattr(self.current, name)
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
@@ -84,6 +85,15 @@ def test_collectives_follow_the_ring() -> None:
     assert model.collective_seconds("all_reduce", 4e6, devices[:1]) == 0
     with pytest.raises(ArgumentError, match="'broadcast'"):
         model.collective_seconds("broadcast", 1, devices)
+
+
+def test_a_model_is_pickled_without_what_was_measured() -> None:
+    model = Costs({kind_of(CPU): RATES}, capacity=1000)
+    graph = graph_of(lambda x: x @ x, fnp.ones((8, 8)))
+    model.learn(graph, CPU, 1.0)
+    again = pickle.loads(pickle.dumps(model))
+    assert again.memory(CPU) == 1000 and not again.measured
+    assert again.of(CPU).flops == RATES.flops
 
 
 def test_the_memory_of_a_device_can_be_given() -> None:
