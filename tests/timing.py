@@ -22,7 +22,7 @@ BUDGETS: dict[str, float] = {
     "tests/compat": 40,
     "tests/conformance": 100,
     "tests/core": 35,
-    "tests/dataflow": 60,
+    "tests/dataflow": 115,
     "tests/deploy": 25,
     "tests/devices": 30,
     "tests/distributed": 280,
