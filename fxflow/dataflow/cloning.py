@@ -147,15 +147,20 @@ class _Change:
         self.maker: dict[Var, int] = {}
         self.users: dict[Var, list[int]] = defaultdict(list)
         for i, node in enumerate(placed.nodes):
-            self.maker.update(dict.fromkeys(node.outputs, i))
-            for atom in dict.fromkeys(a for a in node.inputs if type(a) is Var):
-                self.users[atom].append(i)
+            for var in node.outputs:
+                self.maker[var] = i
+            for atom in node.inputs:
+                if type(atom) is Var:
+                    row = self.users[atom]
+                    if not row or row[-1] != i:
+                        row.append(i)
         #: What passes from a place to another.
         self.sent: dict[tuple[Place, Place], list[Var]] = {}
         for var, i in self.maker.items():
             source = placed.places[i]
-            for target in dict.fromkeys(placed.places[u] for u in self.users[var]):
-                if target is not source and source.is_single and target.is_single:
+            others = [placed.places[u] for u in self.users.get(var, ())]
+            for target in dict.fromkeys(p for p in others if p is not source):
+                if source.is_single and target.is_single:
                     self.sent.setdefault((source, target), []).append(var)
 
     def apply(self, source: Place, target: Place) -> Placed:
@@ -286,7 +291,9 @@ class _Before(_Change):
             zip(placed.nodes, placed.places, strict=True)
         ):
             there = node
-            if place is target or i in copied:
+            if (place is target or i in copied) and not names.keys().isdisjoint(
+                a for a in node.inputs if type(a) is Var
+            ):
                 inputs = [names.get(a, a) for a in node.inputs]
                 there = node.replace(inputs=inputs)
             rows.append((there if place is target else node, place, i))
