@@ -105,7 +105,7 @@ SVG(plan.to_svg())
 # At the beginning and at the end of a step, stages wait for each other. With p equal
 # stages and m microbatches they are idle for (p − 1) / (m + p − 1) of the time; `zb-h1`
 # fills a part of it with the gradients of weights. Plans need no devices to run on and
-# compile nothing, so many of them are quickly compared.
+# compile nothing: many can be compared quickly.
 
 
 # %%

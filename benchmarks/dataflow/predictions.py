@@ -27,7 +27,7 @@ from fxflow.dataflow import on, replanning
 
 
 def sleeper(seconds: float) -> Callable[[Any], Any]:
-    """A host function that takes so long."""
+    """A host function that takes some seconds."""
 
     def wait(x: Any) -> Any:
         time.sleep(seconds)

@@ -26,7 +26,7 @@ def test_programs_know_their_ids() -> None:
     )
     np.testing.assert_array_equal(f(), 203 + np.array([[0, 1, 2], [10, 11, 12]]))
     np.testing.assert_array_equal(fxflow.jit(f)(), f())
-    # A mapped axis is none of the kernel's.
+    # A mapped axis does not belong to the kernel's grid.
     g = fxflow.vmap(lambda x: f() + x)(fnp.arange(2))
     np.testing.assert_array_equal(g[1], f() + 1)
 

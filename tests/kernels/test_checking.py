@@ -93,7 +93,7 @@ def all_write_the_same_value(x: Any, o: Any) -> None:
     o[...] = fnp.zeros((4, 3))
 
 
-# -- elements nobody wrote -------------------------------------------------------------
+# -- elements that no program writes ---------------------------------------------------
 
 
 @planted(r"no program writes 4 of 12 elements of result 0, such as \(0, 2\)")
@@ -140,7 +140,7 @@ def booleans_are_left_out(x: Any, o: Any) -> None:
     o[0, 0] = x[0, 0] > 0
 
 
-# -- memory nobody wrote ---------------------------------------------------------------
+# -- memory that no program has written ------------------------------------------------
 
 
 @planted(r"depends on a result or scratch that no program had written")
