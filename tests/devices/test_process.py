@@ -223,3 +223,29 @@ def test_forks_that_execute_programs_do_not_warn(
     run_python: Callable[..., str],
 ) -> None:
     run_python(NO_ALARM)
+
+
+# -- memory ----------------------------------------------------------------------------
+
+FAULTS = """
+import resource, sys
+import numpy as np
+from fxflow.devices.process import keep_freed_memory
+
+assert keep_freed_memory()
+np.ones(1 << 20, np.float32)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(20):
+    np.ones(1 << 20, np.float32)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="mallopt is glibc's")
+def test_freed_memory_is_kept() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FAULTS], capture_output=True, text=True, cwd=ROOT
+    )
+    # Each array has 1,024 pages.
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 1024

@@ -20,6 +20,7 @@ import sys
 from collections.abc import Sequence
 
 from fxflow.dataflow.tasks.worker import Task, log
+from fxflow.devices.process import keep_freed_memory
 from fxflow.distributed.messages.keys import keys_of
 from fxflow.errors import BackendError
 
@@ -82,6 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: task.stop())
+    keep_freed_memory()
     # Objects that exist now stay alive: exclude them from garbage collection.
     gc.freeze()
     task.serve()
