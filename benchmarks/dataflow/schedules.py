@@ -122,7 +122,7 @@ def main() -> None:
     parser.add_argument("--devices", type=int, nargs="+", default=[2, 4, 8])
     parser.add_argument("--microbatches", type=int, nargs="+", default=[8, 16, 32])
     parser.add_argument("--schedules", nargs="+", choices=LAWS, default=list(LAWS))
-    parser.add_argument("--seconds", type=float, default=0.03)
+    parser.add_argument("--seconds", type=float, default=0.1)
     parser.add_argument("--rounds", type=int, default=2)
     given = parser.parse_args()
     print(
