@@ -38,8 +38,8 @@ class Shape(NamedTuple):
 SHAPES = {
     "mlp": Shape("mlp", 512, 8, 1024, 0, 0, 4),
     "transformer": Shape("transformer", 128, 4, 32, 64, 64, 2),
-    # The head is as much work as three blocks: the first stage has all but one.
-    "unequal": Shape("transformer", 128, 5, 32, 64, 2048, 4),
+    # The head is as much work as about two blocks: the first stage has more of them.
+    "unequal": Shape("transformer", 128, 5, 32, 64, 2048, 3),
 }
 HEADS = 4
 
