@@ -1,6 +1,7 @@
 """`fxflow.extend`: an operation of one's own under every transformation."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import extend
 from fxflow.core.ir.primitive import table
+from fxflow.core.spmd import layouts
 from fxflow.errors import ArgumentError
 
 
@@ -161,3 +163,10 @@ def test_graphs_can_be_walked() -> None:
 
     fxflow.make_graph(kind)(1.0)
     assert set(extend.__all__) <= set(dir(extend)) and "extend" in dir(fxflow)
+
+
+def test_shared_rules_of_operations_stay_themselves() -> None:
+    """Automatic sharding compares them by identity."""
+    assert extend.Primitive
+    layout: Any = table["reduce_sum"].layout
+    assert layout.__func__ is layouts.reduction

@@ -218,6 +218,8 @@ class AxisRules:
         `layout` included.
     """
 
+    # Rules that operations share, which others compare by identity.
+    _called_inside: ClassVar[tuple[str, ...]] = ("layout", "sums")
     axis_params: ClassVar[tuple[str, ...]] = ()
     names_layout: ClassVar[bool] = False
     layout: Callable[..., Any] = layouts.refused

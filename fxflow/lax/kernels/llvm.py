@@ -20,6 +20,7 @@ from fxflow.core.ir.higher_order import graph_cost
 from fxflow.core.ir.ref_index import WHOLE
 from fxflow.devices.pool import frame
 from fxflow.lax.kernels.blocks import PARALLEL, SUM, Block
+from fxflow.lax.kernels.errors import UnsupportedError
 from fxflow.lax.kernels.llvm_body import BodyWriter, written_refs
 from fxflow.lax.kernels.llvm_products import functions, is_own
 from fxflow.lax.kernels.llvm_scalars import helpers, scalar
@@ -31,7 +32,6 @@ from fxflow.lax.kernels.llvm_values import (
     row_major,
 )
 from fxflow.lax.kernels.llvm_writer import (
-    UnsupportedError,
     Writer,
     literal,
     memory_type,

@@ -13,6 +13,7 @@ from fxflow.core.ir.graph import Graph, Literal, Node, Var, subgraphs
 from fxflow.core.ir.ref_index import OPERAND, Slice
 from fxflow.lax.control_flow.scan import ScanParams
 from fxflow.lax.control_flow.while_loop import WhileParams
+from fxflow.lax.kernels.errors import UnsupportedError
 from fxflow.lax.kernels.llvm_parts import RULES as PART_RULES
 from fxflow.lax.kernels.llvm_products import product
 from fxflow.lax.kernels.llvm_scalars import (
@@ -31,7 +32,6 @@ from fxflow.lax.kernels.llvm_values import (
     row_major,
 )
 from fxflow.lax.kernels.llvm_writer import (
-    UnsupportedError,
     Writer,
     is_half,
     literal,

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from fxflow.core.arrays import dtypes
 from fxflow.core.ir.graph import Node
+from fxflow.lax.kernels.errors import UnsupportedError
 from fxflow.lax.kernels.llvm_values import Buffer, Lazy, Value, computed, constant
-from fxflow.lax.kernels.llvm_writer import UnsupportedError, Writer, register_type
+from fxflow.lax.kernels.llvm_writer import Writer, register_type
 
 if TYPE_CHECKING:
     from fxflow.lax.kernels.llvm_body import BodyWriter

@@ -9,8 +9,9 @@ import numpy as np
 
 from fxflow.core.arrays import dtypes
 from fxflow.core.ir.graph import Node
+from fxflow.lax.kernels.errors import UnsupportedError
 from fxflow.lax.kernels.llvm_values import Buffer, Value, computed
-from fxflow.lax.kernels.llvm_writer import UnsupportedError, literal
+from fxflow.lax.kernels.llvm_writer import literal
 
 if TYPE_CHECKING:
     from fxflow.lax.kernels.llvm_body import BodyWriter

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Aval, dtypes
+from fxflow.lax.kernels.errors import UnsupportedError
 from fxflow.lax.kernels.llvm_writer import (
-    UnsupportedError,
     Writer,
     literal,
     register_type,

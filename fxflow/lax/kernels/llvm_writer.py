@@ -10,10 +10,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import dtypes
-
-
-class UnsupportedError(Exception):
-    """The compiler of kernels does not know an operation, or a dtype."""
+from fxflow.lax.kernels.errors import UnsupportedError
 
 
 class Writer:

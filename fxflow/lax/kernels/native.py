@@ -9,8 +9,8 @@ from fxflow._config import config
 from fxflow.core.arrays import Aval
 from fxflow.devices.native import register_kernel, vector_lanes
 from fxflow.lax.foreign_calls import FfiCall
+from fxflow.lax.kernels.errors import UnsupportedError
 from fxflow.lax.kernels.llvm import kernel_module
-from fxflow.lax.kernels.llvm_writer import UnsupportedError
 from fxflow.lax.kernels.params import KernelParams
 from fxflow.lax.reduction import reduce_sum
 

@@ -10,8 +10,8 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import kernels
+from fxflow.lax.kernels.errors import UnsupportedError
 from fxflow.lax.kernels.llvm import kernel_module
-from fxflow.lax.kernels.llvm_writer import UnsupportedError
 from tests.lax.kernels.samples import accumulate, arrays, flash, params_of
 
 pytest.importorskip("llvmlite")

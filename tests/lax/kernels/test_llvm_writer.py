@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fxflow.core.arrays import dtypes
+from fxflow.lax.kernels.errors import UnsupportedError
 from fxflow.lax.kernels.llvm_writer import (
-    UnsupportedError,
     Writer,
     is_half,
     literal,
