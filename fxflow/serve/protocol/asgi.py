@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from fxflow.errors import ServeError
+from fxflow.serve.errors import ClientDisconnect
 
 if TYPE_CHECKING:
     from fxflow.serve.protocol.front import RequestReport
@@ -33,10 +34,6 @@ _KINDS = ("infer", "generate", "generate_stream")
 PREDICTION_ROUTES = {kind: f"{_MODELS}{{model}}/{kind}" for kind in _KINDS} | {
     "predict": f"{_PREDICT}{{model}}"
 }
-
-
-class ClientDisconnect(Exception):
-    """The client disconnected before its request or its reply was complete."""
 
 
 @dataclass(slots=True, eq=False)

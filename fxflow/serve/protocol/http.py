@@ -18,10 +18,10 @@ from urllib.parse import quote
 
 from fxflow._version import __version__
 from fxflow.errors import ServeError
+from fxflow.serve.errors import ClientDisconnect
 from fxflow.serve.protocol import descriptions
 from fxflow.serve.protocol.asgi import (
     PREDICTION_ROUTES,
-    ClientDisconnect,
     Events,
     HttpRequest,
     Reply,
