@@ -80,10 +80,10 @@ class Costs:
     Example:
       >>> from fxflow.dataflow import Costs
       >>> costs = Costs(capacity=2**30)
-      >>> cpu = fxflow.local_devices()[0]
-      >>> costs.memory(cpu)
+      >>> one, other = fxflow.local_devices()[:2]
+      >>> costs.memory(one)
       1073741824
-      >>> small, large = (costs.transfer_seconds(n, cpu, cpu) for n in (4, 4_000_000))
+      >>> small, large = (costs.transfer_seconds(n, one, other) for n in (4, 4_000_000))
       >>> small < large
       True
     """

@@ -63,15 +63,15 @@ for step in range(20):
         if kill == "worker":
             os.kill(os.getpid(), signal.SIGKILL)
         if kill == "ps":
-            pid = server._client.ask(0, messages.Hello(0)).fields.pid
+            pid = server._run.client.ask({0: messages.Hello(0)})[0].fields.pid
             os.kill(pid, signal.SIGKILL)
         if kill == "leave":
-            pid = server._client.ask(0, messages.Hello(0)).fields.pid
+            pid = server._run.client.ask({0: messages.Hello(0)})[0].fields.pid
             os.kill(pid, signal.SIGTERM)
             while os.path.exists(f"/proc/{pid}"):
                 time.sleep(0.02)
 server.params(state)
-print(json.dumps([task, server._client._sequence]), flush=True)
+print(json.dumps([task, server._run.client._sequence]), flush=True)
 if task == "worker:0":
     # Until the others have finished, too.
     while sum("finished" in name for name in os.listdir(folder)) < int(sys.argv[3]):
@@ -179,7 +179,7 @@ state = server.init([np.float32(0)] * 3)
 def has_finished():
     if task == "worker:0":
         return os.path.exists(os.path.join(folder, "stop"))
-    view = server._client.view
+    view = server._run.client.view
     return count >= 20 and len(view.addresses) > 1 and view.served_by(1)
 
 while not has_finished():

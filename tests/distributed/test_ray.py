@@ -44,7 +44,7 @@ for step in range(20):
     state, _ = server.step(state, np.float32(1))
     if task == "worker:1" and not os.path.exists(mark):
         if step == 5:
-            pid = server._client.ask(0, messages.Hello(0)).fields.pid
+            pid = server._run.client.ask({0: messages.Hello(0)})[0].fields.pid
             stat = open(f"/proc/{pid}/stat").read().rpartition(")")[2]
             os.kill(int(stat.split()[1]), signal.SIGKILL)
         if step == 10:
@@ -137,8 +137,10 @@ def test_tasks_run_in_actors(scratch: str) -> None:
     (found,) = re.findall(r"addresses (\S+) (\S+) keys client", text)
     for number, address in enumerate(found):
         listens = f"*:{address.rpartition(':')[2]}"
-        line = f"[task {number}] serves {address} {listens} keys server 2"
-        assert text.count(line) == 2, text
+        # A process that is killed may leave half a line.
+        assert text.count(f"serves {address}") == 2, text
+        assert f"serves {address} {listens} keys server 2" in text, text
+        assert f"[task {number}] serves" in text, text
     check_gone(scratch)
 
 

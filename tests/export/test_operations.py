@@ -35,7 +35,9 @@ def test_a_loaded_operation_gives_the_same_result(case):
     function = fxflow.jit(problem.function)
     made = export.export(function)(*problem.args)
     found = export.deserialize(made.serialize()).call(*problem.args)
-    expected = function(*problem.args)
+    # Exported programs have kernels in their portable form.
+    with fxflow.config.override(passes="none"):
+        expected = function(*problem.args)
     for a, b in zip(tree.leaves(found), tree.leaves(expected), strict=True):
         assert a.dtype == b.dtype
         np.testing.assert_array_equal(bits(a), bits(b))
