@@ -24,6 +24,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from fxflow.devices.pool import ASKED, THREADS
+
 #: The handler's name in programs. It changes with what the handler computes.
 TARGET = "fxflow_contraction_1"
 #: Number of multiplications for which one more thread is worth waking.
@@ -189,13 +191,10 @@ declare ptr @malloc(i64)
 declare void @free(ptr)
 declare i32 @sched_yield()
 
-; A contraction: a, b, c and its description; the next task, the number of finished
-; tasks, and the number of threads that refer to it.
-%work = type {{ ptr, ptr, ptr, [{len(_FIELDS)} x i64], i64, i64, i64 }}
-; XLA_FFI_ThreadPool_Schedule_Args and _NumThreads_Args, XLA_FFI_Error_Destroy_Args.
-%schedule = type {{ i64, ptr, ptr, ptr, ptr }}
-%threads = type {{ i64, ptr, ptr, ptr }}
-%destroy = type {{ i64, ptr, ptr }}
+; A contraction: the next task, the number of finished tasks, and the number of threads
+; that refer to it; a, b, c and its description.
+%work = type {{ i64, i64, i64, ptr, ptr, ptr, [{len(_FIELDS)} x i64] }}
+{THREADS}
 
 {tiles}
 
@@ -251,14 +250,15 @@ large:
 ; Takes tasks until there are none.
 define internal void @work(ptr %s) {{
 entry:
-  %a = load ptr, ptr %s
-  %bp = getelementptr %work, ptr %s, i64 0, i32 1
+  %ap = getelementptr %work, ptr %s, i64 0, i32 3
+  %a = load ptr, ptr %ap
+  %bp = getelementptr %work, ptr %s, i64 0, i32 4
   %b = load ptr, ptr %bp
-  %cp = getelementptr %work, ptr %s, i64 0, i32 2
+  %cp = getelementptr %work, ptr %s, i64 0, i32 5
   %c = load ptr, ptr %cp
-  %shape = getelementptr %work, ptr %s, i64 0, i32 3
-  %next = getelementptr %work, ptr %s, i64 0, i32 4
-  %done = getelementptr %work, ptr %s, i64 0, i32 5
+  %shape = getelementptr %work, ptr %s, i64 0, i32 6
+  %next = getelementptr %work, ptr %s, i64 0, i32 0
+  %done = getelementptr %work, ptr %s, i64 0, i32 1
 {_load("tasks")}
   br label %take
 take:
@@ -273,87 +273,8 @@ out:
   ret void
 }}
 
-; Drops a thread's reference to a contraction; the last one frees it.
-define internal void @leave(ptr %s) {{
-entry:
-  %known = getelementptr %work, ptr %s, i64 0, i32 6
-  %was = atomicrmw sub ptr %known, i64 1 acq_rel
-  %last = icmp eq i64 %was, 1
-  br i1 %last, label %remove, label %out
-remove:
-  call void @free(ptr %s)
-  br label %out
-out:
-  ret void
-}}
-
-; The work of a thread of the pool.
-define internal void @help(ptr %s) {{
-  call void @work(ptr %s)
-  call void @leave(ptr %s)
-  ret void
-}}
-
-define internal void @discard(ptr %api, ptr %error) {{
-  %args = alloca %destroy
-  %ep = getelementptr %destroy, ptr %args, i64 0, i32 2
-  store %destroy {{ i64 24, ptr null, ptr null }}, ptr %args
-  store ptr %error, ptr %ep
-  %fp = getelementptr i8, ptr %api, i64 64
-  %f = load ptr, ptr %fp
-  call void %f(ptr %args)
-  ret void
-}}
-
-; The number of threads of XLA's pool.
-define internal i64 @threads(ptr %api, ptr %context) {{
-entry:
-  %count = alloca i64
-  store i64 1, ptr %count
-  %args = alloca %threads
-  store %threads {{ i64 32, ptr null, ptr null, ptr null }}, ptr %args
-  %cp = getelementptr %threads, ptr %args, i64 0, i32 2
-  store ptr %context, ptr %cp
-  %np = getelementptr %threads, ptr %args, i64 0, i32 3
-  store ptr %count, ptr %np
-  %fp = getelementptr i8, ptr %api, i64 144
-  %f = load ptr, ptr %fp
-  %error = call ptr %f(ptr %args)
-  %fine = icmp eq ptr %error, null
-  br i1 %fine, label %out, label %wrong
-wrong:
-  call void @discard(ptr %api, ptr %error)
-  ret i64 1
-out:
-  %found = load i64, ptr %count
-  ret i64 %found
-}}
-
 define ptr @{TARGET}(ptr %frame) {{
-entry:
-  %xp = getelementptr i8, ptr %frame, i64 8
-  %extension = load ptr, ptr %xp
-  %api_place = getelementptr i8, ptr %frame, i64 16
-  %api = load ptr, ptr %api_place
-  %called = icmp eq ptr %extension, null
-  br i1 %called, label %call, label %asked
-asked:
-  %kind_place = getelementptr i8, ptr %extension, i64 8
-  %kind = load i32, ptr %kind_place
-  %about = icmp eq i32 %kind, 1
-  br i1 %about, label %metadata, label %call
-metadata:
-  ; Report XLA's own version: the offsets are the same in all supported versions.
-  %meta_place = getelementptr i8, ptr %extension, i64 24
-  %meta = load ptr, ptr %meta_place
-  %major_place = getelementptr i8, ptr %api, i64 32
-  %version = load i64, ptr %major_place
-  %version_place = getelementptr i8, ptr %meta, i64 24
-  store i64 %version, ptr %version_place
-  %traits = getelementptr i8, ptr %meta, i64 32
-  store i32 0, ptr %traits
-  ret ptr null
-call:
+{ASKED}call:
   %context_place = getelementptr i8, ptr %frame, i64 24
   %context = load ptr, ptr %context_place
   %args_place = getelementptr i8, ptr %frame, i64 72
@@ -396,19 +317,20 @@ share:
   %full = icmp eq ptr %s, null
   br i1 %full, label %alone, label %describe
 describe:
-  store ptr %a, ptr %s
-  %s1 = getelementptr %work, ptr %s, i64 0, i32 1
+  %s0 = getelementptr %work, ptr %s, i64 0, i32 3
+  store ptr %a, ptr %s0
+  %s1 = getelementptr %work, ptr %s, i64 0, i32 4
   store ptr %b, ptr %s1
-  %s2 = getelementptr %work, ptr %s, i64 0, i32 2
+  %s2 = getelementptr %work, ptr %s, i64 0, i32 5
   store ptr %c, ptr %s2
-  %s3 = getelementptr %work, ptr %s, i64 0, i32 3
+  %s3 = getelementptr %work, ptr %s, i64 0, i32 6
   call void @llvm.memcpy.p0.p0.i64(ptr %s3, ptr %shape, i64 {8 * len(_FIELDS)},
     i1 false)
-  %s4 = getelementptr %work, ptr %s, i64 0, i32 4
+  %s4 = getelementptr %work, ptr %s, i64 0, i32 0
   store i64 0, ptr %s4
-  %done = getelementptr %work, ptr %s, i64 0, i32 5
+  %done = getelementptr %work, ptr %s, i64 0, i32 1
   store i64 0, ptr %done
-  %known = getelementptr %work, ptr %s, i64 0, i32 6
+  %known = getelementptr %work, ptr %s, i64 0, i32 2
   store i64 %count, ptr %known
   %schedule_args = alloca %schedule
   %scheduler_place = getelementptr i8, ptr %api, i64 136

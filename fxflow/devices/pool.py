@@ -9,8 +9,9 @@ Source: XLA's `ffi/api/c_api.h`, for the offsets.
 
 from __future__ import annotations
 
-#: What does not depend on the kernel.
-_COMMON = """
+#: Starting threads of the pool. `%work` has the number of threads that refer to it as
+#: its third field; `@work` takes tasks until there are none.
+THREADS = """
 ; XLA_FFI_ThreadPool_Schedule_Args and _NumThreads_Args, XLA_FFI_Error_Destroy_Args.
 %schedule = type { i64, ptr, ptr, ptr, ptr }
 %threads = type { i64, ptr, ptr, ptr }
@@ -71,7 +72,8 @@ out:
   %found = load i64, ptr %count
   ret i64 %found
 }
-
+"""
+_COLLECT = """
 ; Puts the addresses of the arrays in a row.
 define internal void @collect(ptr %list, ptr %to, i64 %count) {
 entry:
@@ -91,10 +93,9 @@ next:
 out:
   ret void
 }
-
 """
-#: The start of a handler: XLA may ask about it before it calls it.
-_ASKED = """entry:
+#: The start of a handler: XLA may ask about it before it calls it, at `call`.
+ASKED = """entry:
   %xp = getelementptr i8, ptr %frame, i64 8
   %extension = load ptr, ptr %xp
   %api_place = getelementptr i8, ptr %frame, i64 16
@@ -137,12 +138,12 @@ declare ptr @aligned_alloc(i64, i64)
 declare ptr @malloc(i64)
 declare void @free(ptr)
 declare i32 @sched_yield()
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
 ; The next task, the number of finished tasks, and of threads that refer to this; then
 ; the addresses of operands and results.
 %work = type {{ i64, i64, i64, [{max(arrays, 1)} x ptr] }}
-{_COMMON}
+{THREADS}
+{_COLLECT}
 ; Takes tasks until there are none.
 define internal void @work(ptr %s) {{
 entry:
@@ -164,7 +165,7 @@ out:
 }}
 
 define ptr @{target}(ptr %frame) {{
-{_ASKED}call:
+{ASKED}call:
   %context_place = getelementptr i8, ptr %frame, i64 24
   %context = load ptr, ptr %context_place
   %nargs_place = getelementptr i8, ptr %frame, i64 56
