@@ -21,12 +21,13 @@ for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, lambda *_: sys.exit(0))
 if os.path.exists("fail-" + options.index):
     sys.exit(1)
-with open("pids-" + options.index, "a") as file:
-    file.write(f"{os.getpid()}\\n")
 keys = os.environ.get("FXFLOW_PS_KEYS", "")
 secret = "none" if not keys else "client" if keys.endswith(",") else "server"
 devices = os.environ.get("FXFLOW_NUM_CPU_DEVICES")
 print("serves", options.address, options.listen, "keys", secret, devices, flush=True)
+# After the line above: a test may kill the process once its id is there.
+with open("pids-" + options.index, "a") as file:
+    file.write(f"{os.getpid()}\\n")
 while True:
     signal.pause()
 """

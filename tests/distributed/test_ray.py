@@ -137,8 +137,7 @@ def test_tasks_run_in_actors(scratch: str) -> None:
     (found,) = re.findall(r"addresses (\S+) (\S+) keys client", text)
     for number, address in enumerate(found):
         listens = f"*:{address.rpartition(':')[2]}"
-        # A process that is killed may leave half a line.
-        assert text.count(f"serves {address}") == 2, text
+        # The line of a process that was killed may be lost with its actor.
         assert f"serves {address} {listens} keys server 2" in text, text
         assert f"[task {number}] serves" in text, text
     check_gone(scratch)
