@@ -15,6 +15,15 @@ from types import FrameType, ModuleType
 from typing import Any
 
 HERE = __package__  # fxflow.compat.jax
+#: Modules that cannot be here, and why.
+_REFUSED = {
+    "jax.experimental.pallas.mosaic_gpu": "it programs one generation of GPUs by "
+    "barriers and registers: write jax.experimental.pallas.triton, or fxflow.kernels",
+    "jax.experimental.pallas.tpu_sc": "it programs the SparseCores of TPUs: write "
+    "jax.experimental.pallas",
+    "jax.experimental.pallas.fuser": "it fuses operations into kernels for TPUs: call "
+    "them in the kernel",
+}
 
 
 def mirror(
@@ -109,6 +118,9 @@ def absent(name: str) -> str:
     Args:
       name: in full, `jax.numpy.nothing`.
     """
+    for module, why in _REFUSED.items():
+        if name == module or name.startswith(f"{module}."):
+            return f"{name} is not in fxflow.compat.jax: {why} (docs/compat.md)"
     return (
         f"{name} is not in fxflow.compat.jax, which {asker()} uses as jax: it is not a "
         "name of JAX 0.10.2, or one that fxflow does not have yet. If JAX has it, that "

@@ -126,6 +126,105 @@ def read_index(index: Any) -> tuple[Index | None, list[Any]]:
     return Index(tuple(static)), operands
 
 
+def composed(indices: Sequence[Any], shape: Sequence[int]) -> tuple[Any, list[Any]]:
+    """Joins an index into a part of a part, and so on, to one into the whole.
+
+    Args:
+      indices: one into the whole, one into that part, and so on.
+      shape: of the whole.
+
+    Returns:
+      An index, and the rest of `indices` from the first that cannot be joined (one with
+      arrays, steps or new axes).
+    """
+    windows = [_Window(0, n, n, True) for n in shape]
+    for number, index in enumerate(indices):
+        new = _narrowed(windows, index)
+        if new is None:
+            return _joined(windows), list(indices[number:])
+        windows = new
+    return _joined(windows), []
+
+
+class _Window(Frozen):
+    """The part of an axis of the whole that is left.
+
+    Attributes:
+      start: an int, or a 0-d integer array.
+      size: the length.
+      length: of the axis.
+      seen: whether the part has the axis.
+    """
+
+    start: Any
+    size: int
+    length: int
+    seen: bool
+
+
+def _joined(windows: Sequence[_Window]) -> Any:
+    items: list[Any] = []
+    for w in windows:
+        if not w.seen:
+            items.append(w.start)
+        elif isinstance(w.start, int) and (w.start, w.size) == (0, w.length):
+            items.append(slice(None))
+        else:
+            items.append(Slice(w.start, w.size))
+    return tuple(items) or Ellipsis
+
+
+def _narrowed(windows: Sequence[_Window], index: Any) -> list[_Window] | None:
+    """Returns the part that an index leaves of one; None if it is not such a part."""
+    items = list(index) if type(index) is tuple else [index]
+    left = [i for i, w in enumerate(windows) if w.seen]
+    dots = [i for i, item in enumerate(items) if item is Ellipsis]
+    if len(dots) > 1 or len(items) - len(dots) > len(left):
+        return None
+    gap = [slice(None)] * (len(left) - len(items) + len(dots))
+    at = dots[0] if dots else len(items)
+    items[at : at + len(dots)] = gap
+    new = list(windows)
+    for i, item in zip(left, items, strict=True):
+        found = _within(windows[i], item)
+        if found is None:
+            return None
+        new[i] = found
+    return new
+
+
+def _within(w: _Window, item: Any) -> _Window | None:
+    if isinstance(item, slice):
+        parts = (item.start, item.stop, item.step)
+        if any(isinstance(p, Array) for p in parts):
+            return None
+        start, stop, step = item.indices(w.size)
+        if step != 1 or stop <= start:
+            return None
+        return w.replace(start=w.start + start, size=stop - start)
+    if type(item) is Slice:
+        start = item.start
+        inside = not isinstance(start, int) or start + item.size <= w.size
+        if not inside and w.size < w.length:
+            return None
+        return w.replace(start=w.start + start, size=item.size)
+    if isinstance(item, bool | np.bool_) or item is None:
+        return None
+    if isinstance(item, int | np.integer):
+        if not -w.size <= item < w.size:
+            return None
+        at = int(item) + (w.size if item < 0 else 0)
+        return w.replace(start=w.start + at, size=1, seen=False)
+    if (
+        isinstance(item, Array)
+        and not item.ndim
+        and not dtypes.is_key(typeof(item).dtype)
+        and dtypes.is_integer(typeof(item).dtype)
+    ):
+        return w.replace(start=item + w.start, size=1, seen=False)
+    return None
+
+
 # -- parts of arrays -------------------------------------------------------------------
 
 

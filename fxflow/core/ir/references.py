@@ -32,7 +32,14 @@ from fxflow.core.arrays.array import (
 from fxflow.core.arrays.aval import _Typed
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import table
-from fxflow.core.ir.ref_index import WHOLE, Index, read_index, taken, updated
+from fxflow.core.ir.ref_index import (
+    WHOLE,
+    Index,
+    composed,
+    read_index,
+    taken,
+    updated,
+)
 from fxflow.core.ir.trace import Trace, Tracer, state
 from fxflow.core.source import at_fault
 from fxflow.errors import (
@@ -207,12 +214,14 @@ class RefView(_Typed):
     aval: AbstractRef
 
     def __init__(self, ref: Ref, indices: tuple[Any, ...]) -> None:
-        self._ref, self._indices = ref, indices
+        # Parts of parts are one part, where that can be said.
+        index, rest = composed(indices, ref.aval.shape)
+        self._ref, self._indices = ref, (index, *rest)
         self.aval = AbstractRef(typeof(self._part(get(ref))))
 
     def _part(self, value: Any) -> Any:
         for index in self._indices:
-            value = value[index]
+            value = taken(value, index)
         return value
 
     @property
@@ -231,18 +240,26 @@ class RefView(_Typed):
         return self.shape[0]
 
     def __getitem__(self, index: Any) -> Array:
+        joined, rest = self._joined(index)
+        if not rest:
+            return get(self._ref, joined)
+        return taken(self._part(get(self._ref)), index)  # type: ignore[no-any-return]
+
+    def _joined(self, index: Any) -> tuple[Any, list[Any]]:
+        """Returns an index into the part as one into the whole, as far as it goes."""
         if len(self._indices) == 1 and index is Ellipsis:
-            return get(self._ref, self._indices[0])
-        return self._part(get(self._ref))[index]  # type: ignore[no-any-return]
+            return self._indices[0], []
+        return composed((*self._indices, index), self._ref.aval.shape)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if len(self._indices) == 1 and index is Ellipsis:
-            swap(self._ref, self._indices[0], value, wanted=False)
+        joined, rest = self._joined(index)
+        if not rest:
+            swap(self._ref, joined, value, wanted=False)
             return
         # From the inside out: each part is written into the one around it.
         parts = [get(self._ref)]
         for item in self._indices:
-            parts.append(parts[-1][item])
+            parts.append(taken(parts[-1], item))
         new = written(parts.pop(), index, value)
         for item in reversed(self._indices):
             new = written(parts.pop(), item, new)

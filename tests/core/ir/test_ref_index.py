@@ -9,7 +9,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.ir.ref_index import OPERAND, Index, Slice, read_index
+from fxflow.core.ir.ref_index import OPERAND, Index, Slice, composed, read_index
 
 
 def test_an_index_is_split_into_static_items_and_arrays() -> None:
@@ -81,3 +81,37 @@ def test_the_derivative_of_a_slice() -> None:
 
     found = fxflow.grad(f)(fnp.arange(5.0), np.int32(3))
     np.testing.assert_array_equal(found, [0, 0, 0, 6, 8])
+
+
+@pytest.mark.parametrize(
+    "indices, value",
+    [
+        ((slice(1, 4), 1), [6, 7, 8]),
+        ((Slice(1, 2), (1, slice(1, 3))), [7, 8]),
+        ((..., (slice(1, 4), 2), Slice(1, 2)), [8, 11]),
+        ((fnp.array(2), slice(0, 2), -1), 7),
+        ((2, slice(None, None, 2), slice(1, 2)), [8]),
+        ((slice(0, 2), None), [[[0, 1, 2], [3, 4, 5]]]),
+    ],
+)
+def test_a_part_of_a_part_is_read_and_written_as_one_part(indices, value):
+    whole = np.arange(12).reshape(4, 3)
+    ref = fxflow.new_ref(fnp.array(whole))
+    view = ref
+    for index in indices:
+        view = view.at[index]
+    np.testing.assert_array_equal(view[...], value)
+    assert view.shape == np.shape(value)
+    view[...] = -1
+    hit = np.isin(whole, value)
+    np.testing.assert_array_equal(ref[...], np.where(hit, -1, whole))
+
+
+def test_parts_that_are_ranges_of_axes_are_joined():
+    index, rest = composed(((slice(1, 4), 0), Slice(1, 2)), (4, 3))
+    assert (index, rest) == ((Slice(2, 2), 0), [])
+    steps = slice(None, None, 2)
+    assert composed((1, steps), (4, 3)) == ((1, slice(None)), [steps])
+    # Behind the end of a part there is nothing, behind that of the array zeros.
+    assert composed((slice(0, 2), Slice(1, 2)), (4,))[1] == [Slice(1, 2)]
+    assert composed((Slice(3, 2),), (4,)) == ((Slice(3, 2),), [])
