@@ -41,14 +41,11 @@ def with_fewer_bytes(graph: Graph, placed: Placed) -> Placed:
       graph: whose outputs stay where they are.
       placed: its nodes.
     """
+    table = _Table(graph, placed)
     for kind in (_Before, _After):
-        change = kind(graph, placed)
-        for source, target in list(change.sent):
-            found = change.apply(source, target)
-            if found is not change.placed:
-                change = kind(graph, found)
-        placed = change.placed
-    return placed
+        for source, target in list(table.sent):
+            kind(table, source, target).apply()
+    return table.placed()
 
 
 class Cut(NamedTuple):
@@ -133,62 +130,210 @@ def minimum_cut(
     return Cut({v for v in entered if ("out", v) not in side}, entered)
 
 
-class _Change:
-    """Cheap nodes on one side of the cuts.
+class _Table:
+    """Placed nodes, which makes what, and what is sent; kept up to date by changes.
 
     Args:
       graph: whose outputs stay where they are.
       placed: its nodes.
+
+    Attributes:
+      nodes: by number, which they keep; None where one was removed.
+      places: of the nodes.
+      outputs: of the graph.
+      maker: number of the node that computes a variable.
+      users: numbers of the nodes that take it.
+      sent: what passes from a place to another.
+      notes: what was changed.
     """
 
     def __init__(self, graph: Graph, placed: Placed) -> None:
-        self.placed = placed
+        self._given = placed
+        self.nodes: list[Node | None] = list(placed.nodes)
+        self.places = list(placed.places)
         self.outputs = {atom for atom in graph.outputs if type(atom) is Var}
         self.maker: dict[Var, int] = {}
-        self.users: dict[Var, list[int]] = defaultdict(list)
-        for i, node in enumerate(placed.nodes):
+        self.users: dict[Var, dict[int, None]] = defaultdict(dict)
+        self.sent: dict[tuple[Place, Place], dict[Var, None]] = {}
+        self.notes: list[str] = []
+        #: The node that each one is, or is a copy of, and the copies of each.
+        self._original = list(range(len(placed.nodes)))
+        self._copies: dict[int, list[int]] = {}
+        self._at: dict[int, list[int]] = defaultdict(list)  # nodes by origin
+        for i, (node, origin) in enumerate(
+            zip(placed.nodes, placed.origins, strict=True)
+        ):
+            self._at[origin].append(i)
             for var in node.outputs:
                 self.maker[var] = i
             for atom in node.inputs:
                 if type(atom) is Var:
-                    row = self.users[atom]
-                    if not row or row[-1] != i:
-                        row.append(i)
-        #: What passes from a place to another.
-        self.sent: dict[tuple[Place, Place], list[Var]] = {}
-        for var, i in self.maker.items():
-            source = placed.places[i]
-            others = [placed.places[u] for u in self.users.get(var, ())]
-            for target in dict.fromkeys(p for p in others if p is not source):
-                if source.is_single and target.is_single:
-                    self.sent.setdefault((source, target), []).append(var)
+                    self.users[atom][i] = None
+        for var in self.maker:
+            self._send(var)
 
-    def apply(self, source: Place, target: Place) -> Placed:
-        """Returns the nodes with less sent from a place to another."""
-        raise NotImplementedError
+    def _targets(self, var: Var) -> Iterable[tuple[Place, Place]]:
+        """Returns the pairs of places between which a variable is sent."""
+        source, places = self.places[self.maker[var]], self.places
+        if source.is_single and var in self.users:
+            for target in {places[u]: None for u in self.users[var]}:
+                if target is not source and target.is_single:
+                    yield source, target
+
+    def _send(self, var: Var) -> None:
+        for pair in self._targets(var):
+            self.sent.setdefault(pair, {})[var] = None
+
+    def _unsend(self, variables: Iterable[Var]) -> None:
+        for var in variables:
+            for pair in self._targets(var):
+                self.sent[pair].pop(var, None)
+
+    def node(self, i: int) -> Node:
+        """Returns a node, by its number."""
+        node = self.nodes[i]
+        assert node is not None
+        return node
 
     def inputs(self, i: int) -> list[Var]:
         """Returns the variables that a node takes."""
-        return [a for a in self.placed.nodes[i].inputs if type(a) is Var]
+        return [a for a in self.node(i).inputs if type(a) is Var]
+
+    def rank(self, i: int) -> tuple[int, int]:
+        """Returns what orders nodes: a copy comes after its original."""
+        return self._original[i], i
+
+    def is_at(self, i: int, place: Place) -> bool:
+        """Returns whether a node, or a copy of it, runs in a place."""
+        origin = self._given.origins[self._original[i]]
+        return any(
+            self.places[j] is place and self.nodes[j] is not None
+            for j in self._at[origin]
+        )
+
+    def move(self, numbers: Iterable[int], place: Place) -> None:
+        """Moves nodes to another place."""
+        numbers = list(numbers)
+        touched = [v for i in numbers for v in (*self.inputs(i), *self.node(i).outputs)]
+        made = [v for v in dict.fromkeys(touched) if v in self.maker]
+        self._unsend(made)
+        for i in numbers:
+            self.nodes[i], self.places[i] = _unscoped(self.node(i)), place
+        for var in made:
+            self._send(var)
+
+    def copy(self, numbers: Iterable[int], place: Place) -> None:
+        """Copies nodes to a place; those that only it needs remain there alone."""
+        numbers = sorted(numbers, key=self.rank)
+        touched = [v for i in numbers for v in (*self.inputs(i), *self.node(i).outputs)]
+        made = [v for v in dict.fromkeys(touched) if v in self.maker]
+        self._unsend(made)
+        names: dict[Var, Var] = {}  # at the place
+        for i in numbers:
+            node, number = self.node(i), len(self.nodes)
+            names.update((v, Var(v.aval)) for v in node.outputs)
+            taken = [names.get(a, a) if type(a) is Var else a for a in node.inputs]
+            outputs = [names[v] for v in node.outputs]
+            self.nodes.append(_unscoped(node.replace(inputs=taken, outputs=outputs)))
+            self.places.append(place)
+            self._original.append(self._original[i])
+            self._copies.setdefault(self._original[i], []).append(number)
+            self._at[self._given.origins[self._original[i]]].append(number)
+            self.maker.update(dict.fromkeys(outputs, number))
+            for var in self.inputs(number):
+                self.users[var][number] = None
+        renamed = {
+            u: None
+            for var in names
+            for u in self.users.get(var, ())
+            if self.places[u] is place
+        }
+        for u in renamed:
+            node = self.node(u)
+            for var in self.inputs(u):
+                if var in names:
+                    self.users[var].pop(u, None)
+                    self.users[names[var]][u] = None
+            taken = [names.get(a, a) if type(a) is Var else a for a in node.inputs]
+            self.nodes[u] = node.replace(inputs=taken)
+        for i in reversed(numbers):
+            results = self.node(i).outputs
+            if not any(v in self.outputs or self.users.get(v) for v in results):
+                for var in self.inputs(i):
+                    self.users[var].pop(i, None)
+                for var in results:
+                    del self.maker[var]
+                self.nodes[i] = None
+        for var in (*made, *names.values()):
+            if var in self.maker:
+                self._send(var)
+
+    def placed(self) -> Placed:
+        """Returns the nodes as they are now."""
+        given = self._given
+        if not self.notes:
+            return given
+        order = []
+        for i in range(len(given.nodes)):
+            order += [i, *self._copies.get(i, ())]
+        order = [i for i in order if self.nodes[i] is not None]
+        first = [self._original[i] for i in order]
+        nodes, places = [self.node(i) for i in order], [self.places[i] for i in order]
+        made = zip(nodes, places, strict=True)
+        return replace(
+            given,
+            nodes=nodes,
+            places=places,
+            rounds=[given.rounds[i] for i in first],
+            origins=[given.origins[i] for i in first],
+            phases=[given.phases[i] for i in first] if given.phases else [],
+            made={v: place for node, place in made for v in node.outputs},
+            notes=[*given.notes, *self.notes],
+        )
+
+
+class _Change:
+    """Cheap nodes on one side of a cut.
+
+    Args:
+      table: of all nodes; a change is made there.
+      source: from where values are sent.
+      target: to where.
+    """
+
+    def __init__(self, table: _Table, source: Place, target: Place) -> None:
+        self.table, self.source, self.target = table, source, target
+        self.sent = list(table.sent[source, target])
+
+    def apply(self) -> None:
+        """Changes the table so that less is sent."""
+        raise NotImplementedError
 
     def is_cheap(self, i: int) -> bool:
         """Returns whether a node may run elsewhere."""
-        node = self.placed.nodes[i]
+        node = self.table.node(i)
         primitive = node.primitive
         cheap = isinstance(primitive, _FAMILIES) or primitive.name in _OTHERS
         return cheap and not node.effects
 
+    def pays(self, gain: int, nodes: Iterable[int]) -> bool:
+        """Returns whether nodes are worth the bytes that they save."""
+        return gain >= SAVED and self.flops(nodes) <= FLOPS_PER_BYTE * gain
+
     def flops(self, numbers: Iterable[int]) -> float:
         """Returns the work of nodes."""
         found = 0.0
-        for i in numbers:
-            node = self.placed.nodes[i]
+        for node in map(self.table.node, numbers):
             cost = node.primitive.cost(*[a.aval for a in node.inputs], **node.params)
             found += cost.get("flops", 0.0)
         return found
 
-    def groups(self, variables: Sequence[Var], cone: Set[int]) -> list[list[Var]]:
-        """Returns variables by the connected parts of a cone that they touch."""
+    def groups(self, cone: Set[int]) -> list[list[Var]]:
+        """Returns what is sent by the connected parts of a cone that it touches.
+
+        Values that the cone does not touch, and groups too small to be worth a change,
+        are left out.
+        """
         parent: dict[Any, Any] = {}
 
         def find(key: Any) -> Any:
@@ -198,12 +343,14 @@ class _Change:
             return key
 
         for i in cone:
-            for var in (*self.inputs(i), *self.placed.nodes[i].outputs):
-                parent[find(var)] = find(self.placed.nodes[i].outputs[0])
+            outputs = self.table.node(i).outputs
+            for var in (*self.table.inputs(i), *outputs):
+                parent[find(var)] = find(outputs[0])
         found: dict[Any, list[Var]] = defaultdict(list)
-        for var in variables:
-            found[find(var)].append(var)
-        return list(found.values())
+        for var in self.sent:
+            if var in parent:
+                found[find(var)].append(var)
+        return [group for group in found.values() if _nbytes(group) >= SAVED]
 
 
 def _unscoped(node: Node) -> Node:
@@ -220,32 +367,34 @@ def _note(count: int, where: Place, saved: int) -> str:
 class _Before(_Change):
     """Computes cheap values where they are taken, instead of sending them."""
 
-    def apply(self, source: Place, target: Place) -> Placed:
-        """Returns the nodes with copies at the target."""
-        sent = self.sent[source, target]
-        cone = self._cone(sent, source)
+    def apply(self) -> None:
+        """Copies nodes to the target."""
+        cone = self._cone()
         copied: dict[int, None] = {}
         saved = 0
-        for group in self.groups(sent, cone):
+        for group in self.groups(cone):
             kept = self._kept(group, cone)
             nodes = self._between(group, kept, cone)
             gain = _nbytes(group) - _nbytes(kept)
-            if gain >= SAVED and self.flops(nodes) <= FLOPS_PER_BYTE * gain:
+            if self.pays(gain, nodes):
                 copied.update(dict.fromkeys(nodes))
                 saved += gain
-        return self._with(copied, target, saved) if copied else self.placed
+        if copied:
+            self.table.copy(copied, self.target)
+            self.table.notes.append(_note(len(copied), self.target, saved))
 
-    def _cone(self, sent: Sequence[Var], source: Place) -> set[int]:
+    def _cone(self) -> set[int]:
         """Returns the cheap nodes at the source that lead to what is sent."""
-        cone: set[int] = set()
-        waiting = [self.maker[var] for var in sent]
+        table, cone = self.table, set[int]()
+        waiting = [table.maker[var] for var in self.sent]
         while waiting and len(cone) < _MOST:
             i = waiting.pop()
-            if i in cone or not self.is_cheap(i):
+            if i in cone or table.places[i] is not self.source or not self.is_cheap(i):
                 continue
-            if self.placed.places[i] is source:
+            if not table.is_at(i, self.target):
                 cone.add(i)
-                waiting += [self.maker[v] for v in self.inputs(i) if v in self.maker]
+                makers = (table.maker.get(v) for v in table.inputs(i))
+                waiting += [m for m in makers if m is not None]
         return cone
 
     def _kept(self, group: Sequence[Var], cone: Set[int]) -> set[Var]:
@@ -259,8 +408,8 @@ class _Before(_Change):
             if var in weights:
                 continue
             weights[var] = int(var.aval.nbytes)
-            i = self.maker.get(var)
-            before = self.inputs(i) if i in cone and i is not None else []
+            i = self.table.maker.get(var)
+            before = self.table.inputs(i) if i in cone and i is not None else []
             if not before:
                 sources.add(var)
             arcs += [(v, var) for v in before]
@@ -274,151 +423,91 @@ class _Before(_Change):
         found: dict[int, None] = {}
         waiting = [var for var in group if var not in kept]
         while waiting:
-            i = self.maker.get(waiting.pop())
+            i = self.table.maker.get(waiting.pop())
             if i in cone and i is not None and i not in found:
                 found[i] = None
-                waiting += [v for v in self.inputs(i) if v not in kept]
+                waiting += [v for v in self.table.inputs(i) if v not in kept]
         return found
-
-    def _with(self, copied: Mapping[int, None], target: Place, saved: int) -> Placed:
-        placed = self.placed
-        names: dict[Var, Var] = {}  # at the target
-        for i in copied:
-            names.update((v, Var(v.aval)) for v in placed.nodes[i].outputs)
-        used = set(self.outputs)
-        rows: list[tuple[Node, Place, int]] = []  # and the number of the original
-        for i, (node, place) in enumerate(
-            zip(placed.nodes, placed.places, strict=True)
-        ):
-            there = node
-            if (place is target or i in copied) and not names.keys().isdisjoint(
-                a for a in node.inputs if type(a) is Var
-            ):
-                inputs = [names.get(a, a) for a in node.inputs]
-                there = node.replace(inputs=inputs)
-            rows.append((there if place is target else node, place, i))
-            if i in copied:
-                copy = there.replace(outputs=[names[v] for v in node.outputs])
-                rows.append((_unscoped(copy), target, i))
-        # What only the target took is computed there alone.
-        live: list[tuple[Node, Place, int]] = []
-        originals = {id(placed.nodes[i]) for i in copied}
-        for row in reversed(rows):
-            node = row[0]
-            if id(node) in originals and used.isdisjoint(node.outputs):
-                continue
-            used.update(a for a in node.inputs if type(a) is Var)
-            live.append(row)
-        made = {v: row[1] for row in live for v in row[0].outputs}
-        live.reverse()
-        numbers = [i for *_, i in live]
-        return replace(
-            placed,
-            nodes=[node for node, *_ in live],
-            places=[place for _, place, _ in live],
-            rounds=[placed.rounds[i] for i in numbers],
-            origins=[placed.origins[i] for i in numbers],
-            phases=[placed.phases[i] for i in numbers] if placed.phases else [],
-            made=made,
-            notes=[*placed.notes, _note(len(copied), target, saved)],
-        )
 
 
 class _After(_Change):
     """Computes cheap values before they are sent, where they are smaller."""
 
-    def apply(self, source: Place, target: Place) -> Placed:
-        """Returns the nodes, some of which move to the source."""
-        sent = self.sent[source, target]
-        cone = self._cone(sent, source, target)
+    def apply(self) -> None:
+        """Moves nodes to the source."""
+        cone = self._cone()
         moved: dict[int, None] = {}
         saved = 0
-        for group in self.groups(sent, cone):
-            nodes, gain = self._before(group, cone, target)
-            if gain >= SAVED and self.flops(nodes) <= FLOPS_PER_BYTE * gain:
+        for group in self.groups(cone):
+            nodes, gain = self._before(group, cone)
+            if self.pays(gain, nodes):
                 moved.update(dict.fromkeys(nodes))
                 saved += gain
-        if not moved:
-            return self.placed
-        placed = self.placed
-        nodes_, places = list(placed.nodes), list(placed.places)
-        made = dict(placed.made)
-        for i in moved:
-            nodes_[i], places[i] = _unscoped(nodes_[i]), source
-            made.update(dict.fromkeys(nodes_[i].outputs, source))
-        notes = [*placed.notes, _note(len(moved), source, saved)]
-        return replace(placed, nodes=nodes_, places=places, made=made, notes=notes)
+        if moved:
+            self.table.move(moved, self.source)
+            self.table.notes.append(_note(len(moved), self.source, saved))
 
-    def _cone(self, sent: Sequence[Var], source: Place, target: Place) -> set[int]:
+    def _cone(self) -> set[int]:
         """Returns the cheap nodes at the target that take only what is sent."""
-        there = set(sent)
-        cone: set[int] = set()
-        origins = {
-            o
-            for o, place in zip(self.placed.origins, self.placed.places, strict=True)
-            if place is source
-        }
-        for i in sorted({user for var in sent for user in self._reach(var, target)}):
-            node = self.placed.nodes[i]
+        table, there, cone = self.table, set(self.sent), set[int]()
+        reached = {user for var in self.sent for user in self._reach(var)}
+        for i in sorted(reached, key=table.rank):
             if (
                 len(cone) < _MOST
-                and self.inputs(i)
-                and there.issuperset(self.inputs(i))
+                and table.inputs(i)
+                and there.issuperset(table.inputs(i))
                 and self.is_cheap(i)
-                and self.outputs.isdisjoint(node.outputs)
-                and self.placed.origins[i] not in origins
+                and table.outputs.isdisjoint(table.node(i).outputs)
+                and not table.is_at(i, self.source)
             ):
                 cone.add(i)
-                there.update(node.outputs)
+                there.update(table.node(i).outputs)
         return cone
 
-    def _reach(self, var: Var, target: Place) -> set[int]:
+    def _reach(self, var: Var) -> set[int]:
         """Returns the cheap nodes at the target that a variable leads to."""
-        found: set[int] = set()
-        waiting = list(self.users[var])
+        table, found = self.table, set[int]()
+        waiting = list(table.users[var])
         while waiting and len(found) < _MOST:
             i = waiting.pop()
-            if i in found or self.placed.places[i] is not target:
+            if i in found or table.places[i] is not self.target:
                 continue
             if self.is_cheap(i):
                 found.add(i)
-                waiting += [
-                    u for v in self.placed.nodes[i].outputs for u in self.users[v]
-                ]
+                outputs = table.node(i).outputs
+                waiting += [u for v in outputs for u in table.users.get(v, ())]
         return found
 
-    def _before(
-        self, group: Sequence[Var], cone: Set[int], target: Place
-    ) -> tuple[set[int], int]:
+    def _before(self, group: Sequence[Var], cone: Set[int]) -> tuple[set[int], int]:
         """Returns the nodes to run before sending, and the bytes that this saves."""
+        table, sources = self.table, set(group)
         weights: dict[Var, int] = {}
         arcs: list[tuple[Var, Var]] = []
         sinks: set[Var] = set()
+        found: dict[int, None] = {}  # of the cone, that the group leads to
         waiting = list(group)
         while waiting:
             var = waiting.pop()
             if var in weights:
                 continue
             weights[var] = int(var.aval.nbytes)
-            for user in self.users[var]:
+            for user in table.users.get(var, ()):
                 if user in cone:
-                    after = self.placed.nodes[user].outputs
+                    found[user] = None
+                    after = table.node(user).outputs
                     arcs += [(var, v) for v in after]
                     waiting += after
-                elif self.placed.places[user] is target or var not in group:
+                elif table.places[user] is self.target or var not in sources:
                     sinks.add(var)
         # A node that moves takes all that it needs with it, and gives all its results.
         implied = []
-        for i in cone:
-            outputs = self.placed.nodes[i].outputs
-            if outputs[0] in weights:
-                implied += [(outputs[0], v) for v in (*outputs[1:], *self.inputs(i))]
-                implied += [(v, outputs[0]) for v in outputs[1:]]
-        found = minimum_cut(
-            weights, arcs, set(group), sinks, late=False, implied=implied
-        )
-        moved = {i for i in cone if self.placed.nodes[i].outputs[0] in found.before}
-        return moved, _nbytes(group) - _nbytes(found.vertices)
+        for i in found:
+            outputs = table.node(i).outputs
+            implied += [(outputs[0], v) for v in (*outputs[1:], *table.inputs(i))]
+            implied += [(v, outputs[0]) for v in outputs[1:]]
+        least = minimum_cut(weights, arcs, sources, sinks, late=False, implied=implied)
+        moved = {i for i in found if table.node(i).outputs[0] in least.before}
+        return moved, _nbytes(group) - _nbytes(least.vertices)
 
 
 def _nbytes(variables: Iterable[Var]) -> int:
