@@ -12,6 +12,7 @@ import numpy as np
 import fxflow.numpy as fnp
 from fxflow.core.arrays import Array, dtypes, typeof
 from fxflow.core.ir.ref_index import Slice
+from fxflow.core.ir.trace import named_axes
 from fxflow.errors import ArgumentError
 from fxflow.lax.control_flow.cond import cond
 from fxflow.lax.control_flow.while_loop import fori_loop
@@ -37,8 +38,12 @@ def in_program(ids: Sequence[Any], grid: Sequence[int]) -> Iterator[None]:
       grid: the numbers of programs.
     """
     _programs.stack.append((ids, grid))
+    # Functions that are traced for one grid are not found traced for another.
+    axes = [(f"axis {g} of the grid", n) for g, n in enumerate(grid)]
+    known = [(name, n) for name, n in axes if isinstance(n, int)]
     try:
-        yield
+        with named_axes(known):
+            yield
     finally:
         _programs.stack.pop()
 

@@ -223,6 +223,9 @@ def matched_leaves(treedef: Any, value: Any, what: str) -> list[Any]:
     leaves, given = tree.flatten(value)
     if given == treedef:
         return leaves
+    # An argument that is None has no cotangent; rules for JAX may return one.
+    if not treedef.num_leaves and tree.all_leaves([value]):
+        return []
     data = treedef.node_data()
     children = treedef.children()
     is_leaf = tree.all_leaves([value])

@@ -122,3 +122,15 @@ def test_bad_slices(start: Any, size: Any, match: str) -> None:
 def test_cdiv_rounds_up() -> None:
     assert [kernels.cdiv(a, 4) for a in (0, 1, 4, 5)] == [0, 1, 1, 2]
     assert int(kernels.cdiv(fnp.array(5), 4)) == 2
+
+
+def test_a_jitted_function_is_traced_again_for_another_grid() -> None:
+    @fxflow.jit
+    def number() -> Any:
+        return fnp.int32(kernels.num_programs(0))
+
+    def body(o: Any) -> None:
+        o[...] = number()
+
+    kind = fxflow.ShapeDtypeStruct((), "int32")
+    assert [int(kernels.call(body, kind, grid=n)()) for n in (2, 3)] == [2, 3]

@@ -200,3 +200,12 @@ def test_an_array_for_a_class_around_one() -> None:
 
     f.defvjp(lambda p: (p.value * 2, None), lambda _, ct: (ct * 3,))
     assert fxflow.grad(lambda p: f(p))(Parameter(1.0)).value == 3
+
+
+def test_a_cotangent_of_an_argument_that_is_none_is_dropped() -> None:
+    @fxflow.custom_vjp
+    def scaled(x, bias):
+        return 2 * x if bias is None else 2 * x + bias
+
+    scaled.defvjp(lambda x, bias: (scaled(x, bias), None), lambda _, g: (2 * g, g))
+    assert float(fxflow.grad(lambda x: scaled(x, None))(3.0)) == 2.0

@@ -595,3 +595,34 @@ def test_kernels_of_pallas_are_differentiated():
     assert float(second[0, 1]) == pytest.approx(
         2 * np.cos(0.25) - 0.25 * np.sin(0.25), rel=1e-5
     )
+
+
+def test_loops_over_references_of_older_kernels():
+    from fxflow.compat.jax._src.lax.control_flow.for_loop import for_loop
+
+    def body(x, o):
+        def step(i, j, total):
+            total[...] += x[i] * (j + 1)
+
+        o[...] = for_loop((2, 3), step, jnp.zeros(2))
+
+    found = pl.pallas_call(body, like(2))(jnp.arange(4.0).reshape(2, 2))
+    np.testing.assert_array_equal(found, [12, 24])
+
+
+def test_prefetched_scalars_are_trees():
+    def body(scalars, nothing, x, o):
+        _, factor = scalars
+        assert nothing is None
+        o[...] = x[...] * factor[0].astype(F32)
+
+    spec = pltpu.PrefetchScalarGridSpec(
+        num_scalar_prefetch=2,
+        grid=(3,),
+        in_specs=[pl.BlockSpec((1, 4), lambda i, scalars, nothing: (scalars[0][i], 0))],
+        out_specs=pl.BlockSpec((1, 4), lambda i, *scalars: (i, 0)),
+    )
+    call = pl.pallas_call(body, like(3, 4), grid_spec=spec)
+    order, x = jnp.array([2, 0, 1], jnp.int32), jnp.arange(12.0).reshape(3, 4)
+    scalars = (order, jnp.array([3], jnp.int32))
+    np.testing.assert_array_equal(call(scalars, None, x), 3 * x[order])

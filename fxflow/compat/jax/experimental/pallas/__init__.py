@@ -269,17 +269,21 @@ def empty_ref_like(x: Any) -> Any:
     return fxflow.new_ref(fnp.zeros(x.shape, x.dtype))
 
 
-def estimate_cost(function: Callable[..., Any], *args: Any) -> CostEstimate:
+def estimate_cost(
+    function: Callable[..., Any], *args: Any, **static: Any
+) -> CostEstimate:
     """Returns what a function costs.
 
     Args:
       function: of arrays.
       *args: arrays, or types.
+      **static: other arguments.
 
     Returns:
       Numbers of operations and bytes.
     """
-    cost = fxflow.jit(function).lower(*args).cost_analysis()
+    called = functools.partial(function, **static)
+    cost = fxflow.jit(called).lower(*args).cost_analysis()
     return CostEstimate(
         int(cost.get("flops", 0)),
         int(cost.get("transcendentals", 0)),

@@ -164,13 +164,13 @@ class Part:
                 items.append(Slice(i * dim.block_size, dim.block_size))
         return ref.at[tuple(items)] if items else ref
 
-    def block(self, name: str, aval: Aval, num_ids: int, num_scalars: int) -> Any:
+    def block(self, name: str, aval: Aval, num_ids: int, scalars: Any) -> Any:
         """Returns the block in terms of `fxflow.kernels`; None: it has to be a view."""
         if self.dims is None:
             return block_of(name, kernels.BlockSpec(), aval, num_ids)
         if not self.is_counted:
             return None
-        unread = [_Unread()] * num_scalars
+        unread = scalars.unflatten([_Unread()] * scalars.num_leaves)
         shape = tuple(
             None if isinstance(d, Squeezed) else d.block_size for d in self.dims
         )
@@ -320,7 +320,7 @@ class _Call:
         """Runs the kernel on operands."""
         leaves, in_tree = tree.flatten(tuple(args))
         arrays = [operand(self._name, i, x) for i, x in enumerate(leaves)]
-        scalars = len(tree.leaves(tuple(args[: self._spec.num_scalar_prefetch])))
+        scalars = tree.structure(tuple(args[: self._spec.num_scalar_prefetch]))
         avals = [typeof(x) for x in arrays]
         parts = self._parts(args, avals, scalars)
         self._check_aliases(avals)
@@ -347,11 +347,11 @@ class _Call:
     # -- arguments ---------------------------------------------------------------------
 
     def _parts(
-        self, args: Sequence[Any], avals: Sequence[Aval], scalars: int
+        self, args: Sequence[Any], avals: Sequence[Aval], scalars: Any
     ) -> list[Part]:
         """Returns the blocks of operands and results."""
         first = self._spec.num_scalar_prefetch
-        specs = [None] * scalars
+        specs = [None] * scalars.num_leaves
         specs += _matched(
             "in_specs", "inputs", self._spec.in_specs, tuple(args[first:])
         )
@@ -401,7 +401,7 @@ class _Call:
         grid: tuple[int, ...],
         parts: Sequence[Part],
         in_tree: Any,
-        scalars: int,
+        scalars: Any,
     ) -> Sequence[Any]:
         """Runs the kernel as a `kernel_call` with its grid."""
         count = len(arrays)
@@ -432,7 +432,7 @@ class _Call:
         grid: tuple[Any, ...],
         parts: Sequence[Part],
         in_tree: Any,
-        scalars: int,
+        scalars: Any,
     ) -> Sequence[Any]:
         """Runs a kernel whose grid is computed: one program with a loop."""
         traced = [n for n in grid if not isinstance(n, int)]
@@ -498,7 +498,7 @@ class _Call:
         in_tree: Any,
         parts: Sequence[Part],
         views: Sequence[bool],
-        scalars: int,
+        scalars: Any,
         grid: Sequence[Any],
         count: int,
     ) -> Callable[..., None]:
@@ -514,7 +514,7 @@ class _Call:
             # An operand and a result in one memory are one reference.
             given = [given[whole.get(i, i)] for i in range(len(parts))]
             ids = [kernels.program_id(g) for g in range(len(grid))]
-            read = given[:scalars]
+            read = scalars.unflatten(given[: scalars.num_leaves])
             seen = [
                 part.view(ref, ids, read) if is_view else ref
                 for part, ref, is_view in zip(parts, given, views, strict=True)
