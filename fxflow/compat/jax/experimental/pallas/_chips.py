@@ -88,7 +88,7 @@ class TpuInfo:
 
 
 _M, _G, _T = 1 << 20, 10**9, 10**12
-#: Of each chip: generation, cores of a device, the side of a matrix unit, matrix units,
+#: Each row: generation, cores of a device, the side of a matrix unit, matrix units,
 #: accumulators; bytes of VMEM, CMEM, SMEM and HBM, and how many of these a second; and
 #: operations a second in bfloat16, int8, fp8 and int4.
 _CHIPS: dict[str, tuple[Any, ...]] = {
