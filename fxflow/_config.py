@@ -298,6 +298,13 @@ class Config(threading.local):
         "split_loops, recompute_residuals, pack_products, contract_convolutions, "
         "compile_kernels, with commas between them.",
     )
+    kernel_tuning = Option(
+        False,
+        _boolean,
+        "Use the candidates of kernels (`kernels.tune`) that were measured before, and "
+        "measure those of kernels that are called on arrays, not while a function is "
+        "traced.",
+    )
     # -- checks ------------------------------------------------------------------------
     debug_nans = Option(
         False, _boolean, "Raise where a result first contains a NaN (slow)."

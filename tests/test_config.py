@@ -43,7 +43,7 @@ def fresh(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_there_are_few_options_and_each_is_described() -> None:
-    assert len(OPTIONS) <= 24
+    assert len(OPTIONS) <= 25
     for option in _config._OPTIONS.values():
         assert option.doc.endswith("."), option.name
         assert option.environment == f"FXFLOW_{option.name.upper()}"

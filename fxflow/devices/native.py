@@ -80,6 +80,13 @@ def vector_lanes() -> int:
     return compiler.tile.lanes if compiler and compiler.tile else 0
 
 
+def compiler_version() -> str:
+    """Returns what machine code depends on; empty without a compiler."""
+    with _lock:
+        compiler = _compiler()
+    return compiler.about if compiler else ""
+
+
 def register_kernel(target: str, text: str, *, vectorize: bool = True) -> None:
     """Compiles a module and registers its handler with XLA, once for each target.
 

@@ -7,8 +7,10 @@ from fxflow.kernels.calling import BlockSpec, call
 from fxflow.kernels.checking import check
 from fxflow.kernels.explaining import explain
 from fxflow.kernels.notation import kernel, like
+from fxflow.kernels.tuning import Tuned, tune, tuned
 
 __all__ = [
-    "BlockSpec", "call", "cdiv", "check", "dot", "ds", "explain", "kernel", "like",
-    "load", "loop", "num_programs", "program_id", "store", "when",
+    "BlockSpec", "Tuned", "call", "cdiv", "check", "dot", "ds", "explain", "kernel",
+    "like", "load", "loop", "num_programs", "program_id", "store", "tune", "tuned",
+    "when",
 ]  # fmt: skip

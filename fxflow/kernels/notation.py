@@ -13,7 +13,14 @@ from fxflow.core.arrays.aval import ShapeDtypeStruct
 from fxflow.core.boundary import boundary
 from fxflow.core.source import name_of
 from fxflow.errors import ArgumentError, ShapeError
-from fxflow.kernels.calling import kernel_params, operand, type_like, type_of
+from fxflow.kernels.calling import (
+    TracedKernel,
+    kernel_params,
+    operand,
+    type_like,
+    type_of,
+)
+from fxflow.kernels.tuning import choice_for, defaults
 from fxflow.lax.kernels.blocks import ARBITRARY, PARALLEL, SUM, Block
 from fxflow.lax.kernels.call import KernelCall
 
@@ -195,13 +202,35 @@ class _Kernel:
           static: keyword arguments of the body, of `out` and of `scratch`.
         """
         called, read = self._called, self._read
-        values = self._static_values(static)
+        values, open_ = defaults(self._static_values(static))
         if len(operands) != len(read.inputs):
             raise ArgumentError(
                 f"{called}: {len(operands)} operands were given, but "
                 f"{self._notation!r} has {len(read.inputs)}"
             )
         arrays = [operand(called, i, x) for i, x in enumerate(operands)]
+        traced, result = self._traced(arrays, values)
+        if open_:
+            given = [*(typeof(c) for c in traced.consts), *map(typeof, arrays)]
+            choice = choice_for(
+                traced.params,
+                given,
+                open_,
+                arrays,
+                lambda *xs: self.call(xs, static),
+            )
+            if any(values[name] != value for name, value in choice.items()):
+                traced, result = self._traced(arrays, {**values, **choice})
+        found = KernelCall.bind(*traced.consts, *arrays, **vars(traced.params))
+        if isinstance(result, tuple | list):
+            return type_like(result, found)
+        return found[0]
+
+    def _traced(
+        self, arrays: Sequence[Any], values: Mapping[str, Any]
+    ) -> tuple[TracedKernel, Any]:
+        """Returns the kernel for some operands, and what `out` returned."""
+        called, read = self._called, self._read
         result = self._function("out", values)(*arrays)
         is_one = not isinstance(result, tuple | list)
         outs = [type_of(o) for o in ([result] if is_one else result)]
@@ -226,8 +255,7 @@ class _Kernel:
             (),
             self._kinds,
         )
-        found = KernelCall.bind(*traced.consts, *arrays, **vars(traced.params))
-        return found[0] if is_one else type_like(result, found)
+        return traced, result
 
     def _static_values(self, static: Mapping[str, Any]) -> dict[str, Any]:
         """Returns all keyword arguments.
