@@ -50,6 +50,9 @@ from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.custom_calls import CustomCall, CustomCallParams
 from fxflow.lax.dynamic_slicing import dynamic_index_in_dim
 from fxflow.lax.elementwise import add
+from fxflow.lax.kernels.call import KernelCall
+from fxflow.lax.kernels.params import KernelParams
+from fxflow.lax.kernels.portable import portable
 from fxflow.lax.reduction import reduce_or
 from fxflow.lax.reshaping import reshape
 from fxflow.lax.select import select
@@ -670,6 +673,22 @@ def _in_shard_map(found: _Found, node: Node, operands: list[Any]) -> Any:
     return _take(found, sites, [*rest, *error])
 
 
+def _in_kernel(found: _Found, node: Node, operands: list[Any]) -> Any:
+    p = KernelParams(**node.params)
+    avals = [typeof(x) for x in operands]
+    fits = all(
+        n % length == 0
+        for aval, block in zip((*avals, *p.outs), p.blocks, strict=True)
+        for n, length in zip(aval.shape, block.lengths, strict=True)
+    )
+    # Not every NaN: blocks over the end of an array have zeros there.
+    errors = found.errors if fits else found.errors & {FailedCheckError}
+    graph, sites = _checked(portable(p, avals), errors)
+    if not sites and CHECK not in node.effects:
+        return None
+    return _take(found, sites, _call.bind(*operands, graph=graph))
+
+
 _RULES: tuple[tuple[Any, Callable[..., Any]], ...] = (
     (GraphCall, _in_call),
     (CustomCall, _in_custom_call),
@@ -678,4 +697,5 @@ _RULES: tuple[tuple[Any, Callable[..., Any]], ...] = (
     (type(Scan), _in_scan),
     (type(While), _in_while),
     (type(ShardMap), _in_shard_map),
+    (type(KernelCall), _in_kernel),
 )

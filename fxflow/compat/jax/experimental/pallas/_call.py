@@ -38,6 +38,7 @@ from fxflow.compat.jax.experimental.pallas._specs import (
 from fxflow.core import tree
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.ir.ref_index import Slice
+from fxflow.core.ir.trace import named_axes
 from fxflow.core.source import name_of
 from fxflow.errors import ArgumentError
 from fxflow.kernels.body import in_program
@@ -245,7 +246,8 @@ def pallas_call(
       kernel: `kernel(*inputs, *results, *scratch)` of references; returns None.
       out_shape: types of the results, a pytree.
       grid_spec: grid, blocks and scratch together.
-      grid: the number of programs along each axis; numbers may be traced.
+      grid: the number of programs along each axis, or its name and the number; numbers
+        may be traced.
       in_specs: blocks of the operands.
       out_specs: blocks of the results.
       scratch_shapes: types of scratch; a dict: keyword arguments of the kernel.
@@ -314,7 +316,10 @@ class _Call:
         leaves, self._scratch_tree = tree.flatten(scratch, is_leaf=_is_memory)
         self._scratch = [type_of(memory_type(x)) for x in leaves]
         given = spec.grid
-        self._grid = (given,) if not isinstance(given, tuple | list) else tuple(given)
+        sizes = (given,) if not isinstance(given, tuple | list) else tuple(given)
+        pairs = [n if _is_named(n) else (None, n) for n in sizes]
+        self._grid = tuple(n for _, n in pairs)
+        self._axes = [(name, n) for name, n in pairs if name is not None]
 
     def run(self, args: Sequence[Any]) -> Any:
         """Runs the kernel on operands."""
@@ -525,7 +530,8 @@ class _Call:
             scratch = self._scratch_tree.unflatten(list(refs[len(parts) :]))
             named = scratch if self._named else {}
             rest = () if self._named else scratch
-            returned: Any = self._kernel(*args, *outs, *rest, **named)
+            with named_axes(self._axes):
+                returned: Any = self._kernel(*args, *outs, *rest, **named)
             if returned is not None:
                 raise ValueError(
                     f"The kernel function {_described(self._kernel)} "
@@ -569,6 +575,11 @@ def _require_written(part: Part) -> None:
             "block_size would be written whole; write a part of a whole reference, "
             "BlockSpec(memory_space=pl.ANY)"
         )
+
+
+def _is_named(n: Any) -> bool:
+    """Returns whether a size of a grid has a name: `("i", 4)`."""
+    return isinstance(n, tuple) and len(n) == 2
 
 
 def _is_memory(x: Any) -> bool:
