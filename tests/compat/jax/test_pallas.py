@@ -665,3 +665,24 @@ def test_axes_of_a_grid_have_names():
         body, like(4, 3), grid=(("j", 3), ("i", 2)), in_specs=[spec], out_specs=spec
     )
     np.testing.assert_array_equal(call(jnp.ones((4, 3))), np.full((4, 3), 32))
+
+
+def test_fori_loop_passes_references_on():
+    def body(table, x, o):
+        def step(i, carry):
+            total, ref = carry
+            total = lax.switch(ref[i], [lambda t: t + 1, lambda t: t * x[...]], total)
+            return total, ref
+
+        o[...], same = lax.fori_loop(0, 3, step, (jnp.zeros(2), table))
+        assert same is table
+
+    call = pl.pallas_call(body, like(2))
+    found = call(jnp.array([0, 1, 0], jnp.int32), jnp.array([2.0, 5.0]))
+    np.testing.assert_array_equal(found, [3, 6])
+
+    def wrong(x, o):
+        lax.fori_loop(0, 3, lambda i, carry: (carry[1], carry[0]), (x, 0))
+
+    with pytest.raises(TypeError, match="must return the references of its carry"):
+        pl.pallas_call(wrong, like(2))(jnp.ones(2))

@@ -15,8 +15,11 @@ from fxflow.compat.jax._composed import (
 )
 from fxflow.compat.jax._mirror import mirror
 from fxflow.compat.jax._primitives import by_name
+from fxflow.core import tree as _tree
 from fxflow.core.arrays import is_arraylike, typeof
+from fxflow.core.ir.discharge import REFS as _REFS
 from fxflow.devices.clients import default_backend
+from fxflow.errors import ArgumentError as _ArgumentError
 
 _NONE: Any = object()
 
@@ -106,6 +109,53 @@ def scan(
       The last carry and the stacked results.
     """
     return _lax.scan(f, init, xs, length, reverse, 1 if unroll == 0 else unroll)
+
+
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, Any], Any],
+    init_val: Any,
+    **options: Any,
+) -> Any:
+    """Calls a function with each integer of a range; see `fxflow.lax.fori_loop`.
+
+    Args:
+      lower, upper: the bounds.
+      body_fun: of an integer and the carry, which it returns.
+      init_val: the first carry; references in it are passed on as they are.
+      **options: see `fxflow.lax.fori_loop`.
+
+    Returns:
+      The last carry.
+
+    Raises:
+      ArgumentError: the function returns another reference than it was given.
+    """
+    leaves, structure = _tree.flatten(init_val)
+    held = [type(x) in _REFS for x in leaves]
+    if not any(held):
+        return _lax.fori_loop(lower, upper, body_fun, init_val, **options)
+
+    def joined(values: Sequence[Any]) -> Any:
+        rest = iter(values)
+        parts = zip(leaves, held, strict=True)
+        return structure.unflatten([x if is_ref else next(rest) for x, is_ref in parts])
+
+    def body(i: Any, values: Sequence[Any]) -> list[Any]:
+        new = _tree.leaves(body_fun(i, joined(values)))
+        if len(new) != len(leaves) or any(
+            is_ref and y is not x
+            for x, y, is_ref in zip(leaves, new, held, strict=False)
+        ):
+            raise _ArgumentError(
+                "fori_loop: the function must return the references of its carry in "
+                "the places where it got them"
+            )
+        return [y for y, is_ref in zip(new, held, strict=True) if not is_ref]
+
+    values = [x for x, is_ref in zip(leaves, held, strict=True) if not is_ref]
+    return joined(_lax.fori_loop(lower, upper, body, values, **options))
 
 
 def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
