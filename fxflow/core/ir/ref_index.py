@@ -207,7 +207,7 @@ def _within(w: _Window, item: Any) -> _Window | None:
         inside = not isinstance(start, int) or start + item.size <= w.size
         if not inside and w.size < w.length:
             return None
-        return w.replace(start=w.start + start, size=item.size)
+        return w.replace(start=_plus(w.start, start), size=item.size)
     if isinstance(item, bool | np.bool_) or item is None:
         return None
     if isinstance(item, int | np.integer):
@@ -221,8 +221,12 @@ def _within(w: _Window, item: Any) -> _Window | None:
         and not dtypes.is_key(typeof(item).dtype)
         and dtypes.is_integer(typeof(item).dtype)
     ):
-        return w.replace(start=item + w.start, size=1, seen=False)
+        return w.replace(start=_plus(w.start, item), size=1, seen=False)
     return None
+
+
+def _plus(start: Any, more: Any) -> Any:
+    return more if isinstance(start, int) and start == 0 else start + more
 
 
 # -- parts of arrays -------------------------------------------------------------------
