@@ -15,7 +15,7 @@ from fxflow.core.arrays import AbstractRef, Aval, as_array, dtypes, typeof
 from fxflow.core.arrays.array import is_arraylike, like_type, not_an_array
 from fxflow.core.boundary import boundary
 from fxflow.core.ir.discharge import REFS
-from fxflow.core.ir.graph import Graph
+from fxflow.core.ir.graph import Graph, Var
 from fxflow.core.ir.higher_order import split_at
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.runtime.bodies import trace_body
@@ -55,6 +55,7 @@ def call(
     scratch: Sequence[Any] = (),
     aliases: Mapping[int, int] | None = None,
     kinds: Sequence[str] | None = None,
+    reference: Callable[..., Any] | None = None,
     name: str | None = None,
 ) -> Callable[..., Any]:
     """Runs a function on blocks of arrays, once for each point of a grid.
@@ -80,6 +81,10 @@ def call(
         to distinct blocks; "arbitrary": they run in order, and see what the ones before
         wrote; "sum": results whose blocks do not depend on the axis are sums over it.
         None: parallel where all results depend on the axis, else arbitrary.
+      reference: a function of the same arguments that gives the right results, which
+        may be slow. `check` compares with it. It runs in place of the kernel where no
+        compiler knows an operation of the body, and it is differentiated where the
+        gradient is not a kernel: programs in order, or an index map.
       name: in messages and profiles; None: the body's.
 
     Returns:
@@ -131,9 +136,14 @@ def call(
         params = kernel_params(
             body, called, avals, outs, sizes, blocks, temporary, pairs, wanted
         )
+        if reference is not None:
+            params = with_reference(params, called, reference, avals)
         results = KernelCall.bind(*params.consts, *arrays, **vars(params.params))
         return results[0] if is_one else type_like(out, results)
 
+    # Its parameters are the operands alone, not those of the body.
+    del run.__wrapped__
+    run.reference = reference  # type: ignore[attr-defined]
     return run
 
 
@@ -359,6 +369,61 @@ def kernel_params(
     shifted = tuple((i + count, out) for i, out in aliases)
     params = KernelParams(graph, grid, wanted, all_blocks, tuple(outs), shifted)
     return TracedKernel(params, consts)
+
+
+def with_reference(
+    traced: TracedKernel,
+    called: str,
+    reference: Callable[..., Any],
+    avals: Sequence[Aval],
+) -> TracedKernel:
+    """Returns a kernel with a reference.
+
+    Args:
+      traced: the kernel.
+      called: its name.
+      reference: a function of the operands; see `call`.
+      avals: types of the operands.
+
+    Raises:
+      ArgumentError: the reference does not return what the kernel does.
+    """
+    params, count = traced.params, len(traced.consts)
+    wanted = [(a.shape, a.dtype) for a in params.outs]
+
+    def run(*operands: Any) -> list[Any]:
+        outs = [as_array(x) for x in tree.leaves(reference(*operands))]
+        if [(x.shape, x.dtype) for x in outs] != wanted:
+            raise ArgumentError(
+                f"{called}: the reference returns "
+                f"{', '.join(str(typeof(x)) for x in outs) or 'nothing'}, but the "
+                f"kernel {', '.join(map(str, params.outs))}: return the same types"
+            )
+        return [x.astype(x.dtype) for x in outs]
+
+    leaves = [Aval(a.shape, a.dtype) for a in avals]
+    in_tree = tree.structure(tuple(range(len(leaves))))
+    found = trace_body(run, in_tree, leaves, name=f"reference of {called}")
+    extra, num_ids = len(found.consts), len(params.grid)
+    own, operands = split_at(found.graph.inputs, extra)
+    # The body does not use what the reference captures, and the other way around.
+    ids, rest = split_at(params.graph.inputs, num_ids)
+    given = rest[:count]
+    whole = tuple(Block(v.aval.shape, (None,) * v.aval.ndim) for v in own)
+    graph, after = params.graph, found.graph
+    if extra:
+        unused = [Var(Aval(v.aval.shape, v.aval.dtype)) for v in own]
+        graph = graph.replace(inputs=[*ids, *unused, *rest])
+    if count:
+        types = [getattr(v.aval, "inner_aval", v.aval) for v in given]
+        after = after.replace(inputs=[*own, *(Var(a) for a in types), *operands])
+    new = params.replace(
+        graph=graph,
+        blocks=(*whole, *params.blocks),
+        aliases=tuple((i + extra, out) for i, out in params.aliases),
+        reference=after,
+    )
+    return TracedKernel(new, [*found.consts, *traced.consts])
 
 
 def _reordered(graph: Graph, count: int, num_ids: int) -> Graph:

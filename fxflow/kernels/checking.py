@@ -44,13 +44,14 @@ def check(
       has written;
     - indices outside of a block, and blocks outside of an array;
     - results that depend on the order of parallel programs;
-    - results that differ from those of the compiled kernel, or of `reference`.
+    - results that differ from those of the compiled kernel, or of a reference.
 
     Args:
       function: a kernel, or a function that calls kernels.
       *args: its arguments: pytrees of arrays.
       reference: a function of the same arguments that gives the right results; None:
-        that of the kernel, if it has one.
+        each kernel, and each derivative of one, is compared with the reference that it
+        has, if any, or with the derivative of that.
       rtol, atol: tolerances for the last point, and for sums in another order.
       seed: of the other order of programs.
 
@@ -70,12 +71,11 @@ def check(
         ...
       fxflow.errors.KernelError: double: no program writes 1 of 2 elements of result...
     """
-    reference = reference or getattr(function, "reference", None)
     traced = make_graph(lambda *given: tree.leaves(function(*given)))(*args)
     graph = inlined(traced.graph, CALLS)
     operands = [np.asarray(c) for c in traced.consts]
     operands += [np.asarray(x) for x in tree.leaves(args)]
-    findings = Findings(rtol, atol, seed)
+    findings = Findings(rtol, atol, seed, own_reference=reference is None)
     with _checked(findings):
         values = run_host(graph, operands)
     results = function(*args)
@@ -103,12 +103,16 @@ class Findings:
 
     Args:
       rtol, atol, seed: see `check`.
+      own_reference: whether kernels are compared with the references that they have.
 
     Attributes:
       messages: one for each finding.
     """
 
-    def __init__(self, rtol: float, atol: float, seed: int) -> None:
+    def __init__(
+        self, rtol: float, atol: float, seed: int, *, own_reference: bool = True
+    ) -> None:
+        self._own_reference = own_reference
         self.messages: list[str] = []
         self._rtol, self._atol, self._seed = rtol, atol, seed
         self._counts: dict[tuple[str, str], int] = {}
@@ -120,7 +124,9 @@ class Findings:
         if count < _LISTED:
             self.messages.append(f"{kernel}: {text}")
 
-    def compare(self, ours: Sequence[Any], theirs: Sequence[Any], what: str) -> None:
+    def compare(
+        self, ours: Sequence[Any], theirs: Sequence[Any], what: str, prefix: str = ""
+    ) -> None:
         """Compares results with those of another way to compute them."""
         if len(ours) != len(theirs):
             self.messages.append(
@@ -137,23 +143,28 @@ class Findings:
             elif not self._close(x, y).all():
                 at = _first(~self._close(x, y))
                 self.messages.append(
-                    f"element {at} of result {i} is {x[at]}, but that of the {what} "
-                    f"is {y[at]}"
+                    f"{prefix}element {at} of result {i} is {x[at]}, but that of "
+                    f"the {what} is {y[at]}"
                 )
 
     def _close(self, x: Any, y: Any) -> Any:
         if x.dtype.kind in "biu":
             return x == y
         kind = np.complex128 if x.dtype.kind == "c" else np.float64
+        # Half precision does not hold as many digits as the tolerances ask for.
+        eps = float(dtypes.finfo(x.dtype).eps)
+        rtol, atol = max(self._rtol, 8 * eps), self._atol
+        if x.dtype.itemsize < 4:
+            atol = max(atol, 8 * eps)
         x, y = x.astype(kind), y.astype(kind)
-        near = np.isclose(x, y, rtol=self._rtol, atol=self._atol, equal_nan=True)
+        near = np.isclose(x, y, rtol=rtol, atol=atol, equal_nan=True)
         return np.asarray(near)
 
     # -- one kernel --------------------------------------------------------------------
 
     def kernel(self, params: KernelParams, operands: Sequence[Any]) -> list[Any]:
         """Runs a kernel; adds what is wrong with it."""
-        name = params.graph.name
+        name, found = params.graph.name, len(self.messages)
         self._blocks(name, params, operands)
         runs = [Run(params, operands, _poison(k)) for k in (0, 1)]
         owners = [np.full(a.shape, -1, np.int32) for a in params.outs]
@@ -184,6 +195,10 @@ class Findings:
             self._races(name, params, owners, programs, number, changed)
         self._unwritten(name, params, runs, owners)
         self._orders(name, params, operands, programs, runs[0].results)
+        compared = self._own_reference and len(self.messages) == found
+        if compared and params.reference is not None:
+            expected = run_host(params.reference, operands)
+            self.compare(runs[0].results, expected, "reference", f"{name}: ")
         return runs[0].results
 
     def _blocks(self, name: str, params: KernelParams, operands: Sequence[Any]) -> None:

@@ -100,7 +100,12 @@ def _explained(node: Node) -> str:
         padded = [c.ljust(w) for c, w in zip(row[:-1], widths[:-1], strict=True)]
         text.append("  ".join([*padded, row[-1].rjust(widths[-1])]).rstrip())
     why = why_not(params, [a.aval for a in node.inputs])
-    text.append(f"on a CPU: {f'operations on arrays ({why})' if why else 'compiled'}")
+    whole = "operations on arrays" if params.reference is None else "the reference"
+    text.append(f"on a CPU: {f'{whole} ({why})' if why else 'compiled'}")
+    if params.why_whole():
+        text.append(f"derivatives: those of {whole} ({params.why_whole()})")
+    elif params.reference is not None:
+        text.append("derivatives: kernels")
     text.append(str(params.graph))
     return "\n".join(line.rstrip() for part in text for line in part.split("\n"))
 

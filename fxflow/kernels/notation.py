@@ -19,6 +19,7 @@ from fxflow.kernels.calling import (
     operand,
     type_like,
     type_of,
+    with_reference,
 )
 from fxflow.kernels.tuning import choice_for, defaults
 from fxflow.lax.kernels.blocks import ARBITRARY, PARALLEL, SUM, Block
@@ -137,7 +138,11 @@ def kernel(
         of these, and scratch, keep what the program before wrote.
       scratch: as `out`, types of arrays that the body gets last.
       reference: a function of the same arguments that gives the right results, which
-        `check` compares with; the kernel's attribute `reference`.
+        may be slow. `check` compares with it. It runs in place of the kernel where no
+        compiler knows an operation of the body, and it is differentiated where the
+        gradient is not a kernel: programs in order, or an index map.
+        It takes the keyword arguments that it names. The kernel's attribute
+        `reference`.
       name: in messages and profiles; None: the function's.
 
     Returns:
@@ -162,12 +167,15 @@ def kernel(
     kinds = _kinds(notation, axes, read, sums.split(), in_order.split())
 
     def decorate(body: Callable[..., None]) -> Callable[..., Any]:
-        made = _Kernel(notation, read, kinds, name or name_of(body), body, out, scratch)
+        called = name or name_of(body)
+        made = _Kernel(notation, read, kinds, called, body, out, scratch, reference)
 
         @functools.wraps(body)
         def run(*operands: Any, **static: Any) -> Any:
             return made.call(operands, static)
 
+        # Its parameters are the operands alone, not those of the body.
+        del run.__wrapped__
         run.reference = reference  # type: ignore[attr-defined]
         return run
 
@@ -186,12 +194,15 @@ class _Kernel:
         body: Callable[..., None],
         out: Callable[..., Any],
         scratch: Callable[..., Any] | None,
+        reference: Callable[..., Any] | None,
     ) -> None:
         self._notation, self._read, self._kinds = notation, read, kinds
         self._called, self._axes = called, read.axes()
         self._functions = {"body": body, "out": out, "scratch": scratch or _nothing}
         self._takes = {key: _static(f) for key, f in self._functions.items()}
         takes = self._takes
+        self._reference = reference
+        self._reference_takes = _static(reference) if reference else {}
         self._defaults = {**takes["scratch"], **takes["out"], **takes["body"]}
 
     def call(self, operands: Sequence[Any], static: Mapping[str, Any]) -> Any:
@@ -255,6 +266,12 @@ class _Kernel:
             (),
             self._kinds,
         )
+        if self._reference is not None:
+            given = {k: values[k] for k in self._reference_takes if k in values}
+            function = self._reference
+            if given:
+                function = functools.partial(function, **given)
+            traced = with_reference(traced, called, function, avals)
         return traced, result
 
     def _static_values(self, static: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import kernels
-from fxflow.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.errors import ArgumentError, DtypeError, KernelError, ShapeError
 from fxflow.kernels import BlockSpec
 
 
@@ -211,3 +211,95 @@ def test_bad_arguments(name: str) -> None:
     with pytest.raises(kind, match=match):
         run()
     np.testing.assert_array_equal(twice(X), X)
+
+
+# -- references ------------------------------------------------------------------------
+
+
+def running(x, o):
+    """Sums up the rows before each row, in order."""
+
+    @kernels.when(kernels.program_id(0) == 0)
+    def _():
+        o[...] = fnp.zeros(o.shape)
+
+    o[...] += x[...]
+
+
+def total(f=lambda x: fnp.sum(x, 0), factor=1.0, **kwargs):
+    """Returns a kernel that sums rows in order, with a reference."""
+    scale = fnp.float32(factor)
+    return kernels.call(
+        running,
+        fxflow.ShapeDtypeStruct((3,), "float32"),
+        grid=4,
+        in_specs=[kernels.BlockSpec((None, 3), lambda i: (i, 0))],
+        reference=lambda x: f(x) * scale,
+        **kwargs,
+    )
+
+
+TALL = np.arange(12, dtype=np.float32).reshape(4, 3)
+
+
+def test_the_reference_is_differentiated_where_programs_run_in_order():
+    # The wrong factor shows whose derivative it is.
+    f = total(factor=3.0)
+    np.testing.assert_array_equal(fxflow.grad(lambda x: fnp.sum(f(x)))(TALL), 3.0)
+    np.testing.assert_array_equal(f(TALL), TALL.sum(0))
+
+
+def test_the_reference_runs_where_nothing_is_compiled():
+    f = total(factor=3.0)
+    with fxflow.config.override(passes="none"):
+        np.testing.assert_array_equal(fxflow.jit(f)(TALL), 3 * TALL.sum(0))
+        np.testing.assert_array_equal(
+            fxflow.jit(fxflow.vmap(f, in_axes=2, out_axes=1))(
+                np.stack([TALL, 2 * TALL], 2)
+            ),
+            np.stack([3 * TALL.sum(0), 6 * TALL.sum(0)], 1),
+        )
+
+
+def test_check_compares_with_the_reference():
+    kernels.check(total(), TALL)
+    with pytest.raises(KernelError, match=r"running: element .* of the reference"):
+        kernels.check(total(factor=2.0), TALL)
+
+
+def test_a_reference_of_other_types_is_an_error():
+    f = total(lambda x: x)
+    with pytest.raises(ArgumentError, match=r"returns f32\[4,3\], but the kernel"):
+        f(TALL)
+
+
+def test_derivatives_of_a_parallel_kernel_are_compared_with_those_of_the_reference():
+    def made(reference):
+        return kernels.kernel("i:2 d -> i:2 d", out=lambda x: x, reference=reference)(
+            lambda x, o: o.set(fnp.sin(x[...]))
+        )
+
+    right, wrong = made(fnp.sin), made(lambda x: fnp.sin(x) + 1e-6 * x**4)
+    grad = lambda f: fxflow.grad(lambda x: fnp.sum(f(x) ** 2))
+    kernels.check(grad(right), TALL)
+    kernels.check(fxflow.grad(lambda x: fnp.sum(grad(right)(x))), TALL)
+    with pytest.raises(KernelError, match="reference"):
+        kernels.check(grad(wrong), TALL)
+    with fxflow.config.override(passes="none"):
+        np.testing.assert_allclose(
+            fxflow.jit(grad(right))(TALL), np.sin(2 * TALL), rtol=1e-3, atol=1e-5
+        )
+
+
+def test_a_custom_derivative_comes_before_the_reference():
+    f = total(factor=3.0)
+    g = fxflow.custom_vjp(f)
+    g.defvjp(lambda x: (f(x), x), lambda x, ct: (7.0 * x,))
+    np.testing.assert_array_equal(
+        fxflow.grad(lambda x: fnp.sum(g(x)))(TALL), 7.0 * TALL
+    )
+
+
+def test_explain_says_what_is_differentiated():
+    text = kernels.explain(total(), TALL)
+    assert "derivatives: those of the reference (a program may see what" in text

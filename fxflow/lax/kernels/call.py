@@ -7,11 +7,12 @@ from typing import Any
 
 from fxflow.core.arrays import ArrayType, Aval, typeof
 from fxflow.core.arrays.aval import NOWHERE
-from fxflow.core.interpreters.batching import materialize
+from fxflow.core.interpreters.batching import batch_graph, materialize
 from fxflow.core.interpreters.calls import with_tangents
 from fxflow.core.interpreters.jvp import jvp_graph
 from fxflow.core.interpreters.linearize import linearize_graph
 from fxflow.core.interpreters.transpose import transpose_graph
+from fxflow.core.ir.arith import zeros
 from fxflow.core.ir.graph import Graph, Var, prune, renamed
 from fxflow.core.ir.higher_order import (
     HigherOrder,
@@ -24,7 +25,7 @@ from fxflow.core.ir.higher_order import (
     split_at,
     spread,
 )
-from fxflow.core.ir.primitive import Batched, Dual, Flags, Values, register
+from fxflow.core.ir.primitive import Batched, Dual, Flags, Values, Zero, register
 from fxflow.core.ir.staging import trace_closed
 from fxflow.core.runtime.eager import graph_plan
 from fxflow.core.runtime.lowering import Context
@@ -69,9 +70,8 @@ class KernelCall(HigherOrder):
     # -- values ------------------------------------------------------------------------
 
     def lower(self, ctx: Context, *operands: str, **params: Any) -> list[str]:
-        """The portable form in place."""
-        graph = portable(KernelParams(**params), ctx.avals_in)
-        return ctx.graph(graph, operands)
+        """The reference, if there is one, else the portable form, in place."""
+        return ctx.graph(_whole(KernelParams(**params), ctx.avals_in), operands)
 
     def plan(
         self, arg_types: Sequence[ArrayType], params: dict[str, Any]
@@ -107,14 +107,13 @@ class KernelCall(HigherOrder):
     def linearize(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The kernel for values; one that computes them again for tangents.
 
-        Programs that see what others wrote have no such kernel: their portable form is
-        differentiated.
+        Programs that see what others wrote have no such kernel: the reference, or the
+        portable form, is differentiated.
         """
         p = KernelParams(**params)
         nonzero = live_flags(tangents)
-        counted = all(b.axes is not None for b in chosen(p.in_blocks, nonzero))
-        if p.is_in_order() or not counted:
-            return _portable_linear(p, primals, tangents, nonzero)
+        if p.why_whole(nonzero):
+            return _whole_linear(p, primals, tangents, nonzero)
         values = self.bind(*primals, **params)
         new, has = _tangents(p, nonzero)
         live = chosen(tangents, nonzero)
@@ -164,6 +163,7 @@ class KernelCall(HigherOrder):
                 for b, u in zip(p.blocks, uses, strict=True)
             ),
             outs=tuple(a.update(shape=(size, *a.shape)) for a in p.outs),
+            reference=p.reference and batch_graph(p.reference, size, mapped, True)[0],
         )
         return self.bind(*args, **vars(new)), [True] * len(p.outs)
 
@@ -228,6 +228,7 @@ def _jvp(p: KernelParams, nonzero: Flags) -> tuple[KernelParams, list[bool]]:
             ),
             outs=(*p.outs, *(a.tangent() for a in chosen(p.outs, flags))),
             aliases=_tangent_aliases(p, nonzero, flags),
+            reference=p.reference and jvp_graph(p.reference, nonzero, flags)[0],
         )
         return new.replace(graph=as_references(graph, new)), flags
 
@@ -271,6 +272,7 @@ def _tangents(p: KernelParams, nonzero: Flags) -> tuple[KernelParams, list[bool]
         new = p.replace(
             blocks=(*p.in_blocks, *chosen(p.in_blocks, nonzero), *blocks),
             outs=tuple(outs),
+            reference=p.reference and _reference_tangents(p.reference, nonzero, flags),
         )
         return new.replace(graph=as_references(graph, new)), flags
 
@@ -318,6 +320,10 @@ def _transposed(
             kinds=kinds,
             blocks=(*in_blocks, *chosen(p.out_blocks, nonzero), *blocks),
             outs=tuple(cotangents),
+            reference=p.reference
+            and _matched(
+                *transpose_graph(p.reference, linear, nonzero), has, cotangents
+            ),
         )
         return new.replace(graph=as_references(graph, new)), has
 
@@ -325,10 +331,61 @@ def _transposed(
     return p.graph.remembered(key, derive)
 
 
-def _portable_linear(
+def _reference_tangents(graph: Graph, nonzero: Flags, flags: Flags) -> Graph:
+    """Returns a graph of operands and tangents to the tangents of some results."""
+    split, count = linearize_graph(graph, nonzero), len(graph.inputs)
+    num_outs = len(graph.outputs)
+
+    def tangents(*values: Any) -> list[Any]:
+        primals, moving = values[:count], values[count:]
+        results = split.primal.evaluate(*primals)
+        kept = split.residuals(primals, results[num_outs:])
+        return split.tangent.evaluate(*kept, *moving)
+
+    avals = [*graph.in_avals, *(a.tangent() for a in chosen(graph.in_avals, nonzero))]
+    found = trace_closed(tangents, avals, name=graph.name)
+    outs = [a.tangent() for a in chosen(graph.out_avals, flags)]
+    return _matched(found, split.has_tangent, flags, outs)
+
+
+def _matched(graph: Graph, has: Flags, wanted: Flags, avals: Sequence[Aval]) -> Graph:
+    """Returns a graph of the wanted results, with zeros where it has none.
+
+    Args:
+      graph: of the results that there are.
+      has: which these are.
+      wanted: which there shall be.
+      avals: types of the wanted results.
+    """
+    if list(has) == list(wanted):
+        return graph
+
+    def run(*values: Any) -> list[Any]:
+        found = spread(graph.evaluate(*values), has, [None] * len(has))  # type: ignore[list-item]
+        missing = (zeros(a) for a in avals)
+        return [
+            zero if type(x) is Zero else x
+            for x, zero in zip(chosen(found, wanted), missing, strict=True)
+        ]
+
+    return trace_closed(run, graph.in_avals, name=graph.name)
+
+
+def _whole(p: KernelParams, avals: Sequence[Aval]) -> Graph:
+    """Returns the kernel as operations on whole arrays."""
+    reference = p.reference
+    if reference is None:
+        return portable(p, avals)
+    return reference.remembered(
+        ("for", tuple(avals)),
+        lambda: trace_closed(reference.evaluate, avals, name=reference.name),
+    )
+
+
+def _whole_linear(
     p: KernelParams, primals: Values, tangents: Values, nonzero: Flags
 ) -> Dual:
-    graph = portable(p, [typeof(x) for x in primals])
+    graph = _whole(p, [typeof(x) for x in primals])
     split = linearize_graph(graph, nonzero)
     outs = split.primal.evaluate(*primals)
     count = len(p.outs)

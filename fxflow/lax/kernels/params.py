@@ -30,6 +30,8 @@ class KernelParams(Frozen):
       blocks: of the operands, then of the results.
       outs: types of the results.
       aliases: pairs of an operand and the result that starts with its contents.
+      reference: from the operands to the results, or None: what runs where no compiler
+        knows the kernel, and what is differentiated where its programs cannot be.
     """
 
     graph: Graph
@@ -38,6 +40,7 @@ class KernelParams(Frozen):
     blocks: tuple[Block, ...]
     outs: tuple[Aval, ...]
     aliases: tuple[tuple[int, int], ...] = ()
+    reference: Graph | None = None
 
     @property
     def num_programs(self) -> int:
@@ -122,6 +125,19 @@ class KernelParams(Frozen):
         return [
             given[i] if i in given else zeros(aval) for i, aval in enumerate(self.outs)
         ]
+
+    def why_whole(self, nonzero: Sequence[bool] | None = None) -> str:
+        """Returns why derivatives are not kernels; empty if they are.
+
+        Args:
+          nonzero: which operands have a tangent; None: all.
+        """
+        if self.is_in_order():
+            return "a program may see what another wrote"
+        blocks = zip(self.in_blocks, nonzero or [True] * self.num_inputs, strict=True)
+        if any(block.axes is None for block, moves in blocks if moves):
+            return "an index map computes which blocks an operand has"
+        return ""
 
     def is_in_order(self) -> bool:
         """Returns whether a program may see what another wrote."""
