@@ -36,7 +36,7 @@ from fxflow.devices import buffers
 from fxflow.devices.compile import OptionValue, hlo_computation, mlir_module
 from fxflow.errors import ArgumentError, DonationError
 from fxflow.transforms.copies import ArgumentCopy, argument_copies
-from fxflow.transforms.passes.pipeline import optimized
+from fxflow.transforms.passes.pipeline import optimized, with_compiled_parts
 from fxflow.transforms.ref_calls import RefCall
 
 # XLA's options by name.
@@ -321,6 +321,10 @@ class Lowered(_Stage):
                 graph = with_literals(graph, values)
                 count -= len(values)
                 consts = [c for c, gone in zip(consts, small, strict=True) if not gone]
+        elif platform is None and all(
+            d.platform == "cpu" for t in arg_types for d in t.placement.devices
+        ):
+            graph = with_compiled_parts(graph)
         self.constants = consts
         used = used_inputs(graph)
         # A donated argument stays, used or not: a result is to take its memory. So does

@@ -21,6 +21,7 @@ from fxflow.transforms.passes import PASSES
 
 # Operations on slices that passes look for; others begin at a scan, or a product.
 _ROWS = COMMUTING | {Gather.name, "conv_general_dilated", "kernel_call"}
+_COMPILE = "compile_kernels"
 _STARTS = _ROWS | {Scan.name, DotGeneral.name}
 # Passes that may keep more in memory: never in what `checkpoint` computes again.
 _STORING = frozenset({"split_loops"})
@@ -65,6 +66,37 @@ def optimized(
     if graph.mesh is not None:
         return graph
     return _optimized(discharge(graph).graph, passes)
+
+
+def with_compiled_parts(graph: Graph) -> Graph:
+    """Returns a graph whose kernels in a `shard_map` are compiled for this CPU.
+
+    What the partitioner divides stays as it was written.
+
+    Args:
+      graph: of a program for CPU devices.
+    """
+    if _COMPILE not in chosen_passes() or "shard_map" not in graph.facts.names:
+        return graph
+    nodes = [_parts(node) for node in graph.nodes]
+    if all(a is b for a, b in zip(nodes, graph.nodes, strict=True)):
+        return graph
+    return graph.replace(nodes=nodes)
+
+
+def _parts(node: Node) -> Node:
+    params = node.params
+    if node.primitive.name != "shard_map":
+        return node
+    if "kernel_call" not in params["graph"].facts.names:
+        return node
+    if set(params["axes"]) != set(params["mesh"].axis_names):
+        return node
+    with node.primitive.inside(params):
+        inner = getattr(all_passes, _COMPILE)(inlined(params["graph"], CUSTOM_CALLS))
+    if inner.out_avals != params["graph"].out_avals:
+        return node
+    return node.replace(params={**params, "graph": inner})
 
 
 def _has_work(graph: Graph) -> bool:
