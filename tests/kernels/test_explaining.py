@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -55,3 +56,25 @@ def test_an_index_map_is_named() -> None:
 def test_a_function_without_kernels() -> None:
     with pytest.raises(ArgumentError, match="the function calls no kernel"):
         kernels.explain(fnp.sin, 1.0)
+
+
+def test_what_is_not_compiled_is_named_with_its_line_and_what_runs_instead() -> None:
+    pytest.importorskip("llvmlite")
+
+    def made(reference: Any) -> Any:
+        def sorts(x: Any, o: Any) -> None:
+            o[...] = fnp.sort(x[...], 1)
+
+        kernel = kernels.kernel("n:2 d -> n:2 d", out=lambda x: x, reference=reference)
+        return kernel(sorts)
+
+    x = fnp.ones((4, 3))
+    text = kernels.explain(made(None), x)
+    found = re.search(
+        r"on a CPU: operations on arrays \(the compiler does not know sort: "
+        r".*test_explaining\.py:(\d+) \(.*sorts\)\)",
+        text,
+    )
+    assert found
+    text = kernels.explain(made(lambda x: fnp.sort(x, 1)), x)
+    assert "on a CPU: the reference (the compiler does not know sort: " in text

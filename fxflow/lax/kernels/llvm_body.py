@@ -89,7 +89,12 @@ class BodyWriter:
         before, self._read = self._read, uses
         for node in graph.nodes:
             operands = [self._operand(env, a) for a in node.inputs]
-            results = self._node(node, operands, written)
+            try:
+                results = self._node(node, operands, written)
+            except UnsupportedError as error:
+                # The innermost operation is the one to name.
+                error.source = error.source or node.source
+                raise
             for var, value in zip(node.outputs, results, strict=True):
                 env[var] = self._kept(value, uses.get(var, ()), node)
             self._read = uses

@@ -7,6 +7,7 @@ from typing import Any
 
 from fxflow._config import config
 from fxflow.core.arrays import Aval
+from fxflow.core.source import describe
 from fxflow.devices.native import register_kernel, vector_lanes
 from fxflow.lax.foreign_calls import FfiCall
 from fxflow.lax.kernels.errors import UnsupportedError
@@ -89,7 +90,8 @@ def _module(params: KernelParams, in_avals: tuple[Aval, ...]) -> tuple[str, int]
         try:
             module = kernel_module(params, in_avals, lanes)
         except UnsupportedError as error:
-            return f"the compiler does not know {error}"
+            where = f": {describe(error.source)}" if error.source else ""
+            return f"the compiler does not know {error}{where}"
         register_kernel(module.target, module.text)
         return module.target, module.chunks
 
