@@ -52,10 +52,10 @@ def test_pages_run(page: Path) -> None:
     assert not failed, failed
 
 
-def test_eleven_chapters_with_an_example_and_files_each() -> None:
+def test_twelve_chapters_with_an_example_and_files_each() -> None:
     page = TOUR.read_text(encoding="utf-8")
     chapters = re.split(r"^## ", page, flags=re.M)[1:]
-    assert [c.split(".")[0] for c in chapters] == [str(n) for n in range(1, 12)]
+    assert [c.split(".")[0] for c in chapters] == [str(n) for n in range(1, 13)]
     for chapter in chapters:
         assert ">>> " in chapter, chapter.splitlines()[0]
         assert "*Read next:* `" in chapter, chapter.splitlines()[0]
