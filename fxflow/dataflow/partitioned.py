@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, NoReturn, ParamSpec, TypeVar, overload
 
 from fxflow.core.arrays import Array, ArrayType, as_array, typeof
 from fxflow.core.arrays.array import forget, release
@@ -224,6 +224,18 @@ class DataflowFunction(JitFunction[P, R]):
             return made
 
         return self._caches.compiled.once(key, compile, patient=True)
+
+    def lower(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Raises an error: there is a program for each fragment, not one.
+
+        Raises:
+          ArgumentError: always.
+        """
+        raise ArgumentError(
+            f"dataflow.jit of {self._name} has a program for each fragment, so it "
+            "cannot be lowered to one; plan(...) returns the fragments, and "
+            "fxflow.jit(f).lower(...) lowers the whole function for one place"
+        )
 
     @boundary
     def plan(self, *args: Any, **kwargs: Any) -> Plan:

@@ -166,11 +166,16 @@ def sha256(data: bytes = b"") -> hashlib._Hash:
 
 @functools.cache
 def _cpu_features() -> bytes:
-    """Returns a description of this machine's instruction set.
+    """Returns a description of this machine's instruction set and number of cores.
 
-    Programs for the CPU hold machine code for these instructions.
+    Programs for the CPU hold machine code for these instructions, and divide loops
+    into as many parts as the process may use cores.
     """
-    parts = [sys.platform]
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
+    parts = [sys.platform, f"{cores} cores"]
     try:
         with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
             for line in file:  # the first processor stands for all

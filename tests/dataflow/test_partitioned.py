@@ -261,6 +261,11 @@ def test_devices_are_checked_at_once(devices: Any, message: str) -> None:
         dataflow.jit(3)  # type: ignore[call-overload]
 
 
+def test_it_has_no_single_program_to_lower() -> None:
+    with pytest.raises(ArgumentError, match="a program for each fragment, so it"):
+        dataflow.jit(network).lower(PARAMS, X)
+
+
 def test_it_is_pickled_by_name() -> None:
     again = pickle.loads(pickle.dumps(dataflow.jit(network, devices=None)))
     near(again(PARAMS, X), network(PARAMS, X))

@@ -66,6 +66,25 @@ print(program.from_cache, buffers.to_host(program.execute([argument], [handler])
     assert run_python(code, XLA_FLAGS="--xla_cpu_enable_fast_math=true")[:5] == "False"
 
 
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2,
+    reason="needs two cores that a process can be bound to",
+)
+def test_programs_for_fewer_cores_are_others(run_python: Callable[..., str]) -> None:
+    """XLA writes into a program for CPUs into how many parts loops are divided."""
+    code = """
+import os
+{}
+import fxflow, fxflow.numpy as fnp
+f = fxflow.jit(lambda x: fnp.sin(x) * 1.5)
+text = f.lower(fnp.zeros(5_000_000)).compile().as_text()
+print("outer_dimension_partitions" in text)
+"""
+    one = "os.sched_setaffinity(0, [*os.sched_getaffinity(0)][:1])"
+    assert run_python(code.format(one)) == "False\n"
+    assert run_python(code.format("")) == "True\n"
+
+
 @pytest.mark.parametrize(
     "damage",
     [

@@ -254,8 +254,9 @@ class Prepared:
         kept = [keep for row in part.fragments for keep in row.keeps]
         kept += [keep for row in part.loads for keep in row.keeps]
         self.kept = [position for position, _, _ in kept]
-        #: What is the same in each step of the messages that send values, by edge.
-        self.templates: dict[int, Template] = {}
+        #: What is the same in each step of the messages that send values, by edge, and
+        #: of those that end steps, by the positions of their small results.
+        self.templates: dict[Any, Template] = {}
         self.source_of = {row.edge: row.source for row in part.arrivals}
 
     def granted(self, source: int, taken: int) -> int:

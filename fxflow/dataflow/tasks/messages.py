@@ -72,19 +72,19 @@ class Registered(NamedTuple):
     error: str
 
 
+#: The array of `Run` that every message has.
+NUMBERS = "numbers"
+
+
 @fields_of("run")
 class Run(NamedTuple):
     """A step: small arguments travel with it.
 
-    Attributes:
-      base: number of the step's first result.
-      handles: for each argument that the task has, its number there.
-      frees: numbers of values that are not needed any more.
+    The array `NUMBERS` has, as int64, the number of the step's first result; for each
+    argument that the task has, its number there; and numbers of values that are not
+    needed any more, or -1. So the text of the message is the same in each step, and
+    need not be encoded and read again.
     """
-
-    base: int
-    handles: list[int]
-    frees: list[int]
 
 
 @fields_of("value")

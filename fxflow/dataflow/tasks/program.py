@@ -20,7 +20,7 @@ from fxflow.dataflow.rows import Draft, ProgramRow, Rows, granted
 from fxflow.dataflow.runner import copied
 from fxflow.dataflow.tasks.devices import HERE, TaskPlace
 from fxflow.dataflow.tasks.executor import DIRECT, PartStep, Prepared, is_there
-from fxflow.dataflow.tasks.messages import Register, Run
+from fxflow.dataflow.tasks.messages import NUMBERS, Register, Run
 from fxflow.dataflow.tasks.remote import RemoteArray
 from fxflow.dataflow.tasks.session import RemoteStep, Session
 from fxflow.distributed.messages.codec import Message, Template
@@ -28,6 +28,10 @@ from fxflow.distributed.program_text import require_harmless
 from fxflow.errors import DistributedError, PlacementError
 from fxflow.lax.transfer import copied as copied_array
 from fxflow.transforms.stages import Runner, Traced, require_donated_once
+
+
+#: Numbers of values to free are sent in multiples, so that few messages differ in form.
+_FREES = 16
 
 
 class _Slot(NamedTuple):
@@ -93,6 +97,8 @@ class ClusterProgram:
         self.here: Prepared | None = None
         self._answers: dict[int, str] = {}
         self._answered = threading.Condition()
+        #: What is the same in each step of the messages that start one.
+        self._templates: dict[Any, Template] = {}
         #: What each output is: a value, or where it comes from.
         self._outputs: list[Any] = []
         for i, atom in enumerate(graph.outputs):
@@ -150,7 +156,7 @@ class ClusterProgram:
         """Sends each task its part, and compiles this process's own."""
         session.require_alive(self.tasks)
         self._answers = {}
-        self.number = session.new_program(self)
+        self.number, self._templates = session.new_program(self), {}
         for task in self.tasks:
             session._post(task, self._message(task), True)
         self.here = self._prepared_here()
@@ -273,10 +279,19 @@ class ClusterProgram:
             else:
                 rest.append(row)
         for task in self.tasks:
-            held = [arrays[i]._number for i in self._rows.parts[task].arguments]
-            run = Run(base, held, frees(task))
-            message = Message.of(run, self.number, step.number, arrays=small.get(task))
-            session._post(task, message, False)
+            numbers = [base]
+            numbers += [arrays[i]._number for i in self._rows.parts[task].arguments]
+            freed = frees(task)
+            if freed:
+                numbers += freed + [-1] * (-len(freed) % _FREES)
+            sent = {NUMBERS: np.array(numbers, np.int64), **small.get(task, {})}
+            key = task, len(numbers), *sent
+            template = self._templates.get(key)
+            if template is None:
+                message = Message.of(Run(), self.number, arrays=sent)
+                template = self._templates[key] = Template(message)
+            frames = template.encode(step.number, [*sent.values()])
+            session._post_frames(task, frames)
         return rest
 
     def run(self, arrays: Sequence[Any]) -> list[Any]:

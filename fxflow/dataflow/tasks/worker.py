@@ -28,6 +28,7 @@ from fxflow.dataflow.rows import Part, ProgramRow
 from fxflow.dataflow.tasks.devices import HERE
 from fxflow.dataflow.tasks.executor import Executor, PartStep, Prepared, Worker
 from fxflow.dataflow.tasks.messages import (
+    NUMBERS,
     LIMITS,
     Doing,
     DoingOk,
@@ -50,7 +51,7 @@ from fxflow.devices.clients import local_devices as devices_here
 from fxflow.devices.compile import compile as compile_text
 from fxflow.devices.relay import accept
 from fxflow.distributed.messages import handshake
-from fxflow.distributed.messages.codec import Message
+from fxflow.distributed.messages.codec import Message, Template
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.messages.stream import Receiver, Stream
 from fxflow.distributed.program_text import require_harmless
@@ -361,11 +362,14 @@ class _Service:
         fields, step = message.fields, message.sequence
         executor = self.executor
         match fields:
-            case Run(base, handles, frees):
-                executor.handles.free(frees)
-                program = self._programs[message.worker]
-                arrived = {int(edge): host for edge, host in message.arrays.items()}
-                executor.begin(program, step, base, handles, arrived=arrived)
+            case Run():
+                program, arrays = self._programs[message.worker], message.arrays
+                base, *numbers = arrays.pop(NUMBERS).tolist()
+                count = len(program.part.donated)
+                if len(numbers) > count:
+                    executor.handles.free([n for n in numbers[count:] if n >= 0])
+                arrived = {int(edge): host for edge, host in arrays.items()}
+                executor.begin(program, step, base, numbers[:count], arrived=arrived)
             case Value(edge):
                 (host,) = message.arrays.values()
                 executor.arrive(step, edge, host)
@@ -386,8 +390,13 @@ class _Service:
                 self._registrar.call(lambda: self._register(message))
 
     def _done(self, step: PartStep, small: dict[str, np.ndarray[Any, Any]]) -> None:
-        header = Done(), step.program.number, step.number
-        self._tell(Message.of(*header, arrays=small))
+        templates = step.program.templates
+        key = tuple(small)
+        template = templates.get(key)
+        if template is None:
+            message = Message.of(Done(), step.program.number, arrays=small)
+            template = templates[key] = Template(message)
+        self._post_frames(HERE, template.encode(step.number, [*small.values()]))
 
     def _failed(
         self, step: PartStep, error: BaseException, fragment: int, edge: int

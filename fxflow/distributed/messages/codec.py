@@ -40,7 +40,7 @@ from fxflow.errors import MessageError
 
 #: The version of the format and of all fields; change it with any type of `fields_of`.
 #: Messages of another version are refused with an error that names both versions.
-VERSION = 3
+VERSION = 4
 
 #: The kinds of messages. A kind's number is its position, so only append to them.
 # fmt: off
@@ -257,8 +257,9 @@ class Template:
             self._epoch,
             len(self._text),
         )
-        if len(arrays) == 1 and arrays[0].nbytes <= SMALL:
-            return [head + self._text + arrays[0].tobytes()]
+        if sum(array.nbytes for array in arrays) <= SMALL:
+            elements = [array.tobytes() for array in arrays]
+            return [b"".join([head, self._text, *elements])]
         return [head + self._text, *_frames(arrays, chunk)]
 
 

@@ -14,7 +14,7 @@ ALL = [
     messages.Meet(-1, "s", "1", "2", "worker", 0, ["cpu"], ["/tmp/a"], 60.0, "", [8]),
     messages.Register("f", [1, [2]], [[0, {"a": 1}, [], []]]),
     messages.Registered("why"),
-    messages.Run(3, [1, 2], []),
+    messages.Run(),
     messages.Value(4),
     messages.Want(5),
     messages.Done(),
