@@ -15,12 +15,15 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
 import socket
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+os.environ.setdefault("FXFLOW_NUM_CPU_DEVICES", "2")
 
 import fxflow
 import fxflow.numpy as fnp

@@ -29,7 +29,6 @@ from fxflow.errors import DistributedError, PlacementError
 from fxflow.lax.transfer import copied as copied_array
 from fxflow.transforms.stages import Runner, Traced, require_donated_once
 
-
 #: Numbers of values to free are sent in multiples, so that few messages differ in form.
 _FREES = 16
 

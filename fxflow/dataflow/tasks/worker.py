@@ -28,8 +28,8 @@ from fxflow.dataflow.rows import Part, ProgramRow
 from fxflow.dataflow.tasks.devices import HERE
 from fxflow.dataflow.tasks.executor import Executor, PartStep, Prepared, Worker
 from fxflow.dataflow.tasks.messages import (
-    NUMBERS,
     LIMITS,
+    NUMBERS,
     Doing,
     DoingOk,
     Done,
