@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fxflow.core.arrays import Array
 from fxflow.dataflow.plan import Plan
+from fxflow.dataflow.runner import Launch
 from fxflow.dataflow.timelines import Ran, Timeline
 from fxflow.lax.pytree_transfer import block_until_ready
 
 Times = dict[int, tuple[float, float]]
-"""Start and end of fragments in seconds, by their indices."""
+"""Start and end of fragments by their indices, in seconds since the step began."""
 
 
 class _TimedProgram:
@@ -22,44 +23,41 @@ class _TimedProgram:
       program: to run.
       number: of its fragment.
       times: gets the start and the end, by number.
+      begun: when the step began, by `time.perf_counter`.
     """
 
-    def __init__(self, program: Any, number: int, times: Times) -> None:
-        self._program, self._number, self._times = program, number, times
+    def __init__(self, program: Any, number: int, times: Times, begun: float) -> None:
+        self._program, self._number = program, number
+        self._times, self._begun = times, begun
 
     def __call__(self, arrays: list[Array]) -> list[Array]:
         block_until_ready(arrays)
         begin = time.perf_counter()
         outs: list[Array] = self._program(arrays)
         block_until_ready(outs)
-        self._times[self._number] = begin, time.perf_counter()
+        end = time.perf_counter()
+        self._times[self._number] = begin - self._begun, end - self._begun
         return outs
 
 
-def timed_step(current: Any, arrays: Sequence[Array]) -> tuple[list[Array], Times]:
-    """Runs a step; returns its results, and when each fragment ran.
+def timed(launches: Iterable[Any], times: Times) -> list[Any]:
+    """Returns fragments that note when they run, from now.
 
     A device waits for the end of each fragment before it starts the next one.
 
     Args:
-      current: runs the fragments of a plan; a `Partitioned`.
-      arrays: the leaves of the arguments.
+      launches: fragments, ready to be started; what has no program is left as it is.
+      times: gets the start and the end of each.
     """
-    times: Times = {}
-    rows = [
-        (
-            thread,
-            [
-                task._replace(program=_TimedProgram(task.program, task.number, times))
-                for task in row
-            ],
-        )
-        for thread, row in current.rows
-    ]
-    outs: list[Array] = current.run(arrays, rows)
-    # A thread may still be at a fragment for which no result waits.
-    block_until_ready(outs)
-    return outs, times
+    begun = time.perf_counter()
+
+    def of(launch: Any) -> Any:
+        if not isinstance(launch, Launch):
+            return launch
+        program = _TimedProgram(launch.program, launch.number, times, begun)
+        return launch._replace(program=program)
+
+    return [of(launch) for launch in launches]
 
 
 def measured_timeline(plan: Plan, times: Mapping[int, tuple[float, float]]) -> Timeline:

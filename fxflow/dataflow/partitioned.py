@@ -18,7 +18,7 @@ from fxflow.dataflow.costs import Costs
 from fxflow.dataflow.cutting import Fragment
 from fxflow.dataflow.donation import donations
 from fxflow.dataflow.lowering import described, lower, require_movable
-from fxflow.dataflow.measuring import measured_timeline, timed_step
+from fxflow.dataflow.measuring import Times, measured_timeline, timed
 from fxflow.dataflow.placing import Places
 from fxflow.dataflow.plan import Plan, saved_plan
 from fxflow.dataflow.planning import Planner
@@ -32,6 +32,7 @@ from fxflow.dataflow.tasks.remote import RemoteArray
 from fxflow.dataflow.texts import CutGraph
 from fxflow.dataflow.timelines import Timeline
 from fxflow.errors import ArgumentError
+from fxflow.lax.pytree_transfer import block_until_ready
 from fxflow.lax.transfer import copied as copied_array
 from fxflow.transforms.arguments import (
     Bound,
@@ -134,10 +135,18 @@ class Partitioned:
 
     # -- calls -------------------------------------------------------------------------
 
-    @property
-    def rows(self) -> Sequence[tuple[Any, Sequence[Launch]]]:
-        """The fragments of each thread."""
-        return self._rows
+    def timed(self, arrays: Sequence[Array]) -> tuple[list[Array], Times]:
+        """Runs the fragments; returns the results, and when each fragment ran.
+
+        Args:
+          arrays: the leaves of the arguments.
+        """
+        times: Times = {}
+        rows = [(thread, timed(row, times)) for thread, row in self._rows]
+        outs = self.run(arrays, rows)
+        # A thread may still be at a fragment for which no result waits.
+        block_until_ready(outs)
+        return outs, times
 
     def run(
         self,
@@ -148,7 +157,7 @@ class Partitioned:
 
         Args:
           arrays: the leaves.
-          rows: to run instead of `rows`, with equal results.
+          rows: the fragments of each thread, if not those that were compiled.
         """
         if self._donated:
             require_donated_once(self.traced, arrays)
@@ -203,20 +212,23 @@ class DataflowFunction(JitFunction[P, R]):
     def _compiled(self, traced: Traced, arg_types: Sequence[ArrayType]) -> Any:
         key = (traced, *arg_types)
 
-        def compile() -> Any:
-            plan = self._plan(traced.arrays, arg_types)
+        def make(plan: Plan) -> Any:
             given = [t.placement for t in arg_types]
             cluster = cluster_among([*plan.places, *given])
+            if cluster is None:
+                return Partitioned(traced, plan)
+            cluster.used_by(self)
+            return cluster.program(traced, plan, arg_types)
+
+        def compile() -> Any:
+            plan = self._plan(traced.arrays, arg_types)
             made: Any
-            if cluster is not None:
-                cluster.used_by(self)
-                made = cluster.program(traced, plan, arg_types)
-            elif self._planner.costs is None:
-                made = Partitioned(traced, plan)
+            if self._planner.costs is None:
+                made = make(plan)
             else:
                 made = Replanned(
                     plan,
-                    lambda plan: Partitioned(traced, plan),
+                    make,
                     lambda effort: self._planner.plan(traced.arrays, arg_types, effort),
                     self._planner.costs,
                 )
@@ -289,10 +301,13 @@ class DataflowFunction(JitFunction[P, R]):
                 f"measure: {self._name} takes references, which a step changes; "
                 "measure a function of arrays"
             )
-        arrays = [as_array(leaf) for leaf in bound.leaves]
+        arrays = [
+            leaf if isinstance(leaf, RemoteArray) else as_array(leaf)
+            for leaf in bound.leaves
+        ]
         made = self._compiled(traced, [array._type for array in arrays])
         running = made.current if isinstance(made, Replanned) else made
-        _, times = timed_step(running, arrays)
+        _, times = running.timed(arrays)
         return measured_timeline(running.plan, times)
 
     @boundary

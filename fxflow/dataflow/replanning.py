@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from fxflow.core.arrays import Array
 from fxflow.dataflow.assignment import EFFORT
 from fxflow.dataflow.costs import Costs
-from fxflow.dataflow.measuring import timed_step
+from fxflow.dataflow.measuring import Times
 from fxflow.dataflow.plan import Plan
 
 #: Steps that are measured: these, and then every `EVERY`th.
@@ -27,17 +27,16 @@ _THOROUGH = 8
 
 
 class Runs(Protocol):
-    """What runs the fragments of a plan; `Partitioned`."""
+    """What runs the fragments of a plan: `Partitioned`, `ClusterProgram`."""
 
     plan: Plan
 
-    @property
-    def rows(self) -> Sequence[tuple[Any, Sequence[Any]]]:
-        """The fragments of each thread."""
+    def run(self, arrays: Sequence[Array]) -> list[Array]:
+        """Runs the fragments once."""
         ...
 
-    def run(self, arrays: Sequence[Array], rows: Any = None) -> list[Array]:
-        """Runs the fragments once, those of other rows if they are given."""
+    def timed(self, arrays: Sequence[Array]) -> tuple[list[Array], Times]:
+        """Runs the fragments once; returns also when each ran."""
         ...
 
 
@@ -112,7 +111,7 @@ class Replanned:
         with self._lock:
             step = self._steps
             self._next = next((n for n in FIRST if n > step), step + EVERY)
-        outs, times = timed_step(current, arrays)
+        outs, times = current.timed(arrays)
         plan = current.plan
         learned = [(plan.fragments[n], t) for n, t in sorted(times.items())]
         with self._lock:

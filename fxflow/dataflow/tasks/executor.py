@@ -10,6 +10,7 @@ waits at the sender until the receiver has used earlier ones.
 
 from __future__ import annotations
 
+import copy
 import threading
 import time
 from collections import deque
@@ -22,6 +23,7 @@ import numpy as np
 from fxflow.core.arrays import Array, Aval, dtypes, type_on
 from fxflow.core.arrays.array import from_host, host_of
 from fxflow.core.runtime.execute import Program
+from fxflow.dataflow.measuring import Times, timed
 from fxflow.dataflow.placing import Place
 from fxflow.dataflow.rows import ArrivalRow, FragmentRow, LoadRow, Part, granted
 from fxflow.dataflow.runner import IDLE, Launch, StepRun, in_lanes
@@ -231,6 +233,7 @@ class Prepared:
                 )
             )
         self.shared = [(slot, readers) for slot, readers in part.shared]
+        self._places = places
         self.rows = in_lanes(part, places, self.launches)
         self.awaited = len(awaited)
         self.arrivals: dict[int, tuple[ArrivalRow, Any]] = {}
@@ -258,6 +261,13 @@ class Prepared:
         #: of those that end steps, by the positions of their small results.
         self.templates: dict[Any, Template] = {}
         self.source_of = {row.edge: row.source for row in part.arrivals}
+
+    def timed(self, times: Times) -> Prepared:
+        """Returns the part with fragments that note when they run, from now."""
+        found = copy.copy(self)
+        found.launches = timed(self.launches, times)
+        found.rows = in_lanes(self.part, self._places, found.launches)
+        return found
 
     def granted(self, source: int, taken: int) -> int:
         """Returns how many of its values a process may have sent.
@@ -292,13 +302,14 @@ class PartStep(StepRun):
       small: small results, by position.
       sending: edges whose values are not computed or not sent yet.
       over: whether everything has been started, and not all has been sent.
+      times: when each fragment ran, if that is measured.
       moved: when something last happened, by `time.monotonic`.
     """
 
     __slots__ = (
         "base", "executor", "granted", "handles", "held", "lanes", "moved", "number",
         "over", "position", "program", "reported", "sending", "small", "taken",
-        "threaded", "untaken", "window",
+        "threaded", "times", "untaken", "window",
     )  # fmt: skip
 
     def __init__(
@@ -325,6 +336,7 @@ class PartStep(StepRun):
         self.granted: dict[int, int] = {}
         self.sending: set[int] = set()
         self.over = False
+        self.times: Times | None = None
         self.moved = time.monotonic()
 
     def share(self, row: FragmentRow) -> None:
@@ -439,6 +451,7 @@ class Executor:
         values: Sequence[Any] = (),
         arrived: Mapping[int, np.ndarray[Any, Any]] | None = None,
         sends: Sequence[Sequence[int]] = (),
+        times: Times | None = None,
     ) -> PartStep:
         """Begins a step; steps are begun in the order of their numbers.
 
@@ -450,8 +463,12 @@ class Executor:
           values: those of the arguments that the caller gives.
           arrived: values that came with the step, by edge.
           sends: arguments that other processes need: edge, slot, process.
+          times: gets the times of the fragments, if they are to be measured.
         """
+        if times is not None:
+            program = program.timed(times)
         step = PartStep(self, program, number, base, handles, values)
+        step.times = times
         self.handles.expect(handles)
         with self._lock:
             self.steps[number], self._latest = step, number
@@ -460,7 +477,8 @@ class Executor:
             self._arrive(step, edge, host)
         step.send(sends)
         with self._lock:
-            cheap = program.part.cheap and not self._threaded
+            # A fragment whose time is measured holds up its thread.
+            cheap = program.part.cheap and not self._threaded and times is None
             if cheap and self.handles.are_ready(handles):
                 self._inline.append(step)
                 self._advance()

@@ -74,16 +74,18 @@ class Registered(NamedTuple):
 
 #: The array of `Run` that every message has.
 NUMBERS = "numbers"
+#: The array of `Done` with times.
+TIMES = "times"
 
 
 @fields_of("run")
 class Run(NamedTuple):
     """A step: small arguments travel with it.
 
-    The array `NUMBERS` has, as int64, the number of the step's first result; for each
-    argument that the task has, its number there; and numbers of values that are not
-    needed any more, or -1. So the text of the message is the same in each step, and
-    need not be encoded and read again.
+    The array `NUMBERS` has, as int64, the number of the step's first result; 1 if its
+    fragments' times are measured, else 0; for each argument that the task has, its
+    number there; and numbers of values that are not needed any more, or -1. So the text
+    of the message is the same in each step, and need not be encoded and read again.
     """
 
 
@@ -112,7 +114,11 @@ class Want(NamedTuple):
 
 @fields_of("done")
 class Done(NamedTuple):
-    """A task has computed its part of a step; small results travel with it."""
+    """A task has computed its part of a step; small results travel with it.
+
+    If the times of fragments are measured, the array `TIMES` has a row for each: its
+    number, and its start and end in seconds since the part began.
+    """
 
 
 @fields_of("failed")

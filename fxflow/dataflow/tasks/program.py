@@ -15,6 +15,7 @@ from fxflow.core.arrays.array import forget, host_of
 from fxflow.core.ir.graph import Literal, Var
 from fxflow.core.runtime.execute import Program
 from fxflow.dataflow.lowering import LoweredFragment, described, lower
+from fxflow.dataflow.measuring import Times
 from fxflow.dataflow.plan import Plan
 from fxflow.dataflow.rows import Draft, ProgramRow, Rows, granted
 from fxflow.dataflow.runner import copied
@@ -262,6 +263,12 @@ class ClusterProgram:
     ) -> list[list[int]]:
         """Sends each task the step, with small arguments.
 
+        Args:
+          step: the step.
+          base: number of its first result.
+          arrays: the arguments.
+          frees: returns numbers of values that a task need not keep.
+
         Returns:
           The other arguments that tasks need: edge, slot and process.
         """
@@ -278,7 +285,7 @@ class ClusterProgram:
             else:
                 rest.append(row)
         for task in self.tasks:
-            numbers = [base]
+            numbers = [base, step.times is not None]
             numbers += [arrays[i]._number for i in self._rows.parts[task].arguments]
             freed = frees(task)
             if freed:
@@ -299,6 +306,24 @@ class ClusterProgram:
         Args:
           arrays: the leaves of the arguments.
         """
+        return self._begun(arrays)[0]
+
+    def timed(self, arrays: Sequence[Any]) -> tuple[list[Any], Times]:
+        """Runs a step to its end; returns the results, and when each fragment ran.
+
+        Each process counts from when its part of the step began.
+
+        Args:
+          arrays: the leaves of the arguments.
+        """
+        outs, step = self._begun(arrays, {})
+        step.wait()
+        return outs, step.times or {}
+
+    def _begun(
+        self, arrays: Sequence[Any], times: Times | None = None
+    ) -> tuple[list[Any], RemoteStep]:
+        """Begins a step; returns its results and the step."""
         if self._donated:
             require_donated_once(self.traced, arrays)
         session = self._find_session()
@@ -308,7 +333,7 @@ class ClusterProgram:
                     with session.expecting():
                         self._register(session)
                     self._session = session
-        step, part, outs = session.begin(self, arrays)
+        step, part, outs = session.begin(self, arrays, times)
         if part is not None and part.program.awaited:
             self._await(session, step, part)
         values = arrays if part is None else part.values
@@ -326,7 +351,7 @@ class ClusterProgram:
                 array._given_up()
             else:
                 array.delete()
-        return outs
+        return outs, step
 
     def handles(self, step: RemoteStep, base: int) -> list[Any]:
         """Returns the results of a step that begins, with handles for those of tasks.

@@ -16,9 +16,11 @@ import numpy as np
 
 from fxflow.core.arrays import Array, Aval, type_on
 from fxflow.core.arrays.array import from_host
+from fxflow.dataflow.measuring import Times
 from fxflow.dataflow.tasks.devices import HERE, ClusterDevices
 from fxflow.dataflow.tasks.executor import Executor, PartStep, Worker
 from fxflow.dataflow.tasks.messages import (
+    TIMES,
     Doing,
     DoingOk,
     Done,
@@ -60,13 +62,17 @@ class RemoteStep:
       sending: edges of arguments that are being sent.
       sources: the steps whose results it takes, unless they have ended well.
       results: its results that are still referred to, by position.
+      times: when each fragment ran, if that is measured.
     """
 
     __slots__ = ("_event", "error", "late", "number", "program", "results", "sending",
-                 "session", "sources", "waiting", "waits")  # fmt: skip
+                 "session", "sources", "times", "waiting", "waits")  # fmt: skip
 
-    def __init__(self, session: Session, number: int, program: Any) -> None:
+    def __init__(
+        self, session: Session, number: int, program: Any, times: Times | None = None
+    ) -> None:
         self.session, self.number, self.program = session, number, program
+        self.times = times
         self.waiting: set[int] = set(program.processes)
         self.results: dict[int, weakref.ref[RemoteArray]] = {}
         self.late = False
@@ -357,13 +363,14 @@ class Session:
         self._dropped.append(number)
 
     def begin(
-        self, program: Any, arrays: Sequence[Any]
+        self, program: Any, arrays: Sequence[Any], times: Times | None = None
     ) -> tuple[RemoteStep, PartStep | None, list[Any]]:
         """Begins a step.
 
         Args:
           program: that it runs.
           arrays: the arguments.
+          times: gets the times of the fragments, if they are to be measured.
 
         Returns:
           The step, this process's part of it if it has one, and the results as far as
@@ -380,7 +387,7 @@ class Session:
                 oldest.wait(raises=False)
         with self._lock:
             self.require_alive(program.tasks)
-            step = RemoteStep(self, next(self._numbers), program)
+            step = RemoteStep(self, next(self._numbers), program, times)
             step.sources = tuple(
                 {
                     x._step: None
@@ -396,7 +403,7 @@ class Session:
             part = None
             if program.here is not None:
                 part = self.executor.begin(
-                    program.here, step.number, values=arrays, sends=sends
+                    program.here, step.number, values=arrays, sends=sends, times=times
                 )
             else:
                 for edge, slot, process in sends:
@@ -524,6 +531,10 @@ class Session:
         match fields:
             case Done():
                 if step is not None:
+                    rows = message.arrays.pop(TIMES, None)
+                    if rows is not None and step.times is not None:
+                        for number, begin, end in rows.tolist():
+                            step.times[int(number)] = begin, end
                     self._keep_small(step, message.arrays)
                     self._finished(step, task)
             case Value(edge):

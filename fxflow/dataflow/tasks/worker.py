@@ -23,6 +23,7 @@ from fxflow._version import __version__
 from fxflow.core.arrays import Array, Aval, dtypes, type_on
 from fxflow.core.arrays.array import from_host, host_of
 from fxflow.core.runtime.execute import Program
+from fxflow.dataflow.measuring import Times
 from fxflow.dataflow.placing import Place
 from fxflow.dataflow.rows import Part, ProgramRow
 from fxflow.dataflow.tasks.devices import HERE
@@ -30,6 +31,7 @@ from fxflow.dataflow.tasks.executor import Executor, PartStep, Prepared, Worker
 from fxflow.dataflow.tasks.messages import (
     LIMITS,
     NUMBERS,
+    TIMES,
     Doing,
     DoingOk,
     Done,
@@ -364,12 +366,15 @@ class _Service:
         match fields:
             case Run():
                 program, arrays = self._programs[message.worker], message.arrays
-                base, *numbers = arrays.pop(NUMBERS).tolist()
+                base, measured, *numbers = arrays.pop(NUMBERS).tolist()
                 count = len(program.part.donated)
                 if len(numbers) > count:
                     executor.handles.free([n for n in numbers[count:] if n >= 0])
                 arrived = {int(edge): host for edge, host in arrays.items()}
-                executor.begin(program, step, base, numbers[:count], arrived=arrived)
+                times: Times | None = {} if measured else None
+                executor.begin(
+                    program, step, base, numbers[:count], arrived=arrived, times=times
+                )
             case Value(edge):
                 (host,) = message.arrays.values()
                 executor.arrive(step, edge, host)
@@ -391,6 +396,9 @@ class _Service:
 
     def _done(self, step: PartStep, small: dict[str, np.ndarray[Any, Any]]) -> None:
         templates = step.program.templates
+        if step.times is not None:
+            rows = [(number, *span) for number, span in step.times.items()]
+            small[TIMES] = np.array(rows, np.float64).reshape(-1, 3)
         key = tuple(small)
         template = templates.get(key)
         if template is None:

@@ -10,7 +10,16 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import dataflow, lax, train
-from fxflow.dataflow import Cluster, RemoteArray, on, stages
+from fxflow.dataflow import (
+    Cluster,
+    Costs,
+    Rates,
+    RemoteArray,
+    on,
+    replanning,
+    stages,
+)
+from fxflow.dataflow.rates import Link, kind_of
 from fxflow.errors import PlacementError
 
 LOCAL = ["cpu:0", "cpu:1", "cpu:2", "cpu:3"]
@@ -160,3 +169,48 @@ def test_custom_kernels_are_refused_with_the_line(cluster: Cluster) -> None:
 
     with pytest.raises(PlacementError, match=r"which begins with .*test_program\.py"):
         dataflow.jit(f, devices=cluster)(fnp.ones(3))
+
+
+def test_a_measured_step_is_a_timeline_of_all_processes(cluster: Cluster) -> None:
+    def f(x: Any) -> Any:
+        with on("/task:0"):
+            x = fnp.sin(x)
+        with on("/task:1"):
+            return x @ x
+
+    step = dataflow.jit(f, devices=cluster)
+    x = fnp.ones((64, 64))
+    timeline, plan = step.measure(x), step.plan(x)
+    ran = {r.work.index: r for row in timeline.rows.values() for r in row}
+    assert [str(place) for place in timeline.rows] == ["task:0 cpu:0", "task:1 cpu:0"]
+    assert len(ran) == len(plan.fragments) == 2
+    assert all(r.end > r.start >= 0 for r in ran.values())
+
+
+def test_places_by_cost_follow_the_times_that_tasks_measure(cluster: Cluster) -> None:
+    """Tasks measure that products are slower than the model says."""
+
+    def branches(x: Any) -> Any:
+        total = fnp.zeros(())
+        for i in range(4):
+            y = x + i
+            for _ in range(8):
+                y = fnp.tanh(y @ x)
+            total = total + fnp.mean(y)
+        return total
+
+    x = fnp.cos(fnp.arange(256.0 * 256).reshape(256, 256)) / 16
+    rates = Rates({"contraction": 1e15, "elementwise": 1e15}, {"elementwise": 1e15})
+    kind = kind_of(fxflow.local_devices()[0])
+    costs = Costs({kind: rates}, {f"{kind} {kind}": Link(1e-5, 1e10)})
+    step = dataflow.jit(branches, devices=cluster.devices, place=costs)
+    assert len(step.plan(x).places) == 1
+    values = [float(step(x)) for _ in range(replanning.FIRST[-1])]
+    (running,) = step._caches.compiled.values()
+    assert isinstance(running, replanning.Replanned)
+    running.wait()
+    assert len(step.plan(x).places) == 4
+    values += [float(step(x)) for _ in range(replanning.FIRST[-1])]
+    running.wait()
+    np.testing.assert_allclose(values, float(branches(x)), rtol=1e-5)
+    assert "measured" in str(step.plan(x))
