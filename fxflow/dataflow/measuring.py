@@ -54,7 +54,7 @@ def timed(launches: Iterable[Any], times: Times) -> list[Any]:
     def of(launch: Any) -> Any:
         if not isinstance(launch, Launch):
             return launch
-        program = _TimedProgram(launch.program, launch.number, times, begun)
+        program: Any = _TimedProgram(launch.program, launch.number, times, begun)
         return launch._replace(program=program)
 
     return [of(launch) for launch in launches]

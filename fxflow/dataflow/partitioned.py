@@ -135,6 +135,11 @@ class Partitioned:
 
     # -- calls -------------------------------------------------------------------------
 
+    @property
+    def rows(self) -> Sequence[tuple[Any, Sequence[Launch]]]:
+        """The fragments of each thread."""
+        return self._rows
+
     def timed(self, arrays: Sequence[Array]) -> tuple[list[Array], Times]:
         """Runs the fragments; returns the results, and when each fragment ran.
 

@@ -111,6 +111,7 @@ class Replanned:
         with self._lock:
             step = self._steps
             self._next = next((n for n in FIRST if n > step), step + EVERY)
+        outs: list[Array]
         outs, times = current.timed(arrays)
         plan = current.plan
         learned = [(plan.fragments[n], t) for n, t in sorted(times.items())]

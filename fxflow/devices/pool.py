@@ -121,6 +121,63 @@ metadata:
 """
 
 
+_EXHAUSTED = "not enough memory for the scratch and intermediate results of a kernel"
+
+
+def _work(arena: int, tasks: int) -> str:
+    """Returns a thread's work: it reserves memory, and takes tasks."""
+    return f"""
+@exhausted = private constant [{len(_EXHAUSTED) + 1} x i8] c"{_EXHAUSTED}\\00"
+
+; The error's code is RESOURCE_EXHAUSTED.
+define internal ptr @refuse(ptr %api) {{
+  %args = alloca %create
+  store %create {{ i64 28, ptr null, ptr @exhausted, i32 8 }}, ptr %args
+  %fp = getelementptr i8, ptr %api, i64 48
+  %f = load ptr, ptr %fp
+  %error = call ptr %f(ptr %args)
+  ret ptr %error
+}}
+
+define internal ptr @reserve() {{
+  %arena = call ptr @aligned_alloc(i64 64, i64 {max(-(-arena // 64) * 64, 64)})
+  ret ptr %arena
+}}
+
+; Takes tasks until there are none.
+define internal void @tasks(ptr %s, ptr %arena) {{
+entry:
+  %done = getelementptr %work, ptr %s, i64 0, i32 1
+  %arrays = getelementptr %work, ptr %s, i64 0, i32 3
+  br label %take
+take:
+  %t = atomicrmw add ptr %s, i64 1 monotonic
+  %over = icmp sge i64 %t, {tasks}
+  br i1 %over, label %out, label %compute
+compute:
+  call void @task(ptr %arrays, ptr %arena, i64 %t)
+  %was = atomicrmw add ptr %done, i64 1 release
+  br label %take
+out:
+  ret void
+}}
+
+; The work of another thread; one without memory leaves it to the others.
+define internal void @work(ptr %s) {{
+entry:
+  %arena = call ptr @reserve()
+  %full = icmp eq ptr %arena, null
+  br i1 %full, label %out, label %begin
+begin:
+  call void @tasks(ptr %s, ptr %arena)
+  call void @free(ptr %arena)
+  br label %out
+out:
+  ret void
+}}
+"""
+
+
 def frame(target: str, arrays: int, tasks: int, threads: int, arena: int) -> str:
     """Returns the handler of a kernel, and what it calls, as LLVM's IR.
 
@@ -140,30 +197,12 @@ declare void @free(ptr)
 declare i32 @sched_yield()
 
 ; The next task, the number of finished tasks, and of threads that refer to this; then
-; the addresses of operands and results.
+; the addresses of operands and results. XLA_FFI_Error_Create_Args.
+%create = type {{ i64, ptr, ptr, i32 }}
 %work = type {{ i64, i64, i64, [{max(arrays, 1)} x ptr] }}
 {THREADS}
 {_COLLECT}
-; Takes tasks until there are none.
-define internal void @work(ptr %s) {{
-entry:
-  %arena = call ptr @aligned_alloc(i64 64, i64 {max(-(-arena // 64) * 64, 64)})
-  %done = getelementptr %work, ptr %s, i64 0, i32 1
-  %arrays = getelementptr %work, ptr %s, i64 0, i32 3
-  br label %take
-take:
-  %t = atomicrmw add ptr %s, i64 1 monotonic
-  %over = icmp sge i64 %t, {tasks}
-  br i1 %over, label %out, label %compute
-compute:
-  call void @task(ptr %arrays, ptr %arena, i64 %t)
-  %was = atomicrmw add ptr %done, i64 1 release
-  br label %take
-out:
-  call void @free(ptr %arena)
-  ret void
-}}
-
+{_work(arena, tasks)}
 define ptr @{target}(ptr %frame) {{
 {ASKED}call:
   %context_place = getelementptr i8, ptr %frame, i64 24
@@ -178,6 +217,20 @@ define ptr @{target}(ptr %frame) {{
   %rets = load ptr, ptr %rets_place
   %size = ptrtoint ptr getelementptr (%work, ptr null, i64 1) to i64
   %s = call ptr @malloc(i64 %size)
+  %unknown = icmp eq ptr %s, null
+  br i1 %unknown, label %none, label %allocate
+none:
+  %no_work = call ptr @refuse(ptr %api)
+  ret ptr %no_work
+allocate:
+  %arena = call ptr @reserve()
+  %full = icmp eq ptr %arena, null
+  br i1 %full, label %no_arena, label %describe
+no_arena:
+  call void @free(ptr %s)
+  %no_memory = call ptr @refuse(ptr %api)
+  ret ptr %no_memory
+describe:
   %done = getelementptr %work, ptr %s, i64 0, i32 1
   %known = getelementptr %work, ptr %s, i64 0, i32 2
   %row = getelementptr %work, ptr %s, i64 0, i32 3
@@ -194,7 +247,7 @@ ask:
   %most = select i1 %fewer, i64 %pool, i64 {threads}
   br label %counted
 counted:
-  %count = phi i64 [1, %call], [%most, %ask]
+  %count = phi i64 [1, %describe], [%most, %ask]
   store i64 %count, ptr %known
   %schedule_args = alloca %schedule
   %scheduler_place = getelementptr i8, ptr %api, i64 136
@@ -221,7 +274,8 @@ woken:
   %all = icmp eq i64 %w_next, %count
   br i1 %all, label %join, label %wake
 join:
-  call void @work(ptr %s)
+  call void @tasks(ptr %s, ptr %arena)
+  call void @free(ptr %arena)
   br label %look
 look:
   %so_far = load atomic i64, ptr %done acquire, align 8

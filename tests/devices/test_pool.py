@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -49,3 +51,32 @@ def test_each_task_runs_once(tasks: int, threads: int) -> None:
     expected = (np.arange(tasks) + 5) * np.arange(tasks)
     for _ in range(20):
         np.testing.assert_array_equal(f(x), expected)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits its address space")
+def test_a_kernel_without_memory_for_its_scratch_is_an_error(
+    run_python: Callable[..., str],
+) -> None:
+    code = """
+import resource
+import fxflow, fxflow.numpy as fnp
+from fxflow import kernels
+def body(x, o, s):
+    s[...] = fnp.broadcast_to(x[0], s.shape)
+    @kernels.loop(0, 3)
+    def _(i):
+        s[i] = s[i + 1] * 2
+    o[...] = x[...] + s[2]
+x = fnp.ones(4)
+large = fxflow.ShapeDtypeStruct((1 << 30,), "float32")
+k = kernels.call(body, fxflow.ShapeDtypeStruct((4,), "float32"), scratch=[large])
+compiled = fxflow.jit(k).lower(x).compile()
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30),) * 2)
+try:
+    compiled(x)
+except fxflow.errors.OutOfMemoryError:
+    print("no memory")
+print(fxflow.jit(lambda x: x + 1)(x))
+"""
+    assert run_python(code) == "no memory\n[2. 2. 2. 2.]\n"
