@@ -40,16 +40,16 @@ class _TimedProgram:
         return outs
 
 
-def timed(launches: Iterable[Any], times: Times) -> list[Any]:
-    """Returns fragments that note when they run, from now.
+def timed(launches: Iterable[Any], times: Times, begun: float) -> list[Any]:
+    """Returns fragments that note when they run.
 
     A device waits for the end of each fragment before it starts the next one.
 
     Args:
       launches: fragments, ready to be started; what has no program is left as it is.
       times: gets the start and the end of each.
+      begun: when the step begins, by `time.perf_counter`.
     """
-    begun = time.perf_counter()
 
     def of(launch: Any) -> Any:
         if not isinstance(launch, Launch):

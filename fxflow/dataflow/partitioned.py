@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, ParamSpec, TypeVar, overload
 
@@ -147,7 +148,8 @@ class Partitioned:
           arrays: the leaves of the arguments.
         """
         times: Times = {}
-        rows = [(thread, timed(row, times)) for thread, row in self._rows]
+        begun = time.perf_counter()
+        rows = [(thread, timed(row, times, begun)) for thread, row in self._rows]
         outs = self.run(arrays, rows)
         # A thread may still be at a fragment for which no result waits.
         block_until_ready(outs)
@@ -306,10 +308,7 @@ class DataflowFunction(JitFunction[P, R]):
                 f"measure: {self._name} takes references, which a step changes; "
                 "measure a function of arrays"
             )
-        arrays = [
-            leaf if isinstance(leaf, RemoteArray) else as_array(leaf)
-            for leaf in bound.leaves
-        ]
+        arrays = self._arrays(bound)
         made = self._compiled(traced, [array._type for array in arrays])
         running = made.current if isinstance(made, Replanned) else made
         _, times = running.timed(arrays)

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from fxflow.devices.pool import ASKED, THREADS
+from fxflow.devices.pool import ASKED, SHARING, THREADS
 
 #: The handler's name in programs. It changes with what the handler computes.
 TARGET = "fxflow_contraction_1"
@@ -189,7 +189,6 @@ declare <{lanes} x float> @llvm.fma.v{lanes}f32(
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare ptr @malloc(i64)
 declare void @free(ptr)
-declare i32 @sched_yield()
 
 ; A contraction: the next task, the number of finished tasks, and the number of threads
 ; that refer to it; a, b, c and its description.
@@ -332,46 +331,14 @@ describe:
   store i64 0, ptr %done
   %known = getelementptr %work, ptr %s, i64 0, i32 2
   store i64 %count, ptr %known
-  %schedule_args = alloca %schedule
-  %scheduler_place = getelementptr i8, ptr %api, i64 136
-  %scheduler = load ptr, ptr %scheduler_place
-  br label %wake
-wake:
-  %w = phi i64 [1, %describe], [%w_next, %woken]
-  store %schedule {{ i64 40, ptr null, ptr null, ptr @help, ptr null }},
-    ptr %schedule_args
-  %where = getelementptr %schedule, ptr %schedule_args, i64 0, i32 2
-  store ptr %context, ptr %where
-  %what = getelementptr %schedule, ptr %schedule_args, i64 0, i32 4
-  store ptr %s, ptr %what
-  %error = call ptr %scheduler(ptr %schedule_args)
-  %fine = icmp eq ptr %error, null
-  br i1 %fine, label %woken, label %refused
-refused:
-  call void @discard(ptr %api, ptr %error)
-  call void @leave(ptr %s)
-  br label %woken
-woken:
-  %w_next = add i64 %w, 1
-  %all = icmp eq i64 %w_next, %count
-  br i1 %all, label %join, label %wake
-join:
+  call void @wake(ptr %api, ptr %context, ptr %s, i64 %count)
   call void @work(ptr %s)
-  br label %look
-look:
-  %so_far = load atomic i64, ptr %done acquire, align 8
-  %ready = icmp eq i64 %so_far, %tasks
-  br i1 %ready, label %finish, label %wait
-wait:
-  %ignored = call i32 @sched_yield()
-  br label %look
-finish:
-  call void @leave(ptr %s)
+  call void @finish(ptr %s, i64 %tasks)
   br label %out
 out:
   ret ptr null
 }}
-"""
+{SHARING}"""
 
 
 def _fill() -> str:

@@ -9,8 +9,8 @@ Source: XLA's `ffi/api/c_api.h`, for the offsets.
 
 from __future__ import annotations
 
-#: Starting threads of the pool. `%work` has the number of threads that refer to it as
-#: its third field; `@work` takes tasks until there are none.
+#: Threads of the pool. The second field of `%work` is the number of finished tasks, the
+#: third that of threads that refer to it; `@work` takes tasks until there are none.
 THREADS = """
 ; XLA_FFI_ThreadPool_Schedule_Args and _NumThreads_Args, XLA_FFI_Error_Destroy_Args.
 %schedule = type { i64, ptr, ptr, ptr, ptr }
@@ -71,6 +71,57 @@ wrong:
 out:
   %found = load i64, ptr %count
   ret i64 %found
+}
+"""
+#: What a handler calls to share its tasks with these threads, and to wait for them.
+SHARING = """
+declare i32 @sched_yield()
+
+; Asks the pool for threads besides this one, of `%count` in all.
+define internal void @wake(ptr %api, ptr %context, ptr %s, i64 %count) {
+entry:
+  %args = alloca %schedule
+  %scheduler_place = getelementptr i8, ptr %api, i64 136
+  %scheduler = load ptr, ptr %scheduler_place
+  %many = icmp sgt i64 %count, 1
+  br i1 %many, label %next, label %out
+next:
+  %w = phi i64 [1, %entry], [%w_next, %woken]
+  store %schedule { i64 40, ptr null, ptr null, ptr @help, ptr null }, ptr %args
+  %where = getelementptr %schedule, ptr %args, i64 0, i32 2
+  store ptr %context, ptr %where
+  %what = getelementptr %schedule, ptr %args, i64 0, i32 4
+  store ptr %s, ptr %what
+  %error = call ptr %scheduler(ptr %args)
+  %fine = icmp eq ptr %error, null
+  br i1 %fine, label %woken, label %refused
+refused:
+  call void @discard(ptr %api, ptr %error)
+  call void @leave(ptr %s)
+  br label %woken
+woken:
+  %w_next = add i64 %w, 1
+  %all = icmp eq i64 %w_next, %count
+  br i1 %all, label %out, label %next
+out:
+  ret void
+}
+
+; Waits until all tasks are finished, and drops this thread's reference.
+define internal void @finish(ptr %s, i64 %tasks) {
+entry:
+  %done = getelementptr %work, ptr %s, i64 0, i32 1
+  br label %look
+look:
+  %so_far = load atomic i64, ptr %done acquire, align 8
+  %ready = icmp eq i64 %so_far, %tasks
+  br i1 %ready, label %out, label %wait
+wait:
+  %ignored = call i32 @sched_yield()
+  br label %look
+out:
+  call void @leave(ptr %s)
+  ret void
 }
 """
 _COLLECT = """
@@ -194,7 +245,6 @@ def frame(target: str, arrays: int, tasks: int, threads: int, arena: int) -> str
 declare ptr @aligned_alloc(i64, i64)
 declare ptr @malloc(i64)
 declare void @free(ptr)
-declare i32 @sched_yield()
 
 ; The next task, the number of finished tasks, and of threads that refer to this; then
 ; the addresses of operands and results. XLA_FFI_Error_Create_Args.
@@ -249,43 +299,10 @@ ask:
 counted:
   %count = phi i64 [1, %describe], [%most, %ask]
   store i64 %count, ptr %known
-  %schedule_args = alloca %schedule
-  %scheduler_place = getelementptr i8, ptr %api, i64 136
-  %scheduler = load ptr, ptr %scheduler_place
-  %many = icmp sgt i64 %count, 1
-  br i1 %many, label %wake, label %join
-wake:
-  %w = phi i64 [1, %counted], [%w_next, %woken]
-  store %schedule {{ i64 40, ptr null, ptr null, ptr @help, ptr null }},
-    ptr %schedule_args
-  %where = getelementptr %schedule, ptr %schedule_args, i64 0, i32 2
-  store ptr %context, ptr %where
-  %what = getelementptr %schedule, ptr %schedule_args, i64 0, i32 4
-  store ptr %s, ptr %what
-  %error = call ptr %scheduler(ptr %schedule_args)
-  %fine = icmp eq ptr %error, null
-  br i1 %fine, label %woken, label %refused
-refused:
-  call void @discard(ptr %api, ptr %error)
-  call void @leave(ptr %s)
-  br label %woken
-woken:
-  %w_next = add i64 %w, 1
-  %all = icmp eq i64 %w_next, %count
-  br i1 %all, label %join, label %wake
-join:
+  call void @wake(ptr %api, ptr %context, ptr %s, i64 %count)
   call void @tasks(ptr %s, ptr %arena)
   call void @free(ptr %arena)
-  br label %look
-look:
-  %so_far = load atomic i64, ptr %done acquire, align 8
-  %ready = icmp eq i64 %so_far, {tasks}
-  br i1 %ready, label %finish, label %wait
-wait:
-  %ignored = call i32 @sched_yield()
-  br label %look
-finish:
-  call void @leave(ptr %s)
+  call void @finish(ptr %s, i64 {tasks})
   ret ptr null
 }}
-"""
+{SHARING}"""

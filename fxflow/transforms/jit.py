@@ -360,15 +360,19 @@ class JitFunction(CachedCall[P, R]):
 
     # -- the long way ------------------------------------------------------------------
 
+    def _arrays(self, bound: Bound) -> list[Any]:
+        """Returns the leaves of the arguments as what the function takes."""
+        return [
+            leaf if isinstance(leaf, self._kinds) else as_array(leaf)
+            for leaf in bound.leaves
+        ]
+
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if config.disable_jit:
             args, kwargs = read_only((args, kwargs))
             return self._fun(*args, **kwargs)
         bound = Bound(self, args, kwargs)
-        arrays: list[Any] = [
-            leaf if isinstance(leaf, self._kinds) else as_array(leaf)
-            for leaf in bound.leaves
-        ]
+        arrays = self._arrays(bound)
         traced = self._traced(bound, [a.aval for a in arrays])
         given = arrays
         arrays = [

@@ -7,6 +7,7 @@ import pytest
 
 from fxflow.devices import contractions
 from fxflow.devices.ffi import include_dir
+from fxflow.devices.pool import frame
 
 
 def test_processors_without_a_kernel():
@@ -59,6 +60,14 @@ def test_offsets_are_those_of_the_header():
         "ThreadPool_Schedule",
     ]
     assert "XLA_FFI_API_MAJOR 0" in header
+    used = re.findall(r"getelementptr i8, ptr %api, i64 (\d+)", frame("k", 2, 3, 2, 64))
+    assert {places[int(offset)] for offset in used} == {
+        "Error_Create",
+        "Error_Destroy",
+        "ThreadPool_NumThreads",
+        "ThreadPool_Schedule",
+        "version",
+    }
 
 
 def test_the_config_lists_the_contractions_fields():

@@ -29,7 +29,7 @@ from fxflow.dataflow.rows import ArrivalRow, FragmentRow, LoadRow, Part, granted
 from fxflow.dataflow.runner import IDLE, Launch, StepRun, in_lanes
 from fxflow.dataflow.tasks.messages import Value, Want
 from fxflow.devices import buffers
-from fxflow.distributed.messages.codec import Message, Template
+from fxflow.distributed.messages.codec import Message, Templates
 from fxflow.errors import DistributedError, MessageError
 
 #: Values up to this size are sent by the thread that started their fragment, if they
@@ -257,15 +257,14 @@ class Prepared:
         kept = [keep for row in part.fragments for keep in row.keeps]
         kept += [keep for row in part.loads for keep in row.keeps]
         self.kept = [position for position, _, _ in kept]
-        #: What is the same in each step of the messages that send values, by edge, and
-        #: of those that end steps, by the positions of their small results.
-        self.templates: dict[Any, Template] = {}
+        #: What is the same in each step of the messages that it sends.
+        self.templates = Templates()
         self.source_of = {row.edge: row.source for row in part.arrivals}
 
     def timed(self, times: Times) -> Prepared:
         """Returns the part with fragments that note when they run, from now."""
         found = copy.copy(self)
-        found.launches = timed(self.launches, times)
+        found.launches = timed(self.launches, times, time.perf_counter())
         found.rows = in_lanes(self.part, self._places, found.launches)
         return found
 
@@ -664,12 +663,8 @@ class Executor:
         """
         header = Value(edge), step.program.number, step.number
         if array.nbytes <= DIRECT and is_there(array):
-            host, templates = host_of(array), step.program.templates
-            template = templates.get(edge)
-            if template is None:
-                message = Message.of(*header, arrays={"": host})
-                template = templates[edge] = Template(message)
-            self._post_frames(process, template.encode(step.number, [host]))
+            encode = step.program.templates.encode
+            self._post_frames(process, encode(edge, *header, {"": host_of(array)}))
             return
         if hasattr(array, "_buffer"):
             buffers.start_copy_to_host(array._buffer)

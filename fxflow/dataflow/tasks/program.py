@@ -24,7 +24,7 @@ from fxflow.dataflow.tasks.executor import DIRECT, PartStep, Prepared, is_there
 from fxflow.dataflow.tasks.messages import NUMBERS, Register, Run
 from fxflow.dataflow.tasks.remote import RemoteArray
 from fxflow.dataflow.tasks.session import RemoteStep, Session
-from fxflow.distributed.messages.codec import Message, Template
+from fxflow.distributed.messages.codec import Message, Templates
 from fxflow.distributed.program_text import require_harmless
 from fxflow.errors import DistributedError, PlacementError
 from fxflow.lax.transfer import copied as copied_array
@@ -93,12 +93,11 @@ class ClusterProgram:
         here = rows.parts[HERE]
         self.processes = [*self.tasks, *([HERE] if here.fragments else [])]
         self.results = len(graph.outputs)
-        self.templates: dict[int, Template] = {}
+        #: What is the same in each step of the messages that it sends.
+        self.templates = Templates()
         self.here: Prepared | None = None
         self._answers: dict[int, str] = {}
         self._answered = threading.Condition()
-        #: What is the same in each step of the messages that start one.
-        self._templates: dict[Any, Template] = {}
         #: What each output is: a value, or where it comes from.
         self._outputs: list[Any] = []
         for i, atom in enumerate(graph.outputs):
@@ -156,7 +155,7 @@ class ClusterProgram:
         """Sends each task its part, and compiles this process's own."""
         session.require_alive(self.tasks)
         self._answers = {}
-        self.number, self._templates = session.new_program(self), {}
+        self.number, self.templates = session.new_program(self), Templates()
         for task in self.tasks:
             session._post(task, self._message(task), True)
         self.here = self._prepared_here()
@@ -291,12 +290,8 @@ class ClusterProgram:
             if freed:
                 numbers += freed + [-1] * (-len(freed) % _FREES)
             sent = {NUMBERS: np.array(numbers, np.int64), **small.get(task, {})}
-            key = task, len(numbers), *sent
-            template = self._templates.get(key)
-            if template is None:
-                message = Message.of(Run(), self.number, arrays=sent)
-                template = self._templates[key] = Template(message)
-            frames = template.encode(step.number, [*sent.values()])
+            header = Run(), self.number, step.number
+            frames = self.templates.encode((len(numbers), *sent), *header, sent)
             session._post_frames(task, frames)
         return rest
 

@@ -53,7 +53,7 @@ from fxflow.devices.clients import local_devices as devices_here
 from fxflow.devices.compile import compile as compile_text
 from fxflow.devices.relay import accept
 from fxflow.distributed.messages import handshake
-from fxflow.distributed.messages.codec import Message, Template
+from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.messages.stream import Receiver, Stream
 from fxflow.distributed.program_text import require_harmless
@@ -395,16 +395,12 @@ class _Service:
                 self._registrar.call(lambda: self._register(message))
 
     def _done(self, step: PartStep, small: dict[str, np.ndarray[Any, Any]]) -> None:
-        templates = step.program.templates
         if step.times is not None:
             rows = [(number, *span) for number, span in step.times.items()]
             small[TIMES] = np.array(rows, np.float64).reshape(-1, 3)
-        key = tuple(small)
-        template = templates.get(key)
-        if template is None:
-            message = Message.of(Done(), step.program.number, arrays=small)
-            template = templates[key] = Template(message)
-        self._post_frames(HERE, template.encode(step.number, [*small.values()]))
+        header = Done(), step.program.number, step.number
+        frames = step.program.templates.encode(tuple(small), *header, small)
+        self._post_frames(HERE, frames)
 
     def _failed(
         self, step: PartStep, error: BaseException, fragment: int, edge: int

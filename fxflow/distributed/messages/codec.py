@@ -263,6 +263,34 @@ class Template:
         return [head + self._text, *_frames(arrays, chunk)]
 
 
+class Templates:
+    """Encodes messages that occur again and again: a `Template` for each form."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, Template] = {}
+
+    def encode(
+        self,
+        key: Any,
+        fields: Any,
+        worker: int,
+        sequence: int,
+        arrays: dict[str, Array],
+    ) -> list[bytes | memoryview]:
+        """Returns a message as frames of a stream; see `Message.of`.
+
+        Args:
+          key: of the form: equal only for messages that differ at most in `sequence`
+            and in the elements of the arrays.
+          fields, worker, sequence, arrays: of the message.
+        """
+        template = self._known.get(key)
+        if template is None:
+            template = Template(Message.of(fields, worker, arrays=arrays))
+            self._known[key] = template
+        return template.encode(sequence, [*arrays.values()])
+
+
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fxflow.dataflow.tasks import messages
-from fxflow.distributed.messages.codec import Message, decode, encode
+from fxflow.distributed.messages.codec import (
+    Incoming,
+    Message,
+    Templates,
+    decode,
+    encode,
+)
 from fxflow.errors import MessageError
 
 ALL = [
@@ -49,3 +56,16 @@ def test_wrong_fields_are_refused() -> None:
     frames = encode(Message.of(messages.Value(444)))
     with pytest.raises(MessageError, match="'value' has the fields"):
         decode([bytes(frames[0]).replace(b"444", b'"x"')])
+
+
+def test_messages_of_one_form_share_a_template() -> None:
+    templates = Templates()
+    for sequence in (5, 6):
+        for edge in (1, 2):
+            array = np.full(edge, sequence, np.int32)
+            fields = messages.Value(edge)
+            sent = templates.encode(edge, fields, 7, sequence, {"x": array})
+            (got,) = Incoming().feed(b"".join(sent))
+            assert (got.fields, got.worker, got.sequence) == (fields, 7, sequence)
+            np.testing.assert_array_equal(got.arrays["x"], array)
+    assert len(templates._known) == 2

@@ -17,6 +17,7 @@ from fxflow.compat.jax.experimental.pallas._memory import (
     MemoryRef,
     MemorySpace,
     SemaphoreType,
+    allocate,
     ds,
     semaphore_read,
     semaphore_signal,
@@ -266,7 +267,7 @@ def empty_ref_like(x: Any) -> Any:
     Returns:
       A reference; its contents are zeros.
     """
-    return fxflow.new_ref(fnp.zeros(x.shape, x.dtype))
+    return allocate(x)
 
 
 def estimate_cost(

@@ -329,6 +329,8 @@ class _Call:
         avals = [typeof(x) for x in arrays]
         parts = self._parts(args, avals, scalars)
         self._check_aliases(avals)
+        for part in parts[len(arrays) :]:
+            _require_written(part)
         for i, part in enumerate(parts):
             paddings = part.paddings
             if paddings and i < len(arrays):
@@ -415,8 +417,6 @@ class _Call:
             for part, aval in zip(parts, [*avals, *outs], strict=True)
         ]
         views = tuple(block is None for block in found)
-        for part in parts[count:]:
-            _require_written(part)
         blocks = [
             Block(aval.shape, (None,) * aval.ndim) if block is None else block
             for block, aval in zip(found, [*avals, *outs], strict=True)
@@ -443,8 +443,6 @@ class _Call:
         traced = [n for n in grid if not isinstance(n, int)]
         count, extra = len(arrays), len(traced)
         inner = self._body(in_tree, parts, (True,) * len(parts), scalars, grid, count)
-        for part in parts[count:]:
-            _require_written(part)
 
         def body(*refs: Any) -> None:
             rest = iter(refs[:extra])

@@ -236,20 +236,12 @@ for _kind in (Ref, RefView, Window):
 # -- masks, slices ---------------------------------------------------------------------
 
 
-def load(ref: Any, mask: Any = None, other: Any = None) -> Array:
-    """Returns the contents, with `other` where a mask does not hold."""
-    value: Array = ref[...]
-    if mask is None:
-        return value
-    return fnp.where(mask, value, value.dtype.type(0 if other is None else other))
-
-
-def store(ref: Any, value: Any, mask: Any = None) -> Array:
-    """Writes to a reference where a mask holds; returns what it held."""
-    old: Array = ref[...]
-    new = fitted(value, typeof(old))
-    ref[...] = new if mask is None else fnp.where(mask, new, old)
-    return old
+def store(ref: Any, value: Any, mask: Any = None) -> None:
+    """Writes to a reference where a mask holds."""
+    if mask is not None:
+        old = ref[...]
+        value = fnp.where(mask, fitted(value, typeof(old)), old)
+    ref[...] = value
 
 
 def ds(start: Any, size: Any = None, stride: int = 1) -> Any:

@@ -141,7 +141,7 @@ def emit_pipeline(
         def program() -> None:
             ids = [kernels.program_id(g) for g in range(len(sizes))]
             seen = tree.map(
-                lambda part, ref: _block(part, ref, ids),
+                lambda part, ref: part.view(ref, ids, ()),
                 parts,
                 tuple(refs),
                 is_leaf=is_part,
@@ -156,10 +156,6 @@ def emit_pipeline(
 
 def _spec(spec: Any) -> Any:
     return spec.spec if isinstance(spec, BufferedRef) else spec
-
-
-def _block(part: Part, ref: Any, ids: Sequence[Any]) -> Any:
-    return part.view(ref, ids, ())
 
 
 def emit_pipeline_with_allocations(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import fxflow.numpy as fnp
-from fxflow import lax
+from fxflow import kernels, lax
 from fxflow.compat.jax._mirror import listen
 from fxflow.compat.jax.experimental.pallas import _memory, _refused
 from fxflow.compat.jax.experimental.pallas._chips import (
@@ -188,7 +188,7 @@ def load(ref: Any, *, mask: Any = None) -> Array:
     Returns:
       An array.
     """
-    return _memory.load(ref, mask)
+    return kernels.load(ref, mask=mask)
 
 
 def store(ref: Any, val: Any, *, mask: Any = None) -> None:
@@ -283,16 +283,11 @@ def roll(
             f"stride_axis must be another axis than {axis} of {typeof(x)}, got "
             f"{stride_axis}"
         )
-    sizes = [
-        fnp.expand_dims(fnp.arange(n), _others(x.ndim, k))
-        for k, n in enumerate(x.shape)
-    ]
-    at = (sizes[axis] - shift - stride * sizes[stride_axis]) % x.shape[axis]
-    return fnp.take_along_axis(x, fnp.broadcast_to(at, x.shape), axis)
-
-
-def _others(ndim: int, axis: int) -> list[int]:
-    return [i for i in range(ndim) if i != axis]
+    here, other = (
+        lax.broadcasted_iota(np.int32, x.shape, k) for k in (axis, stride_axis)
+    )
+    at = (here - shift - stride * other) % x.shape[axis]
+    return fnp.take_along_axis(x, at, axis)
 
 
 def pack_elementwise(xs: Any, *, packed_dtype: Any) -> Array:

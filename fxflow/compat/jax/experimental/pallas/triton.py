@@ -36,7 +36,7 @@ def load(
     Returns:
       An array.
     """
-    return _memory.load(ref, mask, other)
+    return kernels.load(ref, mask=mask, other=0 if other is None else other)
 
 
 def store(
