@@ -4,8 +4,8 @@
 #
 # sets $python to the interpreter of an environment outside the checkout that contains
 # fxflow (editable) with EXTRAS. DISK is the disk space that it takes, as text. There is
-# one environment for each checkout, NAME and Python; it is made again when
-# pyproject.toml changes. FXFLOW_VENV_DIR is the folder of all environments.
+# one environment for each checkout, NAME and Python; when pyproject.toml changes, a new
+# one replaces it. FXFLOW_VENV_DIR is the folder of all environments.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # Without HOME, the home folder from the user database; without that, the checkout.
@@ -13,7 +13,7 @@ home=${HOME:-$(cd ~ 2>/dev/null && pwd)} || home=$root
 environments=${FXFLOW_VENV_DIR:-${XDG_CACHE_HOME:-$home/.cache}/fxflow/venvs}
 
 make_environment() {
-    local name=$1 extras=$2 disk=$3 base=${4:-python3} version stamp folder
+    local name=$1 extras=$2 disk=$3 base=${4:-python3} version stamp folder mark
     if ! "$base" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))'
     then
         echo "$base must be Python 3.11 or newer, with venv and pip" \
@@ -29,10 +29,16 @@ make_environment() {
         echo "Making a Python environment, once: 1 to 3 minutes, $disk of disk, in"
         echo "    $folder"
         rm -rf "$folder"
+        # The one that it replaces.
+        for mark in "$environments/$name-$version"-*/.complete; do
+            if [[ -e $mark && $(< "$mark") == "$root" ]]; then
+                rm -rf "$(dirname "$mark")"
+            fi
+        done
         "$base" -m venv "$folder" || return
         "$python" -m pip install --disable-pip-version-check \
             --editable "$root[$extras]" || return
-        touch "$folder/.complete"
+        echo "$root" > "$folder/.complete"
     fi
 }
 

@@ -13,8 +13,14 @@ unset PYTHONDONTWRITEBYTECODE
 make_environment test test "2.4 GB"
 install_clients tests/compat/jax/clients.txt clients
 install_clients tests/serve/clients.txt clients-serve
+# What tests, and the processes that they kill, leave in the temporary folder goes at the
+# end. The name is short because paths of Unix sockets are.
+TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/fx-XXXX")
+export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
 if (($#)); then
-    exec "$python" -m pytest "$@"
+    "$python" -m pytest "$@"
+    exit
 fi
 
 # Prints an interpreter of the given version, from PATH or from pyenv, that starts (a
