@@ -22,8 +22,9 @@ from fxflow.devices.pool import frame
 from fxflow.lax.kernels.blocks import PARALLEL, SUM, Block
 from fxflow.lax.kernels.errors import UnsupportedError
 from fxflow.lax.kernels.llvm_body import BodyWriter, written_refs
+from fxflow.lax.kernels.llvm_functions import helpers
 from fxflow.lax.kernels.llvm_products import functions, is_own
-from fxflow.lax.kernels.llvm_scalars import helpers, scalar
+from fxflow.lax.kernels.llvm_scalars import scalar
 from fxflow.lax.kernels.llvm_values import (
     Arena,
     Buffer,

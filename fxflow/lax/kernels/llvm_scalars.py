@@ -1,10 +1,6 @@
 """Elementwise operations on single numbers, as LLVM's IR.
 
-LLVM vectorizes the loops around them, so functions are polynomials without branches.
-Functions that stand in none of these tables are not compiled.
-
-Sources: W. J. Cody, W. Waite, Software Manual for the Elementary Functions, 1980; S. L.
-Moshier, Cephes; N. Juffa's minimax polynomials for erf.
+LLVM vectorizes the loops around them. Operations without a rule are not compiled.
 """
 
 from __future__ import annotations
@@ -102,28 +98,15 @@ def _intrinsic(name: str) -> Rule:
 
 
 def _function(name: str) -> Rule:
-    """A function of one float32 among `HELPERS`; float64 by the C library."""
+    """A function of float32 in `FUNCTIONS`; of float64 in the C library."""
 
     def rule(w: Writer, xs: Any, avals: Any, out: Aval, params: Any) -> str:
         kind = register_type(avals[0].dtype)
         if kind == "float":
-            return _call(w, w.helper(f"fx_{name}"), kind, xs[0])
+            return _call(w, w.helper(f"fx_{name}"), kind, *xs)
         if kind != "double":
             raise UnsupportedError(f"{name} of {avals[0]}")
-        return _call(w, w.helper(name), kind, xs[0])
-
-    return rule
-
-
-def _library(name: str) -> Rule:
-    """A function of the C library."""
-
-    def rule(w: Writer, xs: Any, avals: Any, out: Aval, params: Any) -> str:
-        kind = register_type(avals[0].dtype)
-        if kind not in ("float", "double"):
-            raise UnsupportedError(f"{name} of {avals[0]}")
-        called = name + "f" if kind == "float" else name
-        return _call(w, w.helper(called), kind, *xs)
+        return _call(w, w.helper(name), kind, *xs)
 
     return rule
 
@@ -361,22 +344,25 @@ RULES: dict[str, Rule] = {
     "abs": _abs,
     "add": _arithmetic("fadd contract", "add", bools="or"),
     "and": _arithmetic("", "and", bools="and"),
-    "acos": _library("acos"),
-    "asin": _library("asin"),
-    "atan": _library("atan"),
-    "atan2": _library("atan2"),
-    "cbrt": _library("cbrt"),
+    "acos": _function("acos"),
+    "acosh": _function("acosh"),
+    "asin": _function("asin"),
+    "asinh": _function("asinh"),
+    "atan": _function("atan"),
+    "atan2": _function("atan2"),
+    "atanh": _function("atanh"),
+    "cbrt": _function("cbrt"),
     "ceil": _intrinsic("ceil"),
     "clamp": _clamp,
     "convert_element_type": _convert,
-    "cos": _library("cos"),
-    "cosh": _library("cosh"),
+    "cos": _function("cos"),
+    "cosh": _function("cosh"),
     "div": _divide,
     "eq": _compare("oeq", "eq", "eq"),
     "erf": _function("erf"),
     "exp": _function("exp"),
-    "exp2": _library("exp2"),
-    "expm1": _library("expm1"),
+    "exp2": _function("exp2"),
+    "expm1": _function("expm1"),
     "floor": _intrinsic("floor"),
     "ge": _compare("oge", "sge", "uge"),
     "gt": _compare("ogt", "sgt", "ugt"),
@@ -384,7 +370,7 @@ RULES: dict[str, Rule] = {
     "is_finite": _is_finite,
     "le": _compare("ole", "sle", "ule"),
     "log": _function("log"),
-    "log1p": _library("log1p"),
+    "log1p": _function("log1p"),
     "logistic": _logistic,
     "logistic_slope": _slope(1),
     "lt": _compare("olt", "slt", "ult"),
@@ -395,7 +381,7 @@ RULES: dict[str, Rule] = {
     "neg": _neg,
     "not": _not,
     "or": _arithmetic("", "or", bools="or"),
-    "pow": _library("pow"),
+    "pow": _function("pow"),
     "rem": _remainder,
     "round": _round,
     "rsqrt": _rsqrt,
@@ -404,13 +390,13 @@ RULES: dict[str, Rule] = {
     "shift_right_arithmetic": _shift("ashr"),
     "shift_right_logical": _shift("lshr"),
     "sign": _sign,
-    "sin": _library("sin"),
-    "sinh": _library("sinh"),
+    "sin": _function("sin"),
+    "sinh": _function("sinh"),
     "sqrt": _intrinsic("sqrt"),
     "square": _square,
     "stop_gradient": lambda w, xs, avals, out, params: xs[0],
     "sub": _arithmetic("fsub contract", "sub"),
-    "tan": _library("tan"),
+    "tan": _function("tan"),
     "tanh": _function("tanh"),
     "tanh_slope": _slope(2),
     "xor": _arithmetic("", "xor", bools="xor"),
@@ -425,225 +411,3 @@ CHEAP = frozenset(
         *("sub", "xor"),
     }
 )
-
-
-# -- functions -------------------------------------------------------------------------
-
-
-def _f(value: float) -> str:
-    return literal(value, np.dtype(np.float32))
-
-
-def _polynomial(x: str, coefficients: Sequence[float], name: str) -> list[str]:
-    """Returns instructions for a polynomial by Horner's rule, as `%name`."""
-    lines, last = [], _f(coefficients[0])
-    for i, c in enumerate(coefficients[1:]):
-        new = f"%{name}" if i == len(coefficients) - 2 else f"%{name}{i}"
-        lines.append(
-            f"  {new} = call float @llvm.fma.f32(float {last}, float {x}, "
-            f"float {_f(c)})"
-        )
-        last = new
-    return lines
-
-
-def _exp() -> str:
-    poly = "\n".join(
-        _polynomial(
-            "%r",
-            (
-                1.3781427e-3, 8.3732421e-3, 4.1668121e-2, 1.6666523e-1, 4.9999994e-1,
-                1.0, 1.0,
-            ),
-            "p",
-        )
-    )  # fmt: skip
-    return f"""
-define internal float @fx_exp(float %x) alwaysinline {{
-  %high = call float @llvm.minnum.f32(float %x, float {_f(89.0)})
-  %low = call float @llvm.maxnum.f32(float %high, float {_f(-104.0)})
-  %scaled = fmul float %low, {_f(1.4426950408889634)}
-  %n = call float @llvm.roundeven.f32(float %scaled)
-  %m = fneg float %n
-  %r0 = call float @llvm.fma.f32(float %m, float {_f(0.693145751953125)}, float %low)
-  %r = call float @llvm.fma.f32(float %m, float {_f(1.428606765330187e-06)}, float %r0)
-{poly}
-  ; Two factors, so that neither overflows nor is denormal.
-  %i = fptosi float %n to i32
-  %half = ashr i32 %i, 1
-  %rest = sub i32 %i, %half
-  %e1 = add i32 %half, 127
-  %e2 = add i32 %rest, 127
-  %b1 = shl i32 %e1, 23
-  %b2 = shl i32 %e2, 23
-  %s1 = bitcast i32 %b1 to float
-  %s2 = bitcast i32 %b2 to float
-  %y1 = fmul float %p, %s1
-  %y = fmul float %y1, %s2
-  %nan = fcmp uno float %x, %x
-  %out = select i1 %nan, float %x, float %y
-  ret float %out
-}}"""
-
-
-def _log() -> str:
-    poly = "\n".join(
-        _polynomial(
-            "%t",
-            (
-                7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1,
-                1.4249322787e-1, -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1,
-                3.3333331174e-1,
-            ),
-            "p",
-        )
-    )  # fmt: skip
-    return f"""
-define internal float @fx_log(float %x) alwaysinline {{
-  %tiny = fcmp olt float %x, {_f(1.17549435e-38)}
-  %up = fmul float %x, {_f(8388608.0)}
-  %v = select i1 %tiny, float %up, float %x
-  %lift = select i1 %tiny, float {_f(-23.0)}, float {_f(0.0)}
-  %bits = bitcast float %v to i32
-  %shifted = sub i32 %bits, 1060439283
-  %e = ashr i32 %shifted, 23
-  %back = shl i32 %e, 23
-  %mbits = sub i32 %bits, %back
-  %m = bitcast i32 %mbits to float
-  %ef = sitofp i32 %e to float
-  %k = fadd float %ef, %lift
-  %t = fsub float %m, {_f(1.0)}
-{poly}
-  %t2 = fmul float %t, %t
-  %t3 = fmul float %t2, %t
-  %q = fmul float %p, %t3
-  %q1 = call float @llvm.fma.f32(float %k, float {_f(-2.12194440e-4)}, float %q)
-  %q2 = call float @llvm.fma.f32(float {_f(-0.5)}, float %t2, float %q1)
-  %q3 = fadd float %t, %q2
-  %y = call float @llvm.fma.f32(float %k, float {_f(0.693359375)}, float %q3)
-  %large = fcmp oeq float %x, {_f(np.inf)}
-  %y1 = select i1 %large, float %x, float %y
-  %zero = fcmp oeq float %x, {_f(0.0)}
-  %y2 = select i1 %zero, float {_f(-np.inf)}, float %y1
-  %bad = fcmp ult float %x, {_f(0.0)}
-  %out = select i1 %bad, float 0x7FF8000000000000, float %y2
-  ret float %out
-}}"""
-
-
-def _tanh() -> str:
-    poly = "\n".join(
-        _polynomial(
-            "%z",
-            (
-                -5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2,
-                1.33314422036e-1, -3.33332819422e-1,
-            ),
-            "p",
-        )
-    )  # fmt: skip
-    return f"""
-define internal float @fx_tanh(float %x) alwaysinline {{
-  %a = call float @llvm.fabs.f32(float %x)
-  %z = fmul float %x, %x
-{poly}
-  %pz = fmul float %p, %z
-  %small = call float @llvm.fma.f32(float %pz, float %x, float %x)
-  %b = call float @llvm.minnum.f32(float %a, float {_f(20.0)})
-  %two = fadd float %b, %b
-  %e = call float @fx_exp(float %two)
-  %e1 = fadd float %e, {_f(1.0)}
-  %f = fdiv float {_f(2.0)}, %e1
-  %g = fsub float {_f(1.0)}, %f
-  %large = call float @llvm.copysign.f32(float %g, float %x)
-  %near = fcmp olt float %a, {_f(0.625)}
-  %y = select i1 %near, float %small, float %large
-  %nan = fcmp uno float %x, %x
-  %out = select i1 %nan, float %x, float %y
-  ret float %out
-}}"""
-
-
-def _erf() -> str:
-    large = "\n".join(
-        _polynomial(
-            "%t",
-            (
-                -1.72853470e-5, 3.83197126e-4, -3.88396438e-3, 2.42546219e-2,
-                -1.06777877e-1, -6.34846687e-1, -1.28717512e-1,
-            ),
-            "q",
-        )
-    )  # fmt: skip
-    small = "\n".join(
-        _polynomial(
-            "%s",
-            (
-                -5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1,
-                -3.76125336e-1, 1.28379166e-1,
-            ),
-            "p",
-        )
-    )  # fmt: skip
-    return f"""
-define internal float @fx_erf(float %x) alwaysinline {{
-  %a = call float @llvm.fabs.f32(float %x)
-  %t = call float @llvm.minnum.f32(float %a, float {_f(4.0)})
-  %s = fmul float %x, %x
-{large}
-  %mt = fneg float %t
-  %u = call float @llvm.fma.f32(float %q, float %t, float %mt)
-  %e = call float @fx_exp(float %u)
-  %f = fsub float {_f(1.0)}, %e
-  %far = call float @llvm.copysign.f32(float %f, float %x)
-{small}
-  %close = call float @llvm.fma.f32(float %p, float %x, float %x)
-  %far_away = fcmp ogt float %a, {_f(0.927734375)}
-  %y = select i1 %far_away, float %far, float %close
-  %nan = fcmp uno float %x, %x
-  %out = select i1 %nan, float %x, float %y
-  ret float %out
-}}"""
-
-
-_FUNCTIONS = {
-    "fx_exp": (_exp, ("llvm.minnum.f32", "llvm.maxnum.f32", "llvm.roundeven.f32",
-                      "llvm.fma.f32")),
-    "fx_log": (_log, ("llvm.fma.f32",)),
-    "fx_tanh": (_tanh, ("llvm.fabs.f32", "llvm.fma.f32", "llvm.minnum.f32",
-                        "llvm.copysign.f32", "fx_exp")),
-    "fx_erf": (_erf, ("llvm.fabs.f32", "llvm.fma.f32", "llvm.minnum.f32",
-                      "llvm.copysign.f32", "fx_exp")),
-}  # fmt: skip
-_ARITY = {"fma": 3, "maximum": 2, "minimum": 2, "maxnum": 2, "minnum": 2, "copysign": 2,
-          "umax": 2, "umin": 2, "smax": 2, "smin": 2, "atan2": 2, "pow": 2,
-          "atan2f": 2, "powf": 2}  # fmt: skip
-_KINDS = {"f32": "float", "f64": "double"}
-
-
-def helpers(names: Sequence[str]) -> str:
-    """Returns declarations and definitions of helper functions, and what these use."""
-    needed = dict.fromkeys(names)
-    for name in list(needed):
-        for other in _FUNCTIONS.get(name, (None, ()))[1]:
-            needed[other] = None
-            for third in _FUNCTIONS.get(other, (None, ()))[1]:
-                needed[third] = None
-    return "\n".join(_helper(name) for name in needed)
-
-
-def _helper(name: str) -> str:
-    if name in _FUNCTIONS:
-        return _FUNCTIONS[name][0]()
-    if name.startswith("llvm.fpto"):
-        target, source = name.split(".")[-2:]
-        return f"declare {target} @{name}({_KINDS[source]})"
-    if name.startswith("llvm."):
-        _, function, kind = name.split(".")
-        kind = _KINDS.get(kind, kind)
-    else:
-        function, kind = name, "float" if name.endswith("f") else "double"
-        if name == "erf":
-            kind = "double"
-    arguments = ", ".join([kind] * _ARITY.get(function, 1))
-    return f"declare {kind} @{name}({arguments})"
