@@ -58,6 +58,24 @@ def test_stages_that_share_a_device(order: tuple[int, ...]) -> None:
         )
 
 
+@pytest.mark.parametrize("name", ["1f1b", "zb-h1"])
+def test_each_stage_scans_its_own_stack_of_layers(name: str) -> None:
+    def layers(stacks: Any, x: Any) -> Any:
+        for stage, stack in zip(stages(3), stacks, strict=True):
+            with on(stage):
+                x, _ = lax.scan(lambda x, w: (fnp.tanh(x @ w), None), x, stack)
+        return (x**2).mean()
+
+    stacks = [np.stack([w, 2 * w]) for w in PARAMS]
+    step = train.accumulate_gradients(layers, 4)
+    split = dataflow.jit(step, devices=DEVICES, schedule=name)
+    fxflow.tree.map(
+        np.testing.assert_array_equal, split(stacks, X), fxflow.jit(step)(stacks, X)
+    )
+    sent = [e.var.aval.shape for e in split.plan(stacks, X).edges if e.source]
+    assert set(sent) == {(3, 8)}  # activations and their gradients alone
+
+
 def test_rounds_share_their_programs() -> None:
     few, many = (
         dataflow.jit(train.accumulate_gradients(loss, n), devices=DEVICES)
