@@ -4,6 +4,7 @@ from . import (
     dispatch,
     eager,
     gpu,
+    kernels,
     many_devices,
     start,
     torch_eager,
@@ -23,6 +24,7 @@ def collect(library: str) -> Cases:
             **torch_eager.cases(),
             **torch_training.cases(),
             **gpu.torch_cases(),
+            **kernels.torch_cases(),
             **two_processes.cases("torch"),
         }
     loaded = load(library)
@@ -33,6 +35,7 @@ def collect(library: str) -> Cases:
         **tracing.cases(loaded),
         **training.cases(loaded),
         **gpu.cases(loaded),
+        **kernels.cases(loaded),
         **many_devices.cases(loaded),
         **two_processes.cases(library),
     }
