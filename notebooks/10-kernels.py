@@ -2,9 +2,9 @@
 # # Kernels
 #
 # A kernel is a function on *blocks* of arrays, which a grid of programs runs. This
-# notebook writes a softmax, looks at what it is compiled to, differentiates it, lets the
-# checker find a mistake, chooses the length of a block by measuring, and ends with an
-# attention that never has an array of queries times keys.
+# notebook writes a softmax, looks at what it computes, differentiates it, lets the
+# checker find a mistake, and ends with an attention that never has an array of queries
+# times keys, whose blocks are chosen by measuring.
 
 # %%
 import time
@@ -111,10 +111,10 @@ kernels.check(lambda z: column_max(z, rows=z.shape[0]), negative)
 # %% [markdown]
 # ## An attention without the array of scores
 #
-# Each program has 16 queries and goes over the keys in parts. It keeps the maximum and
-# the sum of the softmax so far, and rescales when the maximum grows. `reference=` is the
-# plain formula: `check` compares with it, and it is what runs where no compiler knows
-# the kernel.
+# Each program has some queries and goes over the keys in parts. It keeps the maximum
+# and the sum of the softmax so far, and rescales when the maximum grows. `reference=`
+# is the plain formula: `check` compares with it, and it is what runs where no compiler
+# knows the kernel.
 
 
 # %%
