@@ -37,6 +37,7 @@ from fxflow.numpy import tanh
 
 if _typing.TYPE_CHECKING:
     from fxflow.nn.attention import dot_product_attention
+    from fxflow.nn.bags import embedding_bag
     from fxflow.nn.candidates import (
         Candidates, log_uniform_candidates, uniform_candidates, unigram_candidates,
     )
@@ -61,7 +62,8 @@ __all__ = [
     "avg_pool", "batch_norm", "batch_norm_init", "batch_norm_state", "Candidates",
     "celu", "conv", "conv_init", "ctc_loss", "ctc_loss_with_forward_probs",
     "dot_product_attention", "dropout", "elu",
-    "embedding", "embedding_init", "gelu", "get_scaled_dot_general_config", "glu",
+    "embedding", "embedding_bag", "embedding_init", "gelu",
+    "get_scaled_dot_general_config", "glu",
     "group_norm", "group_norm_init", "gru", "gru_cell", "gru_cell_init", "gru_init",
     "gru_state", "hard_sigmoid", "hard_silu", "hard_tanh", "identity", "initializers",
     "instance_norm", "instance_norm_init", "layer_norm", "layer_norm_init",
@@ -80,6 +82,7 @@ _public(
     # Layers and losses that not every net has.
     elsewhere={
         "attention": "dot_product_attention",
+        "bags": "embedding_bag",
         "candidates": (
             "Candidates log_uniform_candidates uniform_candidates "
             "unigram_candidates"

@@ -98,6 +98,7 @@ CALLS = [
     call("nn.linear", {"w": floating(3, 4), "b": floating(4)}, floating(2, 3)),
     call("nn.conv", {"w": floating(3, 3, 2, 4)}, floating(1, 5, 4, 2), strides=(2, 1)),
     call("nn.embedding", {"w": floating(5, 3)}, index(2, 3, below=5), padding_id=0),
+    call("nn.embedding_bag", {"w": floating(5, 3)}, index(2, 3, below=5), padding_id=0),
     *each(N, "layer_norm instance_norm", AFFINE, floating(2, 3, 4)),
     call("nn.rms_norm", {"scale": floating(4)}, floating(2, 3, 4)),
     call("nn.group_norm", AFFINE, floating(2, 3, 4), 2),
