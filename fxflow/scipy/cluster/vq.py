@@ -8,9 +8,14 @@ from fxflow.core.arrays import Array, dtypes
 from fxflow.core.boundary import public as _public
 from fxflow.core.runtime.library import library
 from fxflow.errors import ShapeError
+from fxflow.kernels.gallery.nearest import nearest
 from fxflow.numpy._operands import ArrayLike, convert, promote_inexact
 
 __all__ = ["vq"]
+
+#: Lengths of vectors for which products with all codes are faster than differences;
+#: SciPy's bound, too.
+_FEATURES = 5
 
 
 @library("check_finite")
@@ -25,7 +30,9 @@ def vq(
       check_finite: has no effect.
 
     Returns:
-      int32[m], the first of equally near codes, and float[m], the distances.
+      int32[m], the first of equally near codes, and float[m], the distances. With 5
+      features or more, codes are compared by products, which rounding errors may
+      change for codes that are almost equally near.
 
     Raises:
       ShapeError: they are not vectors of one length, or there is no code.
@@ -49,13 +56,15 @@ def vq(
         )
     if x.aval.ndim == 1:
         x, codes = x[:, None], codes[:, None]
-    apart = x[:, None] - codes
-    squares = fnp.sum(lax.square(apart), axis=-1)
-    nearest = fnp.argmin(squares, axis=-1)
-    square = fnp.take_along_axis(squares, nearest[:, None], axis=-1)[:, 0]
+    if codes.aval.shape[1] < _FEATURES:
+        apart = lax.square(x[:, None] - codes)
+        found = convert(fnp.argmin(fnp.sum(apart, axis=-1), axis=-1), dtypes.int32)
+    else:
+        found = nearest(lax.stop_gradient(x), lax.stop_gradient(codes))
+    square = fnp.sum(lax.square(x - codes[found]), axis=-1)
     away = square > 0
     distance = fnp.where(away, lax.sqrt(fnp.where(away, square, 1)), square)
-    return convert(nearest, dtypes.int32), distance
+    return found, distance
 
 
 _public(globals(), __all__)

@@ -12,7 +12,7 @@ RNG = np.random.default_rng(0)
 
 
 def test_codes_and_distances_agree_with_scipy() -> None:
-    for shape in ((20, 3), (20,)):
+    for shape in ((20, 3), (20,), (20, 7), (4000, 6)):
         x, codes = RNG.normal(size=shape), RNG.normal(size=(5, *shape[1:]))
         want = scipy.cluster.vq.vq(x, codes)
         for function in (vq, fxflow.jit(vq)):
