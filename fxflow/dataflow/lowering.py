@@ -19,6 +19,7 @@ from fxflow.dataflow.donation import reused
 from fxflow.dataflow.placing import place_name
 from fxflow.dataflow.plan import Plan
 from fxflow.dataflow.tasks.devices import TaskPlace
+from fxflow.devices.clients import runs_triton
 from fxflow.errors import PlacementError
 from fxflow.lax.callbacks import PythonCallback
 from fxflow.transforms.passes.pipeline import optimized
@@ -59,7 +60,9 @@ def lower(
     divided = plan.meshes.get(place)
     if divided is not None:
         graph = divided.constrained(fragment)
-    graph = optimized(graph, native=place.is_single and place.platform == "cpu")
+    native = place.is_single and place.platform == "cpu"
+    triton = place.is_single and runs_triton(place.device)
+    graph = optimized(graph, native=native, triton=triton)
     held = {v: consts[v] for v in graph.inputs if v in consts}
     small = {v: c for v, c in held.items() if is_small(c)}
     if small:

@@ -540,3 +540,13 @@ def set_default_device(device: Device | str | None) -> None:
         platform.
     """
     _default.device = _as_device(device)
+
+
+def runs_triton(device: Device) -> bool:
+    """Returns whether XLA compiles Triton's IR for a device.
+
+    It does for NVIDIA's GPUs of compute capability 8.0 and above.
+    """
+    # An AMD GPU has a name here, such as gfx942.
+    capability = str(getattr(device, "compute_capability", ""))
+    return bool(re.fullmatch(r"\d+\.\d+", capability)) and float(capability) >= 8

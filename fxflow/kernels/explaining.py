@@ -12,26 +12,30 @@ from fxflow.core.ir.higher_order import graph_cost
 from fxflow.errors import ArgumentError
 from fxflow.lax.kernels.blocks import Block
 from fxflow.lax.kernels.call import KernelCall
-from fxflow.lax.kernels.native import why_not
+from fxflow.lax.kernels.native import llvm_text, why_not
 from fxflow.lax.kernels.params import KernelParams
+from fxflow.lax.kernels.triton_call import triton_text, why_no_triton
 from fxflow.transforms.inspection import make_graph
 
 
-def explain(function: Callable[..., Any], *args: Any) -> str:
+def explain(
+    function: Callable[..., Any], *args: Any, platform: str | None = None
+) -> str:
     """Describes the kernels that a function calls: grid, blocks, memory, body.
 
-    It says whether LLVM compiles a kernel for this CPU, or why it is run as operations
-    on whole arrays.
+    It says whether LLVM compiles a kernel for this CPU, and Triton for NVIDIA's GPUs,
+    or why it is run as operations on whole arrays there.
 
     Args:
       function: a kernel, or a function that calls kernels, also after transformations.
       *args: its arguments, or their types.
+      platform: `"cpu"` for LLVM's text of each kernel, too; `"cuda"` for Triton's.
 
     Returns:
       Text, a part for each kernel in the order of the calls.
 
     Raises:
-      ArgumentError: the function calls no kernel.
+      ArgumentError: the function calls no kernel, or `platform` is another.
 
     Example:
       >>> from fxflow import kernels
@@ -45,6 +49,7 @@ def explain(function: Callable[..., Any], *args: Any) -> str:
       operand 0  f32[20,4]  8 4    0 -           128
       result 0   f32[20]    8      0              32
       on a CPU: compiled
+      on an NVIDIA GPU: compiled
       graph total(a: i32[], b: Ref{f32[8,4]}, c: Ref{f32[8]}) {
         d: f32[8,4] = get b
         e: f32[8] = reduce_sum[axes=(1,)] d
@@ -52,11 +57,15 @@ def explain(function: Callable[..., Any], *args: Any) -> str:
         return
       }
     """
+    if platform not in (None, "cpu", "cuda"):
+        raise ArgumentError(
+            f'explain: platform is "cpu", "cuda" or None, got {platform!r}'
+        )
     traced = make_graph(lambda *given: tree.leaves(function(*given)))(*args)
     found = list(_kernels(traced.graph))
     if not found:
         raise ArgumentError("explain: the function calls no kernel")
-    return "\n".join(_explained(node) for node in found)
+    return "\n".join(_explained(node, platform) for node in found)
 
 
 def _kernels(graph: Graph) -> Iterator[Node]:
@@ -68,7 +77,7 @@ def _kernels(graph: Graph) -> Iterator[Node]:
                 yield from _kernels(inner)
 
 
-def _explained(node: Node) -> str:
+def _explained(node: Node, platform: str | None) -> str:
     params = KernelParams(**node.params)
     avals = [*(a.aval for a in node.inputs), *params.outs]
     names = [
@@ -99,14 +108,22 @@ def _explained(node: Node) -> str:
     for row in rows:
         padded = [c.ljust(w) for c, w in zip(row[:-1], widths[:-1], strict=True)]
         text.append("  ".join([*padded, row[-1].rjust(widths[-1])]).rstrip())
-    why = why_not(params, [a.aval for a in node.inputs])
+    operands = [a.aval for a in node.inputs]
     whole = "operations on arrays" if params.reference is None else "the reference"
-    text.append(f"on a CPU: {f'{whole} ({why})' if why else 'compiled'}")
+    for where, why in (
+        ("a CPU", why_not(params, operands)),
+        ("an NVIDIA GPU", why_no_triton(params, operands)),
+    ):
+        text.append(f"on {where}: {f'{whole} ({why})' if why else 'compiled'}")
     if params.why_whole():
         text.append(f"derivatives: those of {whole} ({params.why_whole()})")
     elif params.reference is not None:
         text.append("derivatives: kernels")
     text.append(str(params.graph))
+    if platform == "cpu":
+        text.append(llvm_text(params, operands))
+    elif platform == "cuda":
+        text.append(triton_text(params, operands))
     return "\n".join(line.rstrip() for part in text for line in part.split("\n"))
 
 

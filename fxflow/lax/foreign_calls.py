@@ -29,7 +29,12 @@ from fxflow.lax.callbacks import VMAP_METHODS, vectorized
 
 Layout = tuple[int, ...]
 #: Calls that XLA itself makes something of, by how their targets begin, and where.
-_OF_PLATFORM = {"__cudnn$": "gpu", "__cublas$": "gpu", "__onednn$": "cpu"}
+_OF_PLATFORM = {
+    "__cudnn$": "gpu",
+    "__cublas$": "gpu",
+    "__gpu$": "gpu",
+    "__onednn$": "cpu",
+}
 
 
 @register

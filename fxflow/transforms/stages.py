@@ -33,6 +33,7 @@ from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.execute import LoweredProgram, Program, buffer_at
 from fxflow.core.spmd.partition import mesh_among
 from fxflow.devices import buffers
+from fxflow.devices.clients import runs_triton
 from fxflow.devices.compile import OptionValue, hlo_computation, mlir_module
 from fxflow.errors import ArgumentError, DonationError
 from fxflow.transforms.copies import ArgumentCopy, argument_copies
@@ -314,17 +315,20 @@ class Lowered(_Stage):
         if mesh is None and all(t.placement.is_single for t in arg_types):
             where = [t.placement for t in arg_types] or [buffers.default_placement()]
             native = platform is None and all(p.platform == "cpu" for p in where)
-            graph = optimized(graph, native=native)
+            triton = platform is None and all(runs_triton(p.device) for p in where)
+            graph = optimized(graph, native=native, triton=triton)
             small = [is_small(c) for c in consts]
             if any(small) and graph.mesh is None:
                 values = dict(compress(zip(graph.inputs, consts, strict=False), small))
                 graph = with_literals(graph, values)
                 count -= len(values)
                 consts = [c for c, gone in zip(consts, small, strict=True) if not gone]
-        elif platform is None and all(
-            d.platform == "cpu" for t in arg_types for d in t.placement.devices
-        ):
-            graph = with_compiled_parts(graph)
+        elif platform is None:
+            devices = [d for t in arg_types for d in t.placement.devices]
+            if all(d.platform == "cpu" for d in devices):
+                graph = with_compiled_parts(graph)
+            elif all(runs_triton(d) for d in devices):
+                graph = with_compiled_parts(graph, triton=True)
         self.constants = consts
         used = used_inputs(graph)
         # A donated argument stays, used or not: a result is to take its memory. So does

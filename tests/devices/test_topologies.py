@@ -9,12 +9,7 @@ from fxflow.devices.compile import compile as compile_text
 from fxflow.errors import BackendError, CompileError
 
 from . import programs
-
-
-def installed(platform: str) -> None:
-    plugin = plugins.find().get(platform)
-    if plugin is None or plugins.version_problem(plugin):
-        pytest.skip(f"the wheel of the {platform} plug-in is not installed")
+from .wheels import require_wheel
 
 
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
@@ -29,7 +24,7 @@ def test_without_the_wheel(platform: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_gpu() -> None:
-    installed("cuda")
+    require_wheel("cuda")
     config = (Path(__file__).parent / "data" / "h200.txtpb").read_text()
     devices = topologies.gpu_devices(config, "1x1x4")
     assert len(devices) == 4
@@ -44,7 +39,7 @@ def test_gpu() -> None:
 
 
 def test_tpu() -> None:
-    installed("tpu")
+    require_wheel("tpu")
     devices = topologies.tpu_devices("v5e:2x2")
     assert len(devices) == 4
     assert compile_text(programs.ADD, devices[:1]).loaded is None

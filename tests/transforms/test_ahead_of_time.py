@@ -8,7 +8,8 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import NamedSharding, P, lax, memory, nn
-from fxflow.devices import plugins, topologies
+from fxflow.devices import topologies
+from tests.devices.wheels import require_wheel
 
 DATA = Path(__file__).parents[1] / "devices" / "data"
 
@@ -16,9 +17,7 @@ DATA = Path(__file__).parents[1] / "devices" / "data"
 def devices_of(platform):
     if platform == "cpu":
         return topologies.cpu_devices(4)
-    plugin = plugins.find().get({"gpu": "cuda"}.get(platform, platform))
-    if plugin is None or plugins.version_problem(plugin):
-        pytest.skip(f"the wheel of the {platform} plug-in is not installed")
+    require_wheel({"gpu": "cuda"}.get(platform, platform))
     if platform == "tpu":
         return topologies.tpu_devices("v5e:2x2")
     return topologies.gpu_devices((DATA / "h200.txtpb").read_text(), "1x1x4")

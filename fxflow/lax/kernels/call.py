@@ -30,12 +30,14 @@ from fxflow.core.ir.staging import trace_closed
 from fxflow.core.runtime.eager import graph_plan
 from fxflow.core.runtime.lowering import Context
 from fxflow.devices import buffers
+from fxflow.devices.clients import runs_triton
 from fxflow.errors import ArgumentError
 from fxflow.lax.kernels.blocks import ID, PARALLEL, SUM
 from fxflow.lax.kernels.host import run_programs
 from fxflow.lax.kernels.native import is_enabled, native_call
 from fxflow.lax.kernels.params import KernelParams, as_references
 from fxflow.lax.kernels.portable import portable
+from fxflow.lax.kernels.triton_call import triton_call
 
 
 @register
@@ -76,19 +78,22 @@ class KernelCall(HigherOrder):
     def plan(
         self, arg_types: Sequence[ArrayType], params: dict[str, Any]
     ) -> Callable[..., Any] | None:
-        """The compiled kernel, on one CPU of this process; None: the portable form."""
-        if not is_enabled() or not all(
-            t.placement.is_single and t.placement.platform == "cpu" for t in arg_types
-        ):
+        """The compiled kernel, on one CPU or NVIDIA GPU; None: the portable form."""
+        where = [t.placement for t in arg_types] or [buffers.default_placement()]
+        if not is_enabled() or not all(p.is_single for p in where):
             return None
-        if not arg_types and buffers.default_placement().platform != "cpu":
+        if all(p.platform == "cpu" for p in where):
+            compiler = native_call
+        elif all(runs_triton(p.device) for p in where):
+            compiler = triton_call
+        else:
             return None
         avals = [t.aval for t in arg_types]
-        native = native_call(KernelParams(**params), avals)
-        if native is None:
+        call = compiler(KernelParams(**params), avals)
+        if call is None:
             return None
         name = params["graph"].name
-        return graph_plan(trace_closed(native, avals, name=name), arg_types, name)
+        return graph_plan(trace_closed(call, avals, name=name), arg_types, name)
 
     def evaluate(self, *values: Any, **params: Any) -> list[Any]:
         """One program after the other."""

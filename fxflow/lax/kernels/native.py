@@ -76,6 +76,13 @@ def why_not(params: KernelParams, in_avals: Sequence[Aval]) -> str:
     return found if isinstance(found, str) else ""
 
 
+def llvm_text(params: KernelParams, in_avals: Sequence[Aval]) -> str:
+    """Returns the text of a kernel's module; empty if it is not compiled."""
+    if why_not(params, in_avals):
+        return ""
+    return kernel_module(params, tuple(in_avals), vector_lanes()).text
+
+
 def _module(params: KernelParams, in_avals: tuple[Aval, ...]) -> tuple[str, int] | str:
     """Returns a compiled kernel's target and its chunks; or why there is none."""
 

@@ -20,10 +20,14 @@ PASSES = {
     "contract_convolutions": "convolutions",
     "compile_kernels": "kernels",
 }
+#: What runs in the place of a pass for an NVIDIA GPU.
+GPU_PASSES = {"compile_kernels": "compile_gpu_kernels"}
 
 
 def _take(name: str) -> _Any:
-    return getattr(_importlib.import_module(f"{__name__}.{PASSES[name]}"), name)
+    module = _MODULES[name]
+    return getattr(_importlib.import_module(f"{__name__}.{module}"), name)
 
 
-_answer(globals(), ("PASSES",), PASSES, _take)
+_MODULES = {**PASSES, **{new: PASSES[old] for old, new in GPU_PASSES.items()}}
+_answer(globals(), ("PASSES", "GPU_PASSES"), _MODULES, _take)

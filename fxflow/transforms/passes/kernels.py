@@ -1,10 +1,12 @@
-"""Kernels become calls of machine code, where LLVM can compile them (extra `kernels`).
+"""Kernels become calls of machine code, where a compiler knows them.
 
-A kernel that is not compiled is lowered as operations on whole arrays.
+For the CPU of this process LLVM compiles them (extra `kernels`); for NVIDIA's GPUs, XLA
+does by Triton. A kernel that is not compiled is lowered as operations on whole arrays.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from fxflow.core.ir.graph import Graph, Node, renamed
@@ -12,20 +14,36 @@ from fxflow.core.ir.staging import trace_closed
 from fxflow.lax.kernels.call import KernelCall
 from fxflow.lax.kernels.native import native_call
 from fxflow.lax.kernels.params import KernelParams
+from fxflow.lax.kernels.triton_call import triton_call
 from fxflow.transforms.passes.rewriting import written_out
+
+Compiler = Callable[..., Callable[..., list[Any]] | None]
 
 
 def compile_kernels(graph: Graph) -> Graph:
-    """Returns the graph with its kernels compiled.
+    """Returns the graph with its kernels compiled for the CPU of this process.
 
     Args:
       graph: of any operations; graphs inside are left as they are.
     """
+    return _with_calls(graph, native_call)
+
+
+def compile_gpu_kernels(graph: Graph) -> Graph:
+    """Returns the graph with its kernels as calls that XLA compiles by Triton.
+
+    Args:
+      graph: of any operations; graphs inside are left as they are.
+    """
+    return _with_calls(graph, triton_call)
+
+
+def _with_calls(graph: Graph, compiler: Compiler) -> Graph:
     nodes: list[Node] = []
     names: dict[Any, Any] = {}
     for node in graph.nodes:
         node = node.replace(inputs=renamed(node.inputs, names))
-        made = _compiled(node)
+        made = _compiled(node, compiler)
         if made is None:
             nodes.append(node)
             continue
@@ -37,11 +55,11 @@ def compile_kernels(graph: Graph) -> Graph:
     return graph.replace(nodes=nodes, outputs=renamed(graph.outputs, names))
 
 
-def _compiled(node: Node) -> tuple[list[Node], list[Any]] | None:
+def _compiled(node: Node, compiler: Compiler) -> tuple[list[Node], list[Any]] | None:
     if node.primitive.name != KernelCall.name:
         return None
     avals = [a.aval for a in node.inputs]
-    call = native_call(KernelParams(**node.params), avals)
+    call = compiler(KernelParams(**node.params), avals)
     if call is None:
         return None
     nodes, results = written_out(

@@ -17,7 +17,7 @@ from fxflow.lax.gather_scatter.gather import Gather
 from fxflow.lax.gather_scatter.scatter import COMMUTING
 from fxflow.lax.remat import CUSTOM_CALLS, Checkpoint, inlined
 from fxflow.transforms import passes as all_passes
-from fxflow.transforms.passes import PASSES
+from fxflow.transforms.passes import GPU_PASSES, PASSES
 
 # Operations on slices that passes look for; others begin at a scan, or a product.
 _ROWS = COMMUTING | {Gather.name, "conv_general_dilated", "kernel_call"}
@@ -44,7 +44,11 @@ def chosen_passes() -> tuple[str, ...]:
 
 
 def optimized(
-    graph: Graph, passes: tuple[str, ...] | None = None, *, native: bool = False
+    graph: Graph,
+    passes: tuple[str, ...] | None = None,
+    *,
+    native: bool = False,
+    triton: bool = False,
 ) -> Graph:
     """Returns a graph that computes the same, faster.
 
@@ -52,12 +56,15 @@ def optimized(
       graph: of arrays on one device; one that names a mesh is left as it is.
       passes: names, in order; None: those of `config.passes`.
       native: whether the program is for the CPU of this process, and no other.
+      triton: whether it is for a GPU for which XLA compiles kernels by Triton.
 
     Returns:
       A graph with the same inputs, and outputs of the same types; `graph` itself where
       there was nothing to do.
     """
     passes = chosen_passes() if passes is None else passes
+    if triton:
+        passes = tuple(GPU_PASSES.get(name, name) for name in passes)
     if not native:
         passes = tuple(name for name in passes if name not in _NATIVE)
     if not passes or not _has_work(graph):
@@ -68,23 +75,25 @@ def optimized(
     return _optimized(discharge(graph).graph, passes)
 
 
-def with_compiled_parts(graph: Graph) -> Graph:
-    """Returns a graph whose kernels in a `shard_map` are compiled for this CPU.
+def with_compiled_parts(graph: Graph, *, triton: bool = False) -> Graph:
+    """Returns a graph whose kernels in a `shard_map` are compiled.
 
     What the partitioner divides stays as it was written.
 
     Args:
-      graph: of a program for CPU devices.
+      graph: of a program for this CPU's devices, or for GPUs.
+      triton: whether it is for GPUs; see `optimized`.
     """
     if _COMPILE not in chosen_passes() or "shard_map" not in graph.facts.names:
         return graph
-    nodes = [_parts(node) for node in graph.nodes]
+    name = GPU_PASSES[_COMPILE] if triton else _COMPILE
+    nodes = [_parts(node, name) for node in graph.nodes]
     if all(a is b for a, b in zip(nodes, graph.nodes, strict=True)):
         return graph
     return graph.replace(nodes=nodes)
 
 
-def _parts(node: Node) -> Node:
+def _parts(node: Node, name: str) -> Node:
     params = node.params
     if node.primitive.name != "shard_map":
         return node
@@ -93,7 +102,7 @@ def _parts(node: Node) -> Node:
     if set(params["axes"]) != set(params["mesh"].axis_names):
         return node
     with node.primitive.inside(params):
-        inner = getattr(all_passes, _COMPILE)(inlined(params["graph"], CUSTOM_CALLS))
+        inner = getattr(all_passes, name)(inlined(params["graph"], CUSTOM_CALLS))
     if inner.out_avals != params["graph"].out_avals:
         return node
     return node.replace(params={**params, "graph": inner})
