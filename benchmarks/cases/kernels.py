@@ -51,10 +51,10 @@ def cases(library: Library) -> Cases:
     labels = np.asarray(integers(WORDS, TOKENS))
     heads = [np.asarray(numbers(1, LENGTH, HEADS, HEAD_SIZE)) for _ in range(3)]
 
-    def pulled(f: Callable[..., Any], *args: Any) -> tuple[Any, ...]:
+    def pulled(f: Callable[..., Any], slopes: Any, *args: Any) -> tuple[Any, ...]:
         return tuple(root.vjp(f, *args)[1](slopes))
 
-    def cross_entropy(logits: Any) -> Any:
+    def cross_entropy(logits: Any, labels: Any) -> Any:
         rows = np.take_along_axis(nn.log_softmax(logits), labels[:, None], axis=-1)
         return -np.mean(rows)
 
@@ -82,13 +82,17 @@ def cases(library: Library) -> Cases:
             lambda *a: layer_norm(library, *a), x, scale, bias
         ),
         "kernel gradients of layer norm": case(
-            lambda *a: pulled(lambda *b: layer_norm(library, *b), *a), x, scale, bias
+            lambda *a: pulled(lambda *b: layer_norm(library, *b), *a),
+            slopes,
+            x,
+            scale,
+            bias,
         ),
         "kernel gradients of RMS norm": case(
-            lambda *a: pulled(lambda *b: rms_norm(library, *b), *a), x, scale
+            lambda *a: pulled(lambda *b: rms_norm(library, *b), *a), slopes, x, scale
         ),
         "kernel cross entropy and gradient, 320 × 10,000": case(
-            root.value_and_grad(cross_entropy), logits
+            root.value_and_grad(cross_entropy), logits, labels
         ),
         "kernel causal attention, 8 × 1,024 × 64": case(
             lambda *a: attention(library, *a), *heads
