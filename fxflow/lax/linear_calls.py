@@ -8,12 +8,19 @@ from typing import Any, TypeVar
 from fxflow._frozen import Frozen
 from fxflow.core.arrays import Aval
 from fxflow.core.interpreters.batching import batch_graph, materialize
-from fxflow.core.ir.arith import instantiate
+from fxflow.core.interpreters.jvp import jvp_graph
+from fxflow.core.ir.arith import add, instantiate
 from fxflow.core.ir.graph import Graph, Node, Var
-from fxflow.core.ir.higher_order import HigherOrder, live_flags, run_host, split_at
-from fxflow.core.ir.primitive import Batched, Dual, Flags, Values, register
+from fxflow.core.ir.higher_order import (
+    HigherOrder,
+    chosen,
+    live_flags,
+    run_host,
+    split_at,
+    spread,
+)
+from fxflow.core.ir.primitive import Batched, Dual, Flags, Values, Zero, register
 from fxflow.core.runtime.lowering import Context
-from fxflow.errors import NotDifferentiableError
 
 T = TypeVar("T")
 
@@ -74,19 +81,26 @@ class LinearCall(HigherOrder):
         return run_host(p.graph, p.used(values))
 
     def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
-        """The call itself, on the tangents."""
+        """The call itself, on the tangents of what it is linear in."""
         p = LinearCallParams(**params)
-        *fixed, linear = p.split(tangents)
-        if any(live_flags([t for group in fixed for t in group])):
-            raise NotDifferentiableError(
-                f"linear_call: {p.graph.name} is being differentiated by residuals, or "
-                "by what it captured, but it is known to be linear in the last "
-                "argument only: pass them there, or stop_gradient(residuals)"
-            )
-        outs = self.bind(*primals, **params)
+        moving = live_flags(tangents)
+        *_, linear = p.split(tangents)
         *values, _ = p.split(primals)
         given = [v for group in values for v in group]
-        return outs, self.bind(*given, *map(instantiate, linear), **params)
+        outs = self.bind(*primals, **params)
+        tangents_out: list[Any] = [Zero(a.tangent()) for a in p.graph.out_avals]
+        if any(live_flags(linear)):
+            tangents_out = self.bind(*given, *map(instantiate, linear), **params)
+        consts, _, residuals, _ = p.split(moving)
+        nonzero = [*consts, *residuals, *(False for _ in linear)]
+        if any(nonzero):
+            # Not linear in these: the derivative of its operations.
+            graph, has = jvp_graph(p.graph, nonzero)
+            used = chosen(p.used(tangents), nonzero)
+            found = graph.evaluate(*p.used(primals), *used)[len(outs) :]
+            more = spread(found, has, [a.tangent() for a in p.graph.out_avals])
+            tangents_out = [add(*pair) for pair in zip(tangents_out, more, strict=True)]
+        return outs, tangents_out
 
     def transpose(self, cotangent: Values, *args: Any, **params: Any) -> Values:
         """A call of the transpose, whose transpose is the function."""

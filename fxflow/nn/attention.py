@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from typing import Any, NamedTuple
 
@@ -9,7 +10,11 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, Shape, dtypes, is_arraylike, not_an_array, typeof
 from fxflow.core.runtime.library import library
+from fxflow.devices import buffers
+from fxflow.devices.clients import device_count
+from fxflow.devices.native import vector_lanes
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.lax.kernels import native
 from fxflow.nn.fused_attention import Fused, check, fused_attention
 from fxflow.nn.normalization import logsumexp, softmax
 
@@ -49,10 +54,13 @@ def dot_product_attention(
       key_value_seq_lengths: int[B]: keys beyond them are not seen.
       local_window_size: how many positions before and after itself a position sees; an
         integer or a pair.
-      implementation: None or `"xla"`; `"cudnn"` for NVIDIA's fused kernels, which keep
-        no products, so that memory grows with T + S and not with T · S: for float16
-        and bfloat16, H a multiple of 8 and at most 256, and no window that reaches
-        beyond the position itself (but `is_causal`).
+      implementation: `"xla"`: operations on all products at once. `"kernel"`: fxflow's
+        own kernels (extra `kernels`), which keep no products, so that memory grows with
+        T + S and not with T · S; float64, and platforms other than CPUs, take the
+        operations of `"xla"`. `"cudnn"`: NVIDIA's fused kernels, which keep none
+        either: for float16 and bfloat16, H a multiple of 8 and at most 256, and no
+        window that reaches beyond the position itself (but `is_causal`). None:
+        `"kernel"` if the only device is a CPU and that is faster, else `"xla"`.
       return_residual: whether to return the logarithms of the softmax's sums as well.
 
     Returns:
@@ -75,15 +83,17 @@ def dot_product_attention(
       >>> nn.dot_product_attention(x, x, x, is_causal=True).shape
       (2, 5, 4, 8)
 
-    With `"cudnn"` the logarithms have no derivative, and of a program for several
-    devices each computes all: it belongs under `shard_map`.
+    With `"kernel"` the gradient of query, key and value is a kernel as well; the
+    derivative by `bias`, forward mode and second derivatives take the operations of
+    `"xla"`. With `"cudnn"` the logarithms have no derivative, and of a program for
+    several devices each computes all: it belongs under `shard_map`.
 
     Source: Vaswani et al. 2017; shared key heads: Ainslie et al. 2023. Products of
     16-bit floats are added, and the softmax is taken, in float32.
     """
-    if implementation not in (None, "xla", "cudnn"):
+    if implementation not in (None, "xla", "kernel", "cudnn"):
         raise ArgumentError(
-            f'{_NAME}: implementation must be None, "xla" or "cudnn", got '
+            f'{_NAME}: implementation must be None, "xla", "kernel" or "cudnn", got '
             f"{implementation!r}"
         )
     shape = _check_types(query, key, value)
@@ -103,6 +113,10 @@ def dot_product_attention(
     if implementation == "cudnn":
         check(query)
         out, sums = _fused(query, key, value, options)
+    elif implementation == "kernel" or (
+        implementation is None and _prefers_kernels(query, key)
+    ):
+        out, sums = _by_kernels(query, key, value, options)
     else:
         out, sums = _attend(query, key, value, options)
     out = fnp.reshape(out, shape)
@@ -134,51 +148,148 @@ def _attend(
     query: Any, key: Any, value: Any, options: _Options
 ) -> tuple[Array, Array | None]:
     """Returns the result, [B, T, N, H], and the logarithms of the sums, [B, T, N]."""
-    bias, mask, scale, is_causal, window, lengths, with_sums = options
     shape = typeof(query).shape
-    batch, length, heads, features = shape
-    _, span, groups, _ = typeof(key).shape
-    share = heads // groups
-    full = (batch, heads, length, span)
-    split = (batch, groups, share, length, span)
-
-    query = fnp.reshape(query, (batch, length, groups, share, features))
-    dtype = typeof(query).dtype
-    wide = dtype if dtypes.bits(dtype) >= 32 else dtypes.float32
-    # [B, T, K, G, H] · [B, S, K, H] → [B, K, T, G, S]
-    products = lax.dot_general(
-        query, key, (((4,), (3,)), ((0, 2), (0, 2))), preferred_element_type=wide
-    )
-    logits = fnp.multiply(fnp.transpose(products, (0, 1, 3, 2, 4)), scale)
-    seen = _visible(mask, full, groups, is_causal, window, lengths[1])
-    if bias is not None:
-        bias = _of_rank_4("bias", bias, full)
-        bias = _grouped(lax.convert_element_type(bias, wide), groups)
-        logits = fnp.add(logits, bias)
-        # A bias of -inf is a mask: a row of nothing else must not become nan.
-        there = fnp.not_equal(bias, -math.inf)
-        seen = there if seen is None else fnp.logical_and(seen, there)
-    inside = None
-    if lengths[0] is not None:
-        inside = _within("query_seq_lengths", lengths[0], batch, length)
-        rows = fnp.reshape(inside, (batch, 1, 1, length, 1))
-        seen = rows if seen is None else fnp.logical_and(seen, rows)
-    if seen is not None:
-        # Not -inf: a row that sees nothing must not become nan.
-        lowest = _lowest(wide)
-        logits = fnp.where(fnp.broadcast_to(seen, split), logits, lowest)
+    query, bias, mask, lengths = _split(query, key, options)
+    logits = _logits(query, key, bias, mask, lengths, options)
     weights = lax.convert_element_type(softmax(logits), typeof(value).dtype)
     # [B, K, G, T, S] · [B, S, K, H] → [B, K, G, T, H]
     mixed = lax.dot_general(weights, value, (((4,), (1,)), ((0, 1), (0, 2))))
     mixed = fnp.transpose(mixed, (0, 3, 1, 2, 4))
-    if inside is not None:
-        rows = fnp.reshape(inside, (batch, length, 1, 1, 1))
-        mixed = fnp.where(rows, mixed, 0)
+    if lengths[0] is not None:
+        batch, length, *_ = shape
+        inside = _inside(lengths[0], length)
+        mixed = fnp.where(fnp.reshape(inside, (batch, length, 1, 1, 1)), mixed, 0)
     out = fnp.reshape(mixed, shape)
-    if not with_sums:
+    if not options.with_sums:
         return out, None
-    sums = fnp.transpose(logsumexp(logits, -1), (0, 3, 1, 2))
-    return out, fnp.reshape(sums, shape[:-1])
+    return out, _with_heads(logsumexp(logits, -1), shape)
+
+
+def _with_heads(sums: Any, shape: Shape) -> Array:
+    """Returns [B, T, N] of [B, K, G, T]."""
+    return fnp.reshape(fnp.transpose(sums, (0, 3, 1, 2)), shape[:-1])
+
+
+def _split(query: Any, key: Any, options: _Options) -> tuple[Any, Any, Any, Any]:
+    """Returns query, bias, mask and lengths, with an axis of the heads of a key head.
+
+    Returns:
+      float[B, T, K, G, H]; two arrays that broadcast to [B, K, G, T, S], or None; two
+      of integers[B], or None.
+    """
+    batch, length, heads, features = typeof(query).shape
+    _, span, groups, _ = typeof(key).shape
+    full = (batch, heads, length, span)
+    bias, mask, lengths = options.bias, options.mask, options.lengths
+    if mask is not None:
+        mask = _grouped(_checked_mask(mask, full), groups)
+    if bias is not None:
+        wide = _wide(typeof(query).dtype)
+        bias = lax.convert_element_type(_of_rank_4("bias", bias, full), wide)
+        bias = _grouped(bias, groups)
+    for name, given in zip(_LENGTHS, lengths, strict=True):
+        if given is not None:
+            _check_lengths(name, given, batch)
+    query = fnp.reshape(query, (batch, length, groups, heads // groups, features))
+    return query, bias, mask, lengths
+
+
+def _wide(dtype: Any) -> Any:
+    """Returns the dtype in which products are added."""
+    return dtype if dtypes.bits(dtype) >= 32 else dtypes.float32
+
+
+def _logits(
+    query: Any, key: Any, bias: Any, mask: Any, lengths: Any, options: _Options
+) -> Any:
+    """Returns the products of what `_split` returns, [B, K, G, T, S]."""
+    wide = _wide(typeof(query).dtype)
+    batch, length, groups, share, _ = typeof(query).shape
+    span = typeof(key).shape[1]
+    # [B, T, K, G, H] · [B, S, K, H] → [B, K, T, G, S]
+    products = lax.dot_general(
+        query, key, (((4,), (3,)), ((0, 2), (0, 2))), preferred_element_type=wide
+    )
+    logits = fnp.multiply(fnp.transpose(products, (0, 1, 3, 2, 4)), options.scale)
+    seen = _visible(mask, lengths[1], length, span, options)
+    if bias is not None:
+        logits = fnp.add(logits, bias)
+        # A bias of -inf is a mask: a row of nothing else must not become nan.
+        there = fnp.not_equal(bias, -math.inf)
+        seen = there if seen is None else fnp.logical_and(seen, there)
+    if lengths[0] is not None:
+        rows = fnp.reshape(_inside(lengths[0], length), (batch, 1, 1, length, 1))
+        seen = rows if seen is None else fnp.logical_and(seen, rows)
+    if seen is None:
+        return logits
+    # Not -inf: a row that sees nothing must not become nan.
+    seen = fnp.broadcast_to(seen, (batch, groups, share, length, span))
+    return fnp.where(seen, logits, _lowest(wide))
+
+
+# -- by kernels of fxflow --------------------------------------------------------------
+
+#: Products of queries and keys in all, and queries, from which the kernels are faster.
+_PRODUCTS, _QUERIES = 2**17, 16
+
+
+def _prefers_kernels(query: Any, key: Any) -> bool:
+    """Returns whether the kernels are there, and faster than XLA's operations."""
+    if not _has_known_sizes(query, key):
+        return False
+    batch, length, heads, _ = typeof(query).shape
+    products = batch * heads * length * typeof(key).shape[1]
+    return (
+        length >= _QUERIES
+        and products >= _PRODUCTS
+        and dtypes.bits(typeof(query).dtype) <= 32
+        and buffers.default_placement().platform == "cpu"
+        # The program may be divided over several devices, operation by operation.
+        and device_count() == 1
+        and native.is_enabled()
+        and vector_lanes() > 0
+    )
+
+
+def _has_known_sizes(query: Any, key: Any) -> bool:
+    """Returns whether no length is symbolic."""
+    return all(type(n) is int for x in (query, key) for n in typeof(x).shape)
+
+
+def _by_kernels(
+    query: Any, key: Any, value: Any, options: _Options
+) -> tuple[Array, Array | None]:
+    """Returns what `_attend` does, without an array of all products."""
+    shape = typeof(query).shape
+    if not _has_known_sizes(query, key) or 0 in (*shape, *typeof(key).shape):
+        return _attend(query, key, value, options)
+    # Not before it is needed: importing `fxflow.nn` loads no kernels.
+    gallery: Any = importlib.import_module("fxflow.kernels.gallery.attention")
+
+    query, bias, mask, (queries, keys) = _split(query, key, options)
+    parts = gallery.Parts(*(
+        tuple(lax.convert_element_type(x, dtype) for x in (given,) if x is not None)
+        for given, dtype in (
+            (mask, dtypes.bool_), (queries, dtypes.int32), (keys, dtypes.int32)
+        )
+    ))  # fmt: skip
+
+    def logits(query: Any, key: Any, bias: Any, parts: Any) -> Any:
+        bias, mask, queries, keys = (x[0] if x else None for x in (bias, *parts))
+        return _logits(query, key, bias, mask, (queries, keys), options)
+
+    lowest = _lowest(_wide(typeof(query).dtype))
+    out, sums = gallery.attention(
+        *(query, key, value, () if bias is None else (bias,), parts),
+        scale=options.scale,
+        hidden=gallery.Hidden(options.is_causal, options.window, lowest),
+        logits=logits,
+    )
+    out = fnp.reshape(out, shape)
+    return out, _with_heads(sums, shape) if options.with_sums else None
+
+
+# -- by kernels of cuDNN ---------------------------------------------------------------
 
 
 def _fused(
@@ -212,10 +323,11 @@ def _fused(
         bias = fnp.broadcast_to(bias, (*typeof(bias).shape[:2], length, span))
     inside, counts = None, None
     if any(given is not None for given in lengths):
+        for name, given in zip(_LENGTHS, lengths, strict=True):
+            if given is not None:
+                _check_lengths(name, given, batch)
         if lengths[0] is not None:
-            inside = _within("query_seq_lengths", lengths[0], batch, length)
-        if lengths[1] is not None:
-            _within("key_value_seq_lengths", lengths[1], batch, span)
+            inside = _inside(lengths[0], length)
         counts = [
             fnp.full(batch, whole, dtypes.int32)
             if given is None
@@ -295,8 +407,11 @@ def _grouped(x: Any, groups: int) -> Any:
     return fnp.reshape(x, (batch, *split, length, span))
 
 
-def _within(name: str, lengths: Any, batch: int, size: int) -> Any:
-    """Returns the padding mask, bool[B, n]: which positions a sequence has."""
+_LENGTHS = "query_seq_lengths", "key_value_seq_lengths"
+
+
+def _check_lengths(name: str, lengths: Any, batch: int) -> None:
+    """Raises an error if these are not the lengths of the sequences."""
     if not is_arraylike(lengths):
         raise not_an_array(lengths, f"{_NAME}: {name} is")
     aval = typeof(lengths)
@@ -304,7 +419,12 @@ def _within(name: str, lengths: Any, batch: int, size: int) -> Any:
         raise ShapeError(
             f"{_NAME}: {name} must be integers of shape ({batch},), got {aval}"
         )
-    positions = lax.broadcasted_iota(aval.dtype, (batch, size), 1)
+
+
+def _inside(lengths: Any, size: int) -> Any:
+    """Returns the padding mask, bool[B, n]: which positions a sequence has."""
+    aval = typeof(lengths)
+    positions = lax.broadcasted_iota(aval.dtype, (*aval.shape, size), 1)
     return fnp.less(positions, fnp.expand_dims(lengths, 1))
 
 
@@ -328,32 +448,24 @@ def _checked_mask(mask: Any, full: Shape) -> Any:
     return mask
 
 
-def _visible(
-    mask: Any,
-    full: Shape,
-    groups: int,
-    is_causal: bool,
-    window: tuple[int, int] | None,
-    lengths: Any,
-) -> Any:
+def _visible(mask: Any, count: Any, length: int, span: int, options: _Options) -> Any:
     """Returns what is seen: bool, against [B, K, G, T, S]; None means everything."""
     seen: list[Any] = []
-    batch, _, length, span = full
     if mask is not None:
-        seen.append(_grouped(_checked_mask(mask, full), groups))
-    if is_causal or window is not None:
+        seen.append(mask)
+    if options.is_causal or options.window is not None:
         rows = lax.broadcasted_iota(dtypes.int32, (length, span), 0)
         columns = lax.broadcasted_iota(dtypes.int32, (length, span), 1)
-        if is_causal:
+        if options.is_causal:
             seen.append(fnp.less_equal(columns, rows))
-        if window is not None:
-            before, after = window
+        if options.window is not None:
+            before, after = options.window
             distance = fnp.subtract(columns, rows)
             seen.append(fnp.greater_equal(distance, -before))
             seen.append(fnp.less_equal(distance, after))
-    if lengths is not None:
-        inside = _within("key_value_seq_lengths", lengths, batch, span)
-        seen.append(fnp.reshape(inside, (batch, 1, 1, 1, span)))
+    if count is not None:
+        inside = _inside(count, span)
+        seen.append(fnp.reshape(inside, (*typeof(count).shape, 1, 1, 1, span)))
     if not seen:
         return None
     out = seen[0]

@@ -36,8 +36,9 @@ def linear_call(
       fun: called as `fun(residual_args, linear_args)`; linear in the second argument.
       fun_transpose: called as `fun_transpose(residual_args, cotangents)`, with the
         structure of the result of `fun`; returns the structure of `linear_args`.
-      residual_args: pytree of arrays that the function may depend on in any way, and
-        is not differentiated by.
+      residual_args: pytree of arrays that the function may depend on in any way; a
+        derivative by them is that of the operations of the function, or of its
+        transpose.
       linear_args: pytree of arrays.
 
     Returns:
@@ -47,7 +48,6 @@ def linear_call(
       ArgumentError: a function is not callable, or a leaf is not an array.
       TreeError, ShapeError, DtypeError: the transpose does not return what
         `linear_args` are.
-      NotDifferentiableError: a derivative by the residuals is asked for.
 
     Example:
       >>> def divided(x, y):

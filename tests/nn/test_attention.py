@@ -132,7 +132,9 @@ def test_shapes_dtypes_and_options_that_do_not_fit_are_refused() -> None:
         nn.dot_product_attention(Q, K, V, query_seq_lengths=np.array([1.0, 2.0]))
     with pytest.raises(ArgumentError, match="local_window_size must not be negative"):
         nn.dot_product_attention(Q, K, V, local_window_size=-1)
-    with pytest.raises(ArgumentError, match='implementation must be None, "xla" or'):
+    with pytest.raises(
+        ArgumentError, match='implementation must be None, "xla", "kernel"'
+    ):
         nn.dot_product_attention(Q, K, V, implementation="fast")
 
 

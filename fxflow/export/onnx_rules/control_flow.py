@@ -16,6 +16,8 @@ from fxflow.core.ir.graph import Graph
 from fxflow.export.onnx_rules.writer import Value, Writer, rule
 from fxflow.lax.control_flow.scan import ScanParams
 from fxflow.lax.control_flow.while_loop import WhileParams
+from fxflow.lax.kernels.call import whole
+from fxflow.lax.kernels.params import KernelParams
 from fxflow.lax.tree_reduction import tree_reduce
 
 _BOOL = Aval((), np.dtype(bool))
@@ -25,6 +27,12 @@ _INT64 = Aval((), np.dtype(np.int64))
 @rule("jit", "checkpoint", "composite", "custom_vmap_call")
 def _call(w: Writer, *operands: Value, graph: Graph, **_: Any) -> list[Value]:
     return w.graph(graph, operands)
+
+
+@rule("kernel_call")
+def _kernel(w: Writer, *operands: Value, **params: Any) -> list[Value]:
+    """The operations on whole arrays."""
+    return w.graph(whole(KernelParams(**params), w.avals_in), operands)
 
 
 @rule("reduce")

@@ -73,7 +73,7 @@ class KernelCall(HigherOrder):
 
     def lower(self, ctx: Context, *operands: str, **params: Any) -> list[str]:
         """The reference, if there is one, else the portable form, in place."""
-        return ctx.graph(_whole(KernelParams(**params), ctx.avals_in), operands)
+        return ctx.graph(whole(KernelParams(**params), ctx.avals_in), operands)
 
     def plan(
         self, arg_types: Sequence[ArrayType], params: dict[str, Any]
@@ -376,8 +376,13 @@ def _matched(graph: Graph, has: Flags, wanted: Flags, avals: Sequence[Aval]) -> 
     return trace_closed(run, graph.in_avals, name=graph.name)
 
 
-def _whole(p: KernelParams, avals: Sequence[Aval]) -> Graph:
-    """Returns the kernel as operations on whole arrays."""
+def whole(p: KernelParams, avals: Sequence[Aval]) -> Graph:
+    """Returns a kernel as operations on whole arrays: the reference, if it has one.
+
+    Args:
+      p: of the kernel.
+      avals: types of the operands.
+    """
     reference = p.reference
     if reference is None:
         return portable(p, avals)
@@ -390,7 +395,7 @@ def _whole(p: KernelParams, avals: Sequence[Aval]) -> Graph:
 def _whole_linear(
     p: KernelParams, primals: Values, tangents: Values, nonzero: Flags
 ) -> Dual:
-    graph = _whole(p, [typeof(x) for x in primals])
+    graph = whole(p, [typeof(x) for x in primals])
     split = linearize_graph(graph, nonzero)
     outs = split.primal.evaluate(*primals)
     count = len(p.outs)
