@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from fxflow.devices import Device
+from fxflow.devices.process import cores
 from fxflow.errors import ArgumentError
 
 #: How far an estimate may be off if no other figure is given: a placement is changed
@@ -159,8 +159,7 @@ _CORE = {
 
 
 def _cpu() -> Rates:
-    cores = os.cpu_count() or 1
-    flops = {name: rate * cores for name, rate in _CORE.items()}
+    flops = {name: rate * cores() for name, rate in _CORE.items()}
     # These are not divided over cores.
     flops |= {name: _CORE[name] for name in ("sort", "fft", "linalg", "random")}
     bandwidth = {"elementwise": 1e10, "gather": 3e9, "scatter": 5e8}

@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from fxflow._config import config
-from fxflow.devices import clients, files
+from fxflow.devices import clients, files, process
 from fxflow.devices._jaxlib import RUNTIME_VERSION, Device, jaxlib_version
 
 if TYPE_CHECKING:
@@ -171,11 +171,7 @@ def _cpu_features() -> bytes:
     Programs for the CPU hold machine code for these instructions, and divide loops
     into as many parts as the process may use cores.
     """
-    if hasattr(os, "sched_getaffinity"):
-        cores = len(os.sched_getaffinity(0))
-    else:
-        cores = os.cpu_count() or 1
-    parts = [sys.platform, f"{cores} cores"]
+    parts = [sys.platform, f"{process.cores()} cores"]
     try:
         with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
             for line in file:  # the first processor stands for all

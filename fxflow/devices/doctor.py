@@ -11,7 +11,7 @@ import numpy as np
 
 from fxflow._config import config
 from fxflow._version import __version__
-from fxflow.devices import cache, clients, plugins
+from fxflow.devices import cache, clients, plugins, process
 from fxflow.devices._jaxlib import jaxlib_version
 from fxflow.errors import BackendError
 
@@ -127,7 +127,7 @@ def _settings() -> Iterator[str]:
         if "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
         else "the default"
     )
-    yield f"CPU devices: {count} ({origin}); CPU cores: {os.cpu_count()}"
+    yield f"CPU devices: {count} ({origin}); CPU cores: {process.cores()}"
     about = cache.info()
     state = "on" if about.enabled else "off"
     yield (

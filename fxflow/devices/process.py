@@ -41,6 +41,14 @@ _SHIELDED = "fxflow-shielded"
 #: for messages of other processes: neither is in the runtime.
 _OWN_PREFIX, _MESSAGING = "fxflow-", "fxflow.distributed"
 
+
+def cores() -> int:
+    """Returns how many of the machine's cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 # -- interrupts ------------------------------------------------------------------------
 
 

@@ -25,6 +25,7 @@ from fxflow.core import tree
 from fxflow.core.arrays import Aval, dtypes
 from fxflow.core.arrays.array import as_array
 from fxflow.core.boundary import guard_methods
+from fxflow.devices.process import cores
 from fxflow.errors import ArgumentError, CompileError
 from fxflow.export.programs import Program, leaves_of, lines_of, program_of
 from fxflow.export.quantization import written_as_int8
@@ -165,7 +166,7 @@ class IreeModule:
             )
         runtime = _runtime()
         driver = "vulkan" if self.target == "vulkan" else "local-task"
-        if len(os.sched_getaffinity(0)) == 1 and driver == "local-task":
+        if cores() == 1 and driver == "local-task":
             driver = "local-sync"
         try:
             device = runtime.get_device(driver)

@@ -22,6 +22,7 @@ from fxflow.core.arrays import Aval, dtypes, put_host
 from fxflow.core.boundary import guard_methods
 from fxflow.core.ir.graph import Graph, graph_name, prune
 from fxflow.core.labels import dotted_names, dotted_path
+from fxflow.devices.process import cores
 from fxflow.errors import ArgumentError
 from fxflow.export.onnx_rules.writer import IR_VERSION, OPSET, Value, Writer
 from fxflow.export.programs import leaves_of, traced_of, words_of
@@ -127,7 +128,7 @@ class OnnxModel:
         options = runtime.SessionOptions()
         # The error includes the log messages about the model.
         options.log_severity_level = 4
-        options.intra_op_num_threads = len(os.sched_getaffinity(0))
+        options.intra_op_num_threads = cores()
         try:
             session = runtime.InferenceSession(
                 self.model.SerializeToString(), options, ["CPUExecutionProvider"]
