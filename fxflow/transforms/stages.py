@@ -35,6 +35,7 @@ from fxflow.core.spmd.partition import mesh_among
 from fxflow.devices import buffers
 from fxflow.devices.clients import runs_triton
 from fxflow.devices.compile import OptionValue, hlo_computation, mlir_module
+from fxflow.devices.shardings import Sharding
 from fxflow.errors import ArgumentError, DonationError
 from fxflow.transforms.copies import ArgumentCopy, argument_copies
 from fxflow.transforms.passes.pipeline import optimized, with_compiled_parts
@@ -272,6 +273,14 @@ def is_small(const: Array) -> bool:
     )
 
 
+def _shardings(
+    consts: Sequence[Array], arg_types: Sequence[ArrayType]
+) -> list[Sharding | None]:
+    """Returns where captured arrays and arguments are; None: on one device."""
+    places = [t.placement for t in (*(c._type for c in consts), *arg_types)]
+    return [None if p.is_single else p.sharding for p in places]
+
+
 @guard_methods
 class Lowered(_Stage):
     """A program as StableHLO, not yet compiled.
@@ -326,7 +335,7 @@ class Lowered(_Stage):
         elif platform is None:
             devices = [d for t in arg_types for d in t.placement.devices]
             if all(d.platform == "cpu" for d in devices):
-                graph = with_compiled_parts(graph)
+                graph = with_compiled_parts(graph, _shardings(consts, arg_types))
             elif all(runs_triton(d) for d in devices):
                 graph = with_compiled_parts(graph, triton=True)
         self.constants = consts

@@ -158,7 +158,7 @@ def _plain(bags: Bags, weights: Any, table: Any, width: int | None) -> Any:
 
 
 def _spread(bags: Bags, weights: Any, ct: Any, count: int, width: int | None) -> Any:
-    """Returns what a cotangent of the sums is for a table of so many rows."""
+    """Returns the cotangent of a table of `count` rows, from that of the sums."""
     aval = typeof(ct)
     features = aval.shape[1]
     columns = _COLUMNS if features % _COLUMNS == 0 else features

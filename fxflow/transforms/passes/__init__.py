@@ -29,5 +29,10 @@ def _take(name: str) -> _Any:
     return getattr(_importlib.import_module(f"{__name__}.{module}"), name)
 
 
-_MODULES = {**PASSES, **{new: PASSES[old] for old, new in GPU_PASSES.items()}}
+_MODULES = {
+    **PASSES,
+    **{new: PASSES[old] for old, new in GPU_PASSES.items()},
+    # It runs where the partitioner divides the work.
+    "divide_kernels": "dividing",
+}
 _answer(globals(), ("PASSES", "GPU_PASSES"), _MODULES, _take)

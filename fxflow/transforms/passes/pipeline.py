@@ -7,10 +7,13 @@ the program as it was written. `config.passes` says which run.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fxflow._config import config
 from fxflow.core.ir.discharge import discharge
 from fxflow.core.ir.graph import Graph, Node, subgraphs, with_graphs
 from fxflow.core.ir.higher_order import HigherOrder
+from fxflow.devices.shardings import Sharding
 from fxflow.lax.control_flow.scan import Scan
 from fxflow.lax.dot import DotGeneral
 from fxflow.lax.gather_scatter.gather import Gather
@@ -21,7 +24,7 @@ from fxflow.transforms.passes import GPU_PASSES, PASSES
 
 # Operations on slices that passes look for; others begin at a scan, or a product.
 _ROWS = COMMUTING | {Gather.name, "conv_general_dilated", "kernel_call"}
-_COMPILE = "compile_kernels"
+_COMPILE, _DIVIDE = "compile_kernels", "divide_kernels"
 _STARTS = _ROWS | {Scan.name, DotGeneral.name}
 # Passes that may keep more in memory: never in what `checkpoint` computes again.
 _STORING = frozenset({"split_loops"})
@@ -75,17 +78,26 @@ def optimized(
     return _optimized(discharge(graph).graph, passes)
 
 
-def with_compiled_parts(graph: Graph, *, triton: bool = False) -> Graph:
-    """Returns a graph whose kernels in a `shard_map` are compiled.
+def with_compiled_parts(
+    graph: Graph,
+    shardings: Sequence[Sharding | None] = (),
+    *,
+    triton: bool = False,
+) -> Graph:
+    """Returns a graph whose kernels are compiled where devices run them on parts.
 
-    What the partitioner divides stays as it was written.
+    These are kernels in a `shard_map`, and those whose operands' shardings say which
+    programs a device runs. What the partitioner divides stays as it was written.
 
     Args:
       graph: of a program for this CPU's devices, or for GPUs.
+      shardings: of its inputs; None where it is not known. Empty: none is.
       triton: whether it is for GPUs; see `optimized`.
     """
-    if _COMPILE not in chosen_passes() or "shard_map" not in graph.facts.names:
+    if _COMPILE not in chosen_passes() or "kernel_call" not in graph.facts.names:
         return graph
+    if any(shardings):
+        graph = getattr(all_passes, _DIVIDE)(graph, shardings)
     name = GPU_PASSES[_COMPILE] if triton else _COMPILE
     nodes = [_parts(node, name) for node in graph.nodes]
     if all(a is b for a, b in zip(nodes, graph.nodes, strict=True)):
