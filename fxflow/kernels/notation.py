@@ -404,7 +404,8 @@ def _lengths(
         if len(array) != aval.ndim:
             names = " ".join(a.name for a in array)
             raise ShapeError(
-                f"{called}: {aval} has {aval.ndim} axes, but {notation!r} names "
+                f"{called}: {aval} has {aval.ndim} "
+                f"{'axis' if aval.ndim == 1 else 'axes'}, but {notation!r} names "
                 f"{len(array)} ({names})"
             )
         for axis, n in zip(array, aval.shape, strict=True):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -78,3 +80,33 @@ def test_what_is_not_compiled_is_named_with_its_line_and_what_runs_instead() -> 
     assert found
     text = kernels.explain(made(lambda x: fnp.sort(x, 1)), x)
     assert "on a CPU: the reference (the compiler does not know sort: " in text
+
+
+PLAIN = """
+import sys
+sys.modules["llvmlite"] = None
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import kernels
+
+@kernels.kernel("n:8 d -> n:8 d", out=lambda x: x)
+def doubled(x, o):
+    o[...] = x[...] * 2
+
+x = fnp.ones((20, 3))
+slope = fxflow.grad(lambda x: fnp.sum(doubled(x) ** 2))(x)
+print(float(fnp.sum(fxflow.jit(doubled)(x))), float(slope[19, 2]))
+print(kernels.explain(doubled, x))
+"""
+
+
+def test_without_llvmlite_a_kernel_is_operations_on_arrays() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PLAIN], capture_output=True, text=True, timeout=100
+    )
+    numbers, *text = done.stdout.splitlines()
+    assert numbers == "120.0 8.0", done.stderr
+    assert (
+        "on a CPU: operations on arrays (llvmlite is not installed (pip install "
+        "fxflow[kernels]))"
+    ) in text
