@@ -15,7 +15,7 @@ from fxflow.lax.control_flow.scan import ScanParams
 from fxflow.lax.control_flow.while_loop import WhileParams
 from fxflow.lax.kernels.errors import UnsupportedError
 from fxflow.lax.kernels.llvm_parts import RULES as PART_RULES
-from fxflow.lax.kernels.llvm_products import product
+from fxflow.lax.kernels.llvm_products import packed, product, transposed
 from fxflow.lax.kernels.llvm_scalars import (
     CHEAP,
     extremum,
@@ -225,6 +225,8 @@ class BodyWriter:
     def _transpose(self, node: Node, operands: list[Value]) -> Value:
         (x,) = operands
         order, out = node.params["permutation"], node.outputs[0].aval
+        if x.steps and len(order) == 2:
+            x = self.in_memory(x)  # computed along rows
         if isinstance(x, Buffer):
             strides = [x.strides[i] for i in order]
             return Buffer(x.pointer, out.shape, strides, x.dtype, x.root)
@@ -488,6 +490,8 @@ class BodyWriter:
             target.put(w, index, new)
 
         def all_elements() -> None:
+            if not (added or guards) and transposed(w, value, target):
+                return
             with w.loops(shape) as index:
                 if guards:
                     with w.when(_inside(w, guards, index)):
@@ -541,7 +545,7 @@ class BodyWriter:
         carry = [self._variable(v) for v in carry]
         y_avals = [a.aval for a in p.graph.outputs[p.num_carry :]]
         ys = [self.arena.buffer((p.length, *a.shape), a.dtype) for a in y_avals]
-        consts = [c if isinstance(c, Buffer) else self._fixed(c) for c in consts]
+        consts = self._constants(p.graph, consts)
         xs = [self.in_memory(x) for x in xs]
         with w.loop(p.length) as i:
             if p.reverse:
@@ -557,8 +561,8 @@ class BodyWriter:
         p = WhileParams(**node.params)
         w = self.w
         fixed_c, fixed_b, carry = p.split(operands)
-        fixed_c = [c if isinstance(c, Buffer) else self._fixed(c) for c in fixed_c]
-        fixed_b = [c if isinstance(c, Buffer) else self._fixed(c) for c in fixed_b]
+        fixed_c = self._constants(p.condition, fixed_c)
+        fixed_b = self._constants(p.body, fixed_b)
         carry = [self._variable(v) for v in carry]
         test, body, end = w.name("test"), w.name("body"), w.name("done")
         w.jump(test)
@@ -597,6 +601,11 @@ class BodyWriter:
             w.do(f"br label %{end}")
         w.label(end)
         return list(map(_read, outs))
+
+    def _constants(self, graph: Graph, values: Sequence[Any]) -> list[Any]:
+        """Returns what no round of a loop changes, computed before the loop."""
+        values = packed(self, inlined(graph, CALLS), values)
+        return [c if isinstance(c, Buffer) else self._fixed(c) for c in values]
 
     def _fixed(self, value: Value) -> Value:
         """Returns a value that a loop reads: computed before it."""

@@ -220,7 +220,8 @@ def _fit(function: Any, low: float, high: float, degree: int) -> list[float]:
 
 
 def _exp(x: Number) -> Number:
-    low = x.call("llvm.minnum", 89.0).call("llvm.maxnum", -104.0)
+    high = (x < 89.0).where(x, 89.0)
+    low = (high < -104.0).where(-104.0, high)
     n = (low * 1.4426950408889634).call("llvm.roundeven")
     m = -n
     r = m.fma(1.428606765330187e-06, m.fma(0.693145751953125, low))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fxflow.core.arrays import dtypes
-from fxflow.core.ir.graph import Node
+from fxflow.core.ir.graph import Graph, Node
 from fxflow.lax.kernels.errors import UnsupportedError
 from fxflow.lax.kernels.llvm_values import Buffer, Value, computed
-from fxflow.lax.kernels.llvm_writer import literal
+from fxflow.lax.kernels.llvm_writer import Writer, literal
 
 if TYPE_CHECKING:
     from fxflow.lax.kernels.llvm_body import BodyWriter
@@ -54,7 +54,8 @@ def product(body: BodyWriter, node: Node, operands: list[Value]) -> Value:
         if not height or not count:
             continue
         name = w.helper(f"fx_tile_{height}_{body.lanes}")
-        with w.loops((count, padded // columns)) as (i, j):
+        # A panel stays in the first cache while all rows pass by.
+        with w.loops((padded // columns, count)) as (j, i):
             row = w.sum(w.times(i, height), first)
             start = w.times(row, row_step)
             at = w.op(f"getelementptr float, ptr {a.pointer}, i64 {start}")
@@ -85,19 +86,76 @@ def _steps(a: Buffer, axis: int) -> tuple[Any, Any]:
     return a.strides[1 - axis], a.strides[axis]
 
 
+def transposed(w: Writer, source: Value, target: Buffer) -> bool:
+    """Copies a matrix whose columns are adjacent, by squares in registers.
+
+    Args:
+      w: where to.
+      source: the matrix.
+      target: whose rows are adjacent; its further columns are left as they are.
+
+    Returns:
+      Whether it was copied: nothing is written for other matrices.
+    """
+    shape = source.shape
+    if (
+        not isinstance(source, Buffer)
+        or len(shape) != 2
+        or any(n % 8 for n in shape)
+        or any(np.dtype(x.dtype) != _F32 for x in (source, target))
+        or (source.strides[0], target.strides[1]) != (1, 1)
+    ):
+        return False
+    name = w.helper("fx_transpose_8")
+    with w.loops([n // 8 for n in shape[::-1]]) as (j, i):
+        at = [w.times(i, 8), w.times(j, 8)]
+        w.do(
+            f"call void {name}(ptr {source.address(w, at)}, i64 {source.strides[1]}, "
+            f"ptr {target.address(w, at)}, i64 {target.strides[0]})"
+        )
+    return True
+
+
+def _has_rows(right: Value, axis: int) -> bool:
+    """Returns whether what one round of the sum reads is adjacent in memory."""
+    is_float = isinstance(right, Buffer) and np.dtype(right.dtype) == _F32
+    return is_float and right.strides[1 - axis] == 1  # type: ignore[attr-defined]
+
+
+def packed(body: BodyWriter, graph: Graph, values: Sequence[Any]) -> list[Any]:
+    """Returns what a loop reads, packed where it is the right operand of a product.
+
+    Args:
+      body: writes the kernel, now what is before the loop.
+      graph: of the loop's body.
+      values: of its first inputs, which no round changes.
+    """
+    found = list(values)
+    position = {var: i for i, var in enumerate(graph.inputs[: len(found)])}
+    for node in graph.nodes:
+        if node.primitive.name != "dot_general":
+            continue
+        i = position.get(node.inputs[1])
+        ((_, (axis, *more)), (batch, _)) = node.params["dimension_numbers"]
+        if i is None or more or batch or len(found[i].shape) != 2:
+            continue
+        k, n = (found[i].shape[d] for d in (axis, 1 - axis))
+        if n % (2 * body.lanes) or _has_rows(found[i], axis):
+            continue
+        panels = _panels(body, found[i], axis, k, n, n)
+        strides = panels.strides if axis == 0 else panels.strides[::-1]
+        found[i] = Buffer(panels.pointer, found[i].shape, strides, _F32, panels.root)
+    return found
+
+
 def _panels(
     body: BodyWriter, right: Value, axis: int, k: int, n: int, padded: int
 ) -> Buffer:
     """Returns the right matrix with adjacent rows, padded with zeros."""
     w = body.w
-    if (
-        isinstance(right, Buffer)
-        and np.dtype(right.dtype) == _F32
-        and padded == n
-        and axis == 0
-        and right.strides[1] == 1
-    ):
-        return right
+    if padded == n and _has_rows(right, axis):
+        assert isinstance(right, Buffer)
+        return Buffer(right.pointer, (k, n), (right.strides[axis], 1), _F32)
     panels = body.arena.buffer((k, padded), _F32)
     if padded != n:
         with w.loops((k, padded - n)) as (i, j):
@@ -105,19 +163,11 @@ def _panels(
     # Where the sums are adjacent, squares are transposed in registers.
     if isinstance(right, Buffer) and right.strides[axis] == 1 and axis == 0:
         right, axis = _transposed(right), 1
-    if axis == 1 and k % 8 == 0 and n % 8 == 0:
-        source = body.in_memory(right, rows=True)
-        if np.dtype(source.dtype) == _F32:
-            name = w.helper("fx_transpose_8")
-            with w.loops((n // 8, k // 8)) as (i, j):
-                at = [w.times(i, 8), w.times(j, 8)]
-                w.do(
-                    f"call void {name}(ptr {source.address(w, at)}, "
-                    f"i64 {source.strides[0]}, ptr {panels.address(w, at[::-1])}, "
-                    f"i64 {padded})"
-                )
+    if axis == 1:
+        right = body.in_memory(right, rows=True)
+        turned = Buffer(right.pointer, (k, n), right.strides[::-1], right.dtype)
+        if transposed(w, turned, panels):
             return panels
-        right = source
     with w.loops((k, n)) as (i, j):
         index = [i, j] if axis == 0 else [j, i]
         panels.put(w, [i, j], right.at(w, index))
