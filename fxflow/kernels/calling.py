@@ -24,7 +24,7 @@ from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.kernels.body import in_program
 from fxflow.lax.kernels.blocks import ARBITRARY, ID, KINDS, PARALLEL, Block
 from fxflow.lax.kernels.call import KernelCall
-from fxflow.lax.kernels.params import KernelParams
+from fxflow.lax.kernels.params import PLATFORMS, KernelParams
 
 IndexMap = Callable[..., Any]
 
@@ -57,6 +57,7 @@ def call(
     kinds: Sequence[str] | None = None,
     reference: Callable[..., Any] | None = None,
     name: str | None = None,
+    platforms: Sequence[str] = PLATFORMS,
 ) -> Callable[..., Any]:
     """Runs a function on blocks of arrays, once for each point of a grid.
 
@@ -86,6 +87,8 @@ def call(
         compiler knows an operation of the body, and it is differentiated where the
         gradient is not a kernel: programs in order, or an index map.
       name: in messages and profiles; None: the body's.
+      platforms: "cpu", "gpu", or both: where the kernel is compiled. Elsewhere, the
+        reference runs, or the operations on whole arrays.
 
     Returns:
       A function of the operands that returns the results, in the structure of `out`.
@@ -118,6 +121,7 @@ def call(
     pairs = tuple(sorted((aliases or {}).items()))
     wanted = None if kinds is None else tuple(kinds)
     _check_kinds(wanted, sizes)
+    where = compiled_platforms(called, platforms)
 
     @functools.wraps(body)
     def run(*operands: Any) -> Any:
@@ -138,6 +142,7 @@ def call(
         )
         if reference is not None:
             params = with_reference(params, called, reference, avals)
+        params = params.only_on(where)
         results = KernelCall.bind(*params.consts, *arrays, **vars(params.params))
         return results[0] if is_one else type_like(out, results)
 
@@ -302,6 +307,30 @@ class TracedKernel:
 
     params: KernelParams
     consts: list[Any]
+
+    def only_on(self, platforms: tuple[str, ...]) -> TracedKernel:
+        """Returns the kernel, compiled on some platforms alone."""
+        if platforms == self.params.platforms:
+            return self
+        return TracedKernel(self.params.replace(platforms=platforms), self.consts)
+
+
+def compiled_platforms(called: str, platforms: Sequence[str]) -> tuple[str, ...]:
+    """Returns the platforms on which a kernel is compiled.
+
+    Args:
+      called: the name of the kernel.
+      platforms: as the user wrote them.
+
+    Raises:
+      ArgumentError: there is no compiler of kernels for one.
+    """
+    if isinstance(platforms, str) or not set(platforms) <= set(PLATFORMS):
+        raise ArgumentError(
+            f"{called}: platforms is a sequence of {' and '.join(PLATFORMS)}, got "
+            f"{platforms!r}"
+        )
+    return tuple(p for p in PLATFORMS if p in platforms)
 
 
 def kernel_params(

@@ -15,6 +15,7 @@ from fxflow.core.source import name_of
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.kernels.calling import (
     TracedKernel,
+    compiled_platforms,
     kernel_params,
     operand,
     type_like,
@@ -24,6 +25,7 @@ from fxflow.kernels.calling import (
 from fxflow.kernels.tuning import choice_for, defaults
 from fxflow.lax.kernels.blocks import ARBITRARY, PARALLEL, SUM, Block
 from fxflow.lax.kernels.call import KernelCall
+from fxflow.lax.kernels.params import PLATFORMS
 
 _AXIS = re.compile(r"([A-Za-z_]\w*)(?::(\d+|\w+))?")
 
@@ -116,6 +118,7 @@ def kernel(
     scratch: Callable[..., Any] | None = None,
     reference: Callable[..., Any] | None = None,
     name: str | None = None,
+    platforms: Sequence[str] = PLATFORMS,
 ) -> Callable[[Callable[..., None]], Callable[..., Any]]:
     """Makes a kernel of a function on blocks; a decorator.
 
@@ -144,13 +147,16 @@ def kernel(
         It takes the keyword arguments that it names. The kernel's attribute
         `reference`.
       name: in messages and profiles; None: the function's.
+      platforms: "cpu", "gpu", or both: where the kernel is compiled. Elsewhere, the
+        reference runs, or the operations on whole arrays.
 
     Returns:
       The decorator. The kernel is a function of arrays, which has all transformations.
 
     Raises:
-      ArgumentError: the notation is malformed; programs would write to one block; from
-        the kernel: operands or keyword arguments are not what the notation says.
+      ArgumentError: the notation is malformed; programs would write to one block; an
+        unknown platform; from the kernel: operands or keyword arguments are not what
+        the notation says.
       ShapeError: from the kernel: axes of one name have several lengths.
 
     Example:
@@ -165,10 +171,12 @@ def kernel(
     read = Notation.parse(notation)
     axes = read.axes()
     kinds = _kinds(notation, axes, read, sums.split(), in_order.split())
+    where = compiled_platforms("kernel", platforms)
 
     def decorate(body: Callable[..., None]) -> Callable[..., Any]:
         called = name or name_of(body)
         made = _Kernel(notation, read, kinds, called, body, out, scratch, reference)
+        made.platforms = where
 
         @functools.wraps(body)
         def run(*operands: Any, **static: Any) -> Any:
@@ -184,6 +192,8 @@ def kernel(
 
 class _Kernel:
     """A kernel that `kernel` has made; see there."""
+
+    platforms: tuple[str, ...]
 
     def __init__(
         self,
@@ -272,7 +282,7 @@ class _Kernel:
             if given:
                 function = functools.partial(function, **given)
             traced = with_reference(traced, called, function, avals)
-        return traced, result
+        return traced.only_on(self.platforms), result
 
     def _static_values(self, static: Mapping[str, Any]) -> dict[str, Any]:
         """Returns all keyword arguments.

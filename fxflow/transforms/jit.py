@@ -552,8 +552,7 @@ class JitFunction(CachedCall[P, R]):
         key = (traced, *arg_types)
 
         def compile() -> Compiled:
-            lowered = Lowered(traced, arg_types)
-            made = Compiled(lowered, lowered.program.compile(traced.options))
+            made = Lowered(traced, arg_types).compile()
             self._caches.keep_compiled(key, made)
             return made
 

@@ -25,18 +25,20 @@ from fxflow.core.arrays import (
 from fxflow.core.arrays.array import forget, not_an_array, release
 from fxflow.core.arrays.aval import struct_of
 from fxflow.core.boundary import guard_methods
-from fxflow.core.ir.graph import Graph, has_refs, used_inputs
+from fxflow.core.ir.graph import Graph, any_node, has_refs, used_inputs
 from fxflow.core.ir.higher_order import graph_cost
 from fxflow.core.ir.references import Ref
 from fxflow.core.ir.staging import with_literals
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.execute import LoweredProgram, Program, buffer_at
+from fxflow.core.source import warn
 from fxflow.core.spmd.partition import mesh_among
 from fxflow.devices import buffers
 from fxflow.devices.clients import runs_triton
 from fxflow.devices.compile import OptionValue, hlo_computation, mlir_module
 from fxflow.devices.shardings import Sharding
-from fxflow.errors import ArgumentError, DonationError
+from fxflow.errors import ArgumentError, CompileError, DonationError
+from fxflow.lax.foreign_calls import TRITON, is_triton_call
 from fxflow.transforms.copies import ArgumentCopy, argument_copies
 from fxflow.transforms.passes.pipeline import optimized, with_compiled_parts
 from fxflow.transforms.ref_calls import RefCall
@@ -289,6 +291,7 @@ class Lowered(_Stage):
       traced: the traced function.
       arg_types: of the leaves (of a function with references, of `traced.arrays`).
       platform: to lower for; None is that of the arguments.
+      triton: whether XLA may compile kernels by Triton, where it knows the device.
     """
 
     kept: list[int]
@@ -300,8 +303,11 @@ class Lowered(_Stage):
         traced: Traced,
         arg_types: Sequence[ArrayType],
         platform: str | None = None,
+        *,
+        triton: bool = True,
     ) -> None:
-        self.traced = traced
+        self.traced, self._arg_types = traced, arg_types
+        triton = triton and platform is None
         call, traced = traced.call, traced.arrays
         out_shardings = list(traced.out_shardings)
         # New contents stay where the old ones were, whose memory they take.
@@ -324,7 +330,7 @@ class Lowered(_Stage):
         if mesh is None and all(t.placement.is_single for t in arg_types):
             where = [t.placement for t in arg_types] or [buffers.default_placement()]
             native = platform is None and all(p.platform == "cpu" for p in where)
-            triton = platform is None and all(runs_triton(p.device) for p in where)
+            triton = triton and all(runs_triton(p.device) for p in where)
             graph = optimized(graph, native=native, triton=triton)
             small = [is_small(c) for c in consts]
             if any(small) and graph.mesh is None:
@@ -336,8 +342,9 @@ class Lowered(_Stage):
             devices = [d for t in arg_types for d in t.placement.devices]
             if all(d.platform == "cpu" for d in devices):
                 graph = with_compiled_parts(graph, _shardings(consts, arg_types))
-            elif all(runs_triton(d) for d in devices):
+            elif triton and all(runs_triton(d) for d in devices):
                 graph = with_compiled_parts(graph, triton=True)
+        self._has_triton = triton and any_node(graph, TRITON, is_triton_call)
         self.constants = consts
         used = used_inputs(graph)
         # A donated argument stays, used or not: a result is to take its memory. So does
@@ -427,7 +434,20 @@ class Lowered(_Stage):
         """
         # Those given here win over those of `jit`.
         options = {**(self.traced.options or {}), **(compiler_options or {})}
-        return Compiled(self, self.program.compile(options or None))
+        try:
+            return Compiled(self, self.program.compile(options or None))
+        except CompileError as error:
+            if not self._has_triton:
+                raise
+            failure = str(error)
+        # Such as a block that needs more shared memory than the device has.
+        plain = Lowered(self.traced, self._arg_types, triton=False)
+        compiled = plain.compile(compiler_options)
+        warn(
+            f"{self.traced.name}: XLA could not compile its kernels for this GPU, so "
+            f"they run as operations on whole arrays: {failure}"
+        )
+        return compiled
 
 
 def require_donated_once(traced: Traced, arrays: Sequence[Array]) -> None:

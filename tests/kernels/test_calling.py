@@ -303,3 +303,31 @@ def test_a_custom_derivative_comes_before_the_reference():
 def test_explain_says_what_is_differentiated():
     text = kernels.explain(total(), TALL)
     assert "derivatives: those of the reference (a program may see what" in text
+
+
+@pytest.mark.parametrize("platform", ["cpu", "gpu"])
+def test_kernels_for_one_platform(platform):
+    def body(x, o):
+        o[...] = x[...] + 1
+
+    x = fnp.ones(3)
+    made = [
+        kernels.call(body, x, platforms=[platform]),
+        kernels.kernel("n -> n", out=lambda x: x, platforms=[platform])(body),
+    ]
+    for f in made:
+        text = kernels.explain(f, x)
+        for other, name in (("cpu", "a CPU"), ("gpu", "an NVIDIA GPU")):
+            said = f"on {name}: operations on arrays (it is not for {other.upper()}s)"
+            assert (said in text) == (other != platform)
+        assert kernels.explain(fxflow.vmap(f), x[None]).count("(it is not for") == 1
+        np.testing.assert_array_equal(fxflow.jit(f)(x), x + 1)
+
+
+@pytest.mark.parametrize("platforms", ["cpu", ["cuda"], ["gpu", "tpu"]])
+def test_unknown_platforms_of_a_kernel(platforms):
+    wanted = r"platforms is a sequence of cpu and gpu, got"
+    with pytest.raises(ArgumentError, match=wanted):
+        kernels.call(lambda x, o: None, fnp.ones(3), platforms=platforms)
+    with pytest.raises(ArgumentError, match=wanted):
+        kernels.kernel("n -> n", out=lambda x: x, platforms=platforms)

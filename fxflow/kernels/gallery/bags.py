@@ -125,6 +125,7 @@ def _gather(width: int | None) -> Any:
         ),
         reference=plain,
         name="embedding_bag",
+        platforms=("cpu",),
     )
     def gather(
         ids: Any, starts: Any, stops: Any, weights: Any, table: Any, out: Any
@@ -176,6 +177,7 @@ def _spread(bags: Bags, weights: Any, ct: Any, count: int, width: int | None) ->
         out=lambda ids, starts, stops, weights, ct: like(ct, shape=(count, features)),
         reference=plain,
         name="embedding_bag_gradient",
+        platforms=("cpu",),
     )
     def spread(
         ids: Any, starts: Any, stops: Any, weights: Any, ct: Any, out: Any

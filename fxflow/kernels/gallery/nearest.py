@@ -57,6 +57,7 @@ def _plain(points: Any, origin: Any, centers: Any, halves: Any) -> Any:
     ),
     reference=_plain,
     name="nearest",
+    platforms=("cpu",),
 )
 def _nearest(points: Any, origin: Any, centers: Any, halves: Any, out: Any) -> None:
     lengths = halves[...]

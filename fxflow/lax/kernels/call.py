@@ -31,7 +31,7 @@ from fxflow.core.runtime.eager import graph_plan
 from fxflow.core.runtime.lowering import Context
 from fxflow.devices import buffers
 from fxflow.devices.clients import runs_triton
-from fxflow.errors import ArgumentError
+from fxflow.errors import ArgumentError, CompileError
 from fxflow.lax.kernels.blocks import ID, PARALLEL, SUM
 from fxflow.lax.kernels.host import run_programs
 from fxflow.lax.kernels.native import is_enabled, native_call
@@ -93,7 +93,11 @@ class KernelCall(HigherOrder):
         if call is None:
             return None
         name = params["graph"].name
-        return graph_plan(trace_closed(call, avals, name=name), arg_types, name)
+        plan = graph_plan(trace_closed(call, avals, name=name), arg_types, name)
+        if compiler is native_call:
+            return plan
+        plain = whole(KernelParams(**params), avals)
+        return _first_of(plan, lambda: graph_plan(plain, arg_types, name))
 
     def evaluate(self, *values: Any, **params: Any) -> list[Any]:
         """One program after the other."""
@@ -171,6 +175,25 @@ class KernelCall(HigherOrder):
             reference=p.reference and batch_graph(p.reference, size, mapped, True)[0],
         )
         return self.bind(*args, **vars(new)), [True] * len(p.outs)
+
+
+def _first_of(
+    plan: Callable[..., Any], other: Callable[[], Callable[..., Any]]
+) -> Callable[..., Any]:
+    """Returns a plan, or another one if XLA cannot compile the first."""
+    use = plan
+
+    def run(*arrays: Any) -> Any:
+        nonlocal use
+        try:
+            return use(*arrays)
+        except CompileError:
+            if use is not plan:
+                raise
+        use = other()
+        return use(*arrays)
+
+    return run
 
 
 def _with_id(graph: Graph) -> Graph:

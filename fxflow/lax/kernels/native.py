@@ -87,6 +87,8 @@ def _module(params: KernelParams, in_avals: tuple[Aval, ...]) -> tuple[str, int]
     """Returns a compiled kernel's target and its chunks; or why there is none."""
 
     def compiled() -> tuple[str, int] | str:
+        if "cpu" not in params.platforms:
+            return "it is not for CPUs"
         lanes = vector_lanes()
         if not lanes:
             return "llvmlite is not installed (pip install fxflow[kernels])"

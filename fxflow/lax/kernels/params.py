@@ -16,6 +16,8 @@ from fxflow.core.ir.staging import trace_flat
 from fxflow.lax.kernels.blocks import ARBITRARY, SUM, Block
 
 T = TypeVar("T")
+#: Platforms for which there is a compiler of kernels.
+PLATFORMS = ("cpu", "gpu")
 
 
 class KernelParams(Frozen):
@@ -32,6 +34,7 @@ class KernelParams(Frozen):
       aliases: pairs of an operand and the result that starts with its contents.
       reference: from the operands to the results, or None: what runs where no compiler
         knows the kernel, and what is differentiated where its programs cannot be.
+      platforms: whose compilers it is for, of `PLATFORMS`.
     """
 
     graph: Graph
@@ -41,6 +44,7 @@ class KernelParams(Frozen):
     outs: tuple[Aval, ...]
     aliases: tuple[tuple[int, int], ...] = ()
     reference: Graph | None = None
+    platforms: tuple[str, ...] = PLATFORMS
 
     @property
     def num_programs(self) -> int:

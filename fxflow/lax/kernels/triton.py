@@ -27,6 +27,8 @@ from fxflow.lax.remat import CALLS, inlined
 
 #: Programs for which a GPU has work: eight for each of an H200's 132 processors.
 _PROGRAMS = 1024
+#: Multiplications in a product of float32 that 8 groups of threads do best.
+_MANY = 1 << 18
 #: Most elements of a result in registers whose contents a body also reads.
 _REGISTERS = 1 << 14
 #: Most bytes of partial sums.
@@ -99,6 +101,8 @@ class _Module:
         if not self._shared and self._body.in_loops:
             stages = max(1, min(3, _SHARED // self._body.in_loops))
         warps = 4 if w.largest <= 1 << 12 else 8 if w.largest <= 1 << 14 else 16
+        if w.exact >= _MANY:
+            warps = 8
         kinds = ", ".join(
             f"%a{i}: !tt.ptr<{memory_type(a.dtype)}> {{tt.divisibility = 16 : i32}}"
             for i, a in enumerate(self._avals)

@@ -9,14 +9,11 @@ import numpy as np
 
 from fxflow.core.arrays import Aval
 from fxflow.core.source import describe
-from fxflow.lax.foreign_calls import FfiCall, attributes_text
+from fxflow.lax.foreign_calls import TRITON, FfiCall, attributes_text
 from fxflow.lax.kernels.errors import UnsupportedError
 from fxflow.lax.kernels.params import KernelParams
 from fxflow.lax.kernels.triton import TritonModule, triton_module
 from fxflow.lax.reduction import reduce_sum
-
-#: What XLA's GPU compiler makes a kernel of.
-TARGET = "__gpu$xla.gpu.triton"
 
 
 def triton_call(
@@ -55,7 +52,7 @@ def triton_call(
     def call(*operands: Any) -> list[Any]:
         results = FfiCall.bind(
             *operands,
-            target=TARGET,
+            target=TRITON,
             out_avals=tuple(outs),
             has_side_effect=False,
             vmap_method=None,
@@ -89,6 +86,8 @@ def _module(params: KernelParams, in_avals: tuple[Aval, ...]) -> TritonModule | 
     """Returns a kernel's module, or why there is none."""
 
     def made() -> TritonModule | str:
+        if "gpu" not in params.platforms:
+            return "it is not for GPUs"
         if params.pure.effects:
             return "the body has effects"
         if 0 in params.grid or any(0 in a.shape for a in (*in_avals, *params.outs)):

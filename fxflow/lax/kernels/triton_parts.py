@@ -24,6 +24,8 @@ from fxflow.lax.kernels.triton_writer import (
     typed_as,
 )
 
+#: Most bytes of an array whose elements move, by shared memory.
+_SHARED = 1 << 17
 #: Where the elements along an axis are: a number, or i32 of the result's shape.
 Places = Sequence[Any]
 
@@ -110,6 +112,11 @@ def taken(w: Writer, x: Tile, places: Places, shape: Sequence[int]) -> Tile:
         return converted(w, taken(w, converted(w, x, np.int32), places, shape), BOOL)
     padded = w.padded(x.shape)
     size, kind = math.prod(padded), w.type(shape, I32)
+    if size * x.dtype.itemsize > _SHARED:
+        raise UnsupportedError(
+            f"a move of elements of an array of {size * x.dtype.itemsize:,} bytes (at "
+            f"most {_SHARED:,})"
+        )
     index = _linear(w, places, padded, shape)
     # What is taken for the padding must be somewhere in the array, too.
     index = w.op(f"arith.andi {index}, {w.full(size - 1, shape, I32)} : {kind}")
@@ -411,7 +418,7 @@ def reduced(w: Writer, name: str, x: Tile, axes: Sequence[int], out: Any) -> Til
       out: dtype of the result.
     """
     if dtypes.is_bool(x.dtype):
-        # Of bools, sums and products are those of bits.
+        # Sums and products of bools are those of bits.
         name = {"sum": "xor", "prod": "and", "max": "or", "min": "and"}.get(name, name)
     start = neutral(name, x.dtype)
     for axis in sorted(axes, reverse=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,13 @@ from fxflow.lax.kernels.triton_writer import F32, I32, Tile, Writer
 
 #: The least length of an axis in a kernel with products.
 LEAST = 16
+#: Most bytes of both operands, which are in shared memory; an A100 has 163 KiB.
+_SHARED = 1 << 17
+#: Most elements of a result.
+_RESULT = 1 << 15
+#: Most multiplications in a product of float32. Triton writes them out: with more, a
+#: thread has not enough registers.
+_EXACT = 1 << 19
 _OPERANDS = frozenset(("float16", "bfloat16", "float32"))
 
 
@@ -70,6 +78,7 @@ def _product(w: Writer, x: Tile, y: Tile, shape: Any, k: int) -> Tile:
     # Tensor cores multiply at least 16 rows and columns, and 32 of int8.
     if 1 in (m, n, k) or (integers and k <= 16):
         return _by_elements(w, converted(w, x, sums), converted(w, y, sums), shape)
+    _require_small(w, x, y, shape)
     axis = len(shape) - 1
     # Zeros in the padding of both, which may hold NaN.
     a = Tile(w.masked(x, [axis], 0), x.shape, x.dtype)
@@ -80,8 +89,34 @@ def _product(w: Writer, x: Tile, y: Tile, shape: Any, k: int) -> Tile:
         f"tt.dot {a.value}, {b.value}, {w.full(0, shape, sums)}{how} : "
         f"{w.of(a)} * {w.of(b)} -> {kind}"
     )
-    w.products += 1
+    if x.dtype == F32:
+        w.exact = max(w.exact, math.prod(w.padded(shape)) * w.padded(x.shape)[-1])
     return Tile(value, shape, sums)
+
+
+def _require_small(w: Writer, x: Tile, y: Tile, shape: Sequence[int]) -> None:
+    """Checks that a product fits the memory that a program shares.
+
+    Raises:
+      UnsupportedError: it does not.
+    """
+    left, right, out = (math.prod(w.padded(s)) for s in (x.shape, y.shape, shape))
+    nbytes = (left + right) * x.dtype.itemsize
+    if nbytes > _SHARED:
+        raise UnsupportedError(
+            f"a product whose operands have {nbytes:,} bytes (at most {_SHARED:,}); "
+            "multiply parts of them in a loop"
+        )
+    if out > _RESULT:
+        raise UnsupportedError(
+            f"a product of {out:,} elements in one program (at most {_RESULT:,})"
+        )
+    volume = out * w.padded(x.shape)[-1]
+    if x.dtype == F32 and volume > _EXACT:
+        raise UnsupportedError(
+            f"a product of float32 with {volume:,} multiplications in one program (at "
+            f"most {_EXACT:,}); multiply parts in a loop, or in bfloat16"
+        )
 
 
 def _by_elements(w: Writer, x: Tile, y: Tile, shape: Sequence[int]) -> Tile:

@@ -120,12 +120,12 @@ class Writer:
     Attributes:
       largest: the most elements of a tensor so far.
       loaded: bytes of all reads so far.
-      products: the number of products of matrices so far.
+      exact: the most multiplications in a product of float32 so far.
     """
 
     def __init__(self, least: int = 1) -> None:
         self._least, self.largest, self.loaded = least, 1, 0
-        self.products = 0
+        self.exact = 0
         self._first: list[str] = []
         self._lines: list[str] = []
         self._constants: dict[str, str] = {}

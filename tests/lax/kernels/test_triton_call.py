@@ -14,30 +14,45 @@ import fxflow.numpy as fnp
 from fxflow import kernels, lax
 from fxflow.devices import topologies
 from fxflow.devices.clients import runs_triton
-from fxflow.lax.kernels.triton_call import TARGET, triton_call, why_no_triton
+from fxflow.lax.foreign_calls import TRITON
+from fxflow.lax.kernels import triton_products
+from fxflow.lax.kernels.triton_call import triton_call, why_no_triton
 from tests.devices.wheels import require_wheel
 from tests.lax.kernels.samples import accumulate, flash, params_of, segment_sum
+from tests.lax.kernels.triton_samples import whole
 from tests.sweeps.random_kernels import random_kernel
 
 DATA = Path(__file__).parents[2] / "devices" / "data"
 
 
-@pytest.fixture(scope="module")
-def where() -> Any:
+def gpu(capability: int = 9, shared: int = 232_448) -> Any:
+    """Returns where a GPU like an H200 is, of some capability and shared memory."""
     require_wheel("cuda")
-    (device,) = topologies.gpu_devices((DATA / "h200.txtpb").read_text())
+    text = (DATA / "h200.txtpb").read_text()
+    text = text.replace("major: 9 }", f"major: {capability} }}")
+    text = text.replace("optin: 232448", f"optin: {shared}")
+    (device,) = topologies.gpu_devices(text)
     assert runs_triton(device)
     return fxflow.SingleDeviceSharding(device)
 
 
+@pytest.fixture(scope="module")
+def where() -> Any:
+    return gpu()
+
+
+#: Makes XLA refuse a program whose kernels do not fit the registers.
+NO_SPILLS = {"xla_gpu_fail_ptx_compilation_on_register_spilling": True}
+
+
 def compiled(where: Any, function: Any, *args: Any) -> str:
-    """Compiles for the GPU; returns the StableHLO."""
+    """Compiles for the GPU, without spills; returns the StableHLO."""
     types = [
         fxflow.ShapeDtypeStruct(x.shape, x.dtype, sharding=where)
         for x in map(fnp.asarray, args)
     ]
     lowered = fxflow.jit(function).lower(*types)
-    assert TARGET in lowered.compile().as_text()
+    assert TRITON in lowered.compile(NO_SPILLS).as_text()
     return lowered.as_text()
 
 
@@ -56,7 +71,22 @@ def bag(ids: Any, table: Any, o: Any) -> None:
     o[...] = fnp.sum(table[ids[...]], 1)
 
 
-def test_the_gallery_compiles(where: Any) -> None:
+@kernels.kernel("m:64 k, k n:64 -> m:64 n:64", out=lambda a, b: kernels.like(
+    a, shape=(a.shape[0], b.shape[1])))  # fmt: skip
+def matmul(a: Any, b: Any, o: Any, *, step: int = 32) -> None:
+    def add(i: Any, total: Any) -> Any:
+        at = kernels.ds(i * step, step)
+        return total + kernels.dot(a[:, at], b[at])
+
+    rounds = kernels.cdiv(a.shape[1], step)
+    o[...] = lax.fori_loop(0, rounds, add, fnp.zeros(o.shape)).astype(o.dtype)
+
+
+@pytest.mark.parametrize(
+    ("capability", "shared"), [(8, 166_912), (9, 232_448), (10, 232_448)]
+)
+def test_the_gallery_compiles(capability: int, shared: int) -> None:
+    where = gpu(capability, shared)
     q = fnp.zeros((2, 40, 32))
     slopes = fxflow.grad(lambda *a: fnp.sum(norm(*a) ** 2), argnums=(0, 1))
     for function, args in (
@@ -66,6 +96,34 @@ def test_the_gallery_compiles(where: Any) -> None:
         (bag, (np.zeros((100, 20), "int32"), fnp.zeros((1000, 64)))),
     ):
         compiled(where, function, *args)
+    for dtype in ("float32", "bfloat16"):
+        x = fnp.zeros((200, 200), dtype)
+        compiled(where, matmul, x, x)
+
+
+def test_products_in_half_precision_use_tensor_cores(where: Any, tmp_path: Any) -> None:
+    for dtype in ("float32", "float16", "bfloat16"):
+        x = fnp.zeros((200, 200), dtype)
+        like = fxflow.ShapeDtypeStruct(x.shape, x.dtype, sharding=where)
+        folder = tmp_path / dtype
+        fxflow.jit(lambda a, b: matmul(a, b) + 0).lower(like, like).compile(
+            {"xla_dump_to": str(folder)}
+        )
+        texts = [path.read_text() for path in folder.glob("*.ptx")]
+        if texts:  # jaxlib 0.11 writes none
+            assert any("wgmma" in text for text in texts) == (dtype != "float32")
+
+
+def test_what_xla_refuses_runs_on_whole_arrays(
+    where: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(triton_products, "_SHARED", 1 << 30)
+    like = fxflow.ShapeDtypeStruct((128, 512), "bfloat16", sharding=where)
+    product = whole(lambda a, b: kernels.dot(a, b.T), fnp.zeros((128, 128)))
+    lowered = fxflow.jit(product).lower(like, like)
+    assert TRITON in lowered.as_text()
+    with pytest.warns(UserWarning, match="could not compile its kernels.*hared memory"):
+        assert TRITON not in lowered.compile().as_text()
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -96,7 +154,7 @@ def test_what_the_call_says(where: Any) -> None:
     assert re.search(r'"grid_x" = 3 : i32.*"name" = "norm"', text)
     with fxflow.config.override(passes="none"):
         like = fxflow.ShapeDtypeStruct((10, 32), "float32", sharding=where)
-        assert TARGET not in fxflow.jit(lambda x: norm(x, x[1])).lower(like).as_text()
+        assert TRITON not in fxflow.jit(lambda x: norm(x, x[1])).lower(like).as_text()
 
 
 def test_partial_sums_in_a_program() -> None:
