@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy as np
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import kernels, lax
+from fxflow.lax.kernels.host import run_programs
+from fxflow.lax.kernels.native import why_not
 from fxflow.lax.kernels.params import KernelParams
 
 
@@ -77,3 +80,44 @@ def segment_sum(x: Any, ids: Any, o: Any, *, rows: int = 16) -> None:
     @kernels.loop(0, x.shape[0])
     def _(i: Any) -> None:
         o[ids[i]] += x[i]
+
+
+#: Bodies of one operand, and the types of their results.
+Bodies = dict[str, tuple[Callable[..., Any], Any]]
+
+
+def noting(bodies: Bodies, like: Any) -> Callable[..., Any]:
+    """Returns a decorator `body(out=like)` that notes bodies by their names."""
+
+    def body(out: Any = like) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        def note(function: Callable[..., Any]) -> Callable[..., Any]:
+            bodies[function.__name__] = function, out
+            return function
+
+        return note
+
+    return body
+
+
+def called(function: Callable[..., Any], out: Any) -> Callable[..., Any]:
+    """Returns the kernel of one program of a body."""
+    outs = out if isinstance(out, tuple) else (out,)
+    return kernels.call(function, tuple(map(kernels.like, outs)), grid=1)
+
+
+def same(f: Any, *args: Any, tolerance: float = 2e-6) -> None:
+    """Checks that a kernel is compiled, and gives what NumPy gives."""
+    args = tuple(fnp.asarray(a, a.dtype) for a in args)
+    p = params_of(f, *args)
+    assert why_not(p, [a.aval for a in args]) == ""
+    expected = run_programs(p, args)
+    found = fxflow.tree.leaves(fxflow.jit(f)(*args))
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_allclose(
+            np.asarray(ours, np.float64), np.asarray(theirs, np.float64),
+            tolerance, tolerance,
+        )  # fmt: skip
+
+
+# -- moving elements -------------------------------------------------------------------

@@ -13,40 +13,13 @@ import fxflow.numpy as fnp
 from fxflow import kernels, lax
 from fxflow.lax.kernels.host import run_programs
 from fxflow.lax.kernels.native import why_not
-from tests.lax.kernels.samples import params_of
+from tests.lax.kernels.samples import Bodies, called, noting, params_of, same
 
 pytest.importorskip("llvmlite")
 
 X = np.random.default_rng(0).normal(size=(6, 16)).astype(np.float32)
-BODIES: dict[str, tuple[Callable[..., Any], Any]] = {}
-
-
-def body(out: Any = X) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Notes a body of `X`, and a result of the type of `out`."""
-
-    def note(function: Callable[..., Any]) -> Callable[..., Any]:
-        BODIES[function.__name__] = function, out
-        return function
-
-    return note
-
-
-def same(f: Any, *args: Any, tolerance: float = 2e-6) -> None:
-    """Checks that a kernel is compiled, and gives what NumPy gives."""
-    args = tuple(fnp.asarray(a, a.dtype) for a in args)
-    p = params_of(f, *args)
-    assert why_not(p, [a.aval for a in args]) == ""
-    expected = run_programs(p, args)
-    found = fxflow.tree.leaves(fxflow.jit(f)(*args))
-    for ours, theirs in zip(found, expected, strict=True):
-        assert ours.dtype == theirs.dtype
-        np.testing.assert_allclose(
-            np.asarray(ours, np.float64), np.asarray(theirs, np.float64),
-            tolerance, tolerance,
-        )  # fmt: skip
-
-
-# -- moving elements -------------------------------------------------------------------
+BODIES: Bodies = {}
+body = noting(BODIES, X)
 
 
 @body(X.T)
@@ -183,99 +156,9 @@ def half_precision_products(x: Any, o: Any) -> None:
 # -- references ------------------------------------------------------------------------
 
 
-@body()
-def read_after_write(x: Any, o: Any) -> None:
-    o[...] = x[...]
-    before = o[...]
-    o[...] = o[...] * 2
-    o[1:3, ::2] += before[1:3, ::2]
-    o[0] = before[5]
-    fxflow.ref.addupdate(o, (4, slice(2, 6)), before[4, 2:6])
-
-
-@body()
-def swapped(x: Any, o: Any) -> None:
-    cell = fxflow.new_ref(x[...] * 2)
-    old = fxflow.ref.swap(cell, (slice(0, 2),), fnp.zeros((2, 16)))
-    o[...] = cell[...]
-    o[2:4] += old
-
-
-@body()
-def indices_are_wrapped_and_clamped(x: Any, o: Any) -> None:
-    o[...] = x[...]
-
-    @kernels.loop(0, 9)
-    def _(i: Any) -> None:
-        # From the end, and behind it: reads are clamped, writes are dropped.
-        o[i] = x[-1 - i % 6]
-        o[2, i + 9] = x[i, 3]
-
-
-@body()
-def slices_behind_the_end(x: Any, o: Any) -> None:
-    o[...] = x[...]
-    start = kernels.program_id(0) + 4
-    o[kernels.ds(start, 4)] = x[kernels.ds(start - 1, 4)] * 2
-    o[0, kernels.ds(start + 7, 8)] = x[1, kernels.ds(start + 5, 8)]
-    o[:2, kernels.ds(14, 4)] = x[2:4, kernels.ds(13, 4)]
-
-
-# -- control flow ----------------------------------------------------------------------
-
-
-@body((X, X[0], np.zeros((5, 16), np.float32)))
-def loops(x: Any, o: Any, last: Any, rows: Any) -> None:
-    def step(carry: Any, i: Any) -> Any:
-        a, b, n = carry
-        # Each takes the place of the other, and rows of one are read in the other.
-        return (b + a[0], a * 0.5, n + 1), b[n % 6]
-
-    start = (x[...], fnp.sin(x[...]), fnp.int32(0))
-    (a, b, n), ys = lax.scan(step, start, fnp.arange(5))
-    o[...] = a + b * n
-    last[...] = a[-1]
-    rows[...] = ys
-
-
-@body()
-def backward_loops(x: Any, o: Any) -> None:
-    def step(total: Any, row: Any) -> Any:
-        return total * 0.5 + row, total
-
-    _, ys = lax.scan(step, fnp.zeros(16), x[...], reverse=True)
-    o[...] = ys
-
-
-@body()
-def loops_until(x: Any, o: Any) -> None:
-    def halve(carry: Any) -> Any:
-        return carry[0] + 1, carry[1] / 2
-
-    n, v = lax.while_loop(lambda c: fnp.max(c[1]) > 0.1, halve, (0, x[...]))
-    o[...] = v + n
-
-
-@body()
-def branches(x: Any, o: Any) -> None:
-    v = x[...]
-    up = lax.cond(v[0, 0] > 0, lambda v: v + 1, lambda v: v * v, v)
-    chosen = lax.switch(
-        kernels.program_id(0) + 1, [lambda v: v, lambda v: -v, fnp.exp], up
-    )
-    o[...] = chosen
-
-    @kernels.when(v[0, 1] < 0)
-    def _() -> None:
-        o[2] = v[3]
-
-
 @pytest.mark.parametrize("name", BODIES)
 def test_a_compiled_body_gives_what_numpy_gives(name: str) -> None:
-    function, out = BODIES[name]
-    outs = out if isinstance(out, tuple) else (out,)
-    f = kernels.call(function, tuple(map(kernels.like, outs)), grid=1)
-    same(f, X)
+    same(called(*BODIES[name]), X)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64", "int16", "bool"])
