@@ -126,7 +126,7 @@ class _Model:
         self.places: list[Place] = [places.of_device(d) for d in given]
         self._candidates = len(self.places)
         self._has_tasks = any(type(place) is TaskPlace for place in self.places)
-        self.error = max(costs.error(d) for d in given)
+        self.error = max(costs.error(p.device) for p in self.places)
         masks, ties = self._constraints(places)
         kinds = list(dict.fromkeys(kind_of(p.device) for p in self.places))
         devices = {kind_of(p.device): p.device for p in reversed(self.places)}

@@ -6,17 +6,19 @@ captured values written into the text, StableHLO. Equal fragments are one progra
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Set
 from typing import Any, NamedTuple
 
 from fxflow.core.arrays import Array, type_on
+from fxflow.core.arrays.aval import mesh_of
 from fxflow.core.ir.graph import Graph, Var, any_node, subgraphs
 from fxflow.core.ir.staging import with_literals
 from fxflow.core.runtime.execute import LoweredProgram
 from fxflow.core.source import describe
 from fxflow.dataflow.cutting import Fragment
 from fxflow.dataflow.donation import reused
-from fxflow.dataflow.placing import place_name
+from fxflow.dataflow.placing import Place, place_name
 from fxflow.dataflow.plan import Plan
 from fxflow.dataflow.tasks.devices import TaskPlace
 from fxflow.devices.clients import runs_triton
@@ -33,12 +35,17 @@ class LoweredFragment(NamedTuple):
       program: with the captured values as its first arguments.
       constants: the captured values.
       inputs: its other arguments.
+      wheres: where it takes each argument: the place, or the parts that the devices of
+        a mesh have.
+      results: where its results are, likewise.
       key: equal for fragments that are one program.
     """
 
     program: LoweredProgram
     constants: list[Var]
     inputs: list[Var]
+    wheres: list[Place]
+    results: list[Place]
     key: tuple[Any, ...]
 
 
@@ -70,26 +77,22 @@ def lower(
     first = [v for v in held if v not in small]
     inputs = [v for v in graph.inputs if v not in held]
     graph = Graph([*first, *inputs], graph.nodes, graph.outputs, name)
-    # This process has no device for a place of a task: only the platform counts.
-    remote = type(place) is TaskPlace
-    types = [
-        type_on(v.aval) if remote else type_on(v.aval, plan.where(fragment, v), True)
-        for v in graph.inputs
-    ]
-    wheres = [] if remote else [plan.where(fragment, v) for v in fragment.results]
+    types = [type_on(v.aval, plan.where(fragment, v), True) for v in graph.inputs]
+    results = [plan.where(fragment, v) for v in fragment.results]
     program = LoweredProgram(
         graph,
         types,
         name=name,
         module_name=f"jit_{name}",
-        platform=place.platform if remote else None,
-        out_shardings=[where.sharding for where in wheres],
+        out_shardings=[where.sharding for where in results],
+        # Without arguments, nothing else would say that it runs there.
+        mesh=None if place.is_single else mesh_of(place),
         donated=reused(graph, donated) if donated else (),
     )
     # Locations name scopes and lines: equal programs may differ in them. Callbacks are
     # numbers in the text.
     key = (place, program.text_without_locations, *_callbacks(graph))
-    return LoweredFragment(program, first, inputs, key)
+    return LoweredFragment(program, first, inputs, program.placements, results, key)
 
 
 def _callbacks(graph: Graph) -> list[int]:
@@ -145,20 +148,25 @@ def require_movable(plan: Plan) -> None:
                     "only; run it in this process, in a scope such as "
                     "on(fxflow.devices()[0])"
                 )
-        _require_room(fragment)
+        _require_room(plan, fragment)
 
 
-def _require_room(fragment: Fragment) -> None:
+def _require_room(plan: Plan, fragment: Fragment) -> None:
     """Checks that each value that a task's fragment takes or returns fits there."""
     device: Any = fragment.place.device
+    each = "" if fragment.place.is_single else " on each device"
     for var in (*fragment.graph.inputs, *fragment.results):
-        if 0 < device.memory < var.aval.nbytes:
+        nbytes = int(var.aval.nbytes)
+        if 0 < device.memory < nbytes:
+            counts, _ = plan.where(fragment, var).sharding.tiles(var.aval.ndim)
+            nbytes //= math.prod(counts)
+        if 0 < device.memory < nbytes:
             users = (
                 node
                 for node in fragment.graph.nodes
                 if var in node.outputs or var in node.inputs
             )
             raise PlacementError(
-                f"{var.aval} takes {var.aval.nbytes:,} bytes, more than the "
+                f"{var.aval} takes {nbytes:,} bytes{each}, more than the "
                 f"{device.memory:,} of {device} ({describe(next(users).source)})"
             )

@@ -82,7 +82,17 @@ class Partitioned:
             if number == len(compiled):
                 compiled.append(found.program.compile(self.traced.options))
             text = described(self.plan.name, fragment)
-            drafts.append(Draft(fragment, number, found.constants, found.inputs, text))
+            drafts.append(
+                Draft(
+                    fragment,
+                    number,
+                    found.constants,
+                    found.inputs,
+                    found.wheres,
+                    found.results,
+                    text,
+                )
+            )
         count = len(graph.inputs) - graph.num_consts
         rows = Rows(graph, drafts, [None] * count)
         part, places = rows.parts[HERE], rows.places[HERE]
@@ -91,19 +101,17 @@ class Partitioned:
         outputs = {a for a in graph.outputs if type(a) is Var}
         launches = []
         for row, draft in zip(part.fragments, drafts, strict=True):
-            fragment, place = draft.fragment, draft.fragment.place
+            fragment, first = draft.fragment, len(draft.constants)
             gives = not outputs.isdisjoint(fragment.results)
+            constants = zip(draft.constants, draft.wheres[:first], strict=True)
             launches.append(
                 Launch(
                     row.number,
-                    place,
+                    fragment.place,
                     compiled[row.program],
-                    tuple(
-                        copied(consts[v], self.plan.where(fragment, v))
-                        for v in draft.constants
-                    ),
+                    tuple(copied(consts[v], where) for v, where in constants),
                     row,
-                    tuple(self.plan.where(fragment, v) for v in draft.inputs),
+                    tuple(draft.wheres[first:]),
                     gives or bool(fragment.graph.effects),
                     draft.text,
                     tuple(row.needs),
@@ -389,9 +397,10 @@ def jit(
 
     Args:
       fun: function of arrays or pytrees of them. Left out, `jit` returns a decorator.
-      devices: what stages and labels mean: a sequence of devices, over which stages are
-        spread, or a mapping from labels and stages to devices, their names or meshes.
-        None: this process's devices.
+      devices: what stages and labels mean: a sequence of devices, their names or
+        meshes, over which stages are spread, or a mapping from labels and stages to
+        these; or a cluster, over the devices of whose tasks stages are spread. None:
+        this process's devices.
       place: where operations without a scope run. "scopes": by the places of what they
         take and give. "cost": where a step ends soonest, by a model of what operations
         and transfers take, which the times of steps correct. A scope is a constraint; a

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from fxflow.core.arrays.aval import ArrayType, everywhere
+from fxflow.core.arrays.aval import ArrayType, everywhere, mesh_of
 from fxflow.core.ir.graph import Graph, Node, Var, subgraphs
 from fxflow.core.source import describe
 from fxflow.dataflow.scopes import Beside, DeviceSpec, Stage, Where, where_of
@@ -29,6 +29,7 @@ from fxflow.dataflow.tasks.devices import (
     TaskDevice,
     TaskPlace,
     cluster_among,
+    kinds_of,
 )
 from fxflow.devices import Device, buffers, local_devices
 from fxflow.devices.clients import resolve
@@ -54,9 +55,9 @@ class Places:
     """What labels and stages mean: the argument `devices` of `dataflow.jit`.
 
     Args:
-      devices: a sequence of devices (or their names) for the stages, or a mapping from
-        labels and stages to devices, names or meshes; or a cluster, whose tasks scopes
-        may name; None: this process's devices.
+      devices: a sequence of devices, names or meshes for the stages, or a mapping from
+        labels and stages to these; or a cluster, whose tasks scopes may name; None:
+        this process's devices.
       device: from a stage and the numbers of stages and devices to the number of the
         stage's device, unless the sequence says it by naming a device twice.
 
@@ -69,7 +70,7 @@ class Places:
     ) -> None:
         self._device = device
         self._by_label: dict[Any, Any] = {}
-        self._devices: list[Device | TaskDevice] | None = None
+        self._devices: list[Device | TaskDevice | Mesh] | None = None
         self._cluster: ClusterDevices | None = None
         if isinstance(devices, ClusterDevices):
             self._cluster = devices
@@ -78,9 +79,12 @@ class Places:
             self._find_cluster(devices.values())
         elif isinstance(devices, Mesh):
             self._devices = list(devices.flat)
+            self._find_cluster([devices])
         elif isinstance(devices, Sequence) and not isinstance(devices, str):
             self._find_cluster(devices)
-            self._devices = [self._placed(device).device for device in devices]
+            self._devices = [
+                d if isinstance(d, Mesh) else self._placed(d).device for d in devices
+            ]
         elif devices is not None:
             raise ArgumentError(
                 "dataflow.jit: devices is a sequence of devices, a mapping from labels "
@@ -90,12 +94,15 @@ class Places:
             raise ArgumentError("dataflow.jit: devices is empty")
 
     def _find_cluster(self, given: Iterable[Any]) -> None:
-        places = [device.place for device in given if isinstance(device, TaskDevice)]
+        flat = (
+            d for one in given for d in (one.flat if isinstance(one, Mesh) else [one])
+        )
+        places = [device.place for device in flat if isinstance(device, TaskDevice)]
         self._cluster = cluster_among(places)
 
     @property
     def devices(self) -> list[Any]:
-        """The devices that stages are spread over."""
+        """The devices, or meshes, that stages are spread over."""
         if self._cluster is not None and not self._by_label and self._devices is None:
             return list(self._cluster.devices)
         if self._devices is None:
@@ -130,7 +137,7 @@ class Places:
         return self._placed(where)
 
     def of_device(self, device: Any) -> Place:
-        """Returns the place that is one device.
+        """Returns the place of a device or a mesh.
 
         Args:
           device: one of `devices`.
@@ -366,7 +373,8 @@ def scopes_inside(graph: Graph) -> set[Where]:
 def _default(arg_types: Sequence[ArrayType]) -> Place:
     committed = [t.placement for t in arg_types if t.committed]
     found: Place = committed[0] if committed else buffers.default_placement()
-    return found
+    # The devices, not the parts that they have of that argument.
+    return found if found.is_single else everywhere(mesh_of(found))
 
 
 def _by_uses(
@@ -451,5 +459,5 @@ def place_name(place: Place) -> str:
     """Returns a place in a few letters: `cpu:1`, `task:1 cpu:0`."""
     if type(place) is TaskPlace:
         return str(place)
-    names = [f"{d.platform}:{d.id}" for d in place.devices]
-    return names[0] if len(names) == 1 else f"mesh of {' '.join(names)}"
+    names = kinds_of(place.devices)
+    return names if len(place.devices) == 1 else f"mesh of {names}"

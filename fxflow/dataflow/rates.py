@@ -9,6 +9,7 @@ from typing import Any
 
 from fxflow.devices import Device
 from fxflow.devices.process import cores
+from fxflow.devices.remote import RemoteDevice
 from fxflow.errors import ArgumentError
 
 #: How far an estimate may be off if no other figure is given: a placement is changed
@@ -187,8 +188,7 @@ def process_of(device: Any) -> Any:
     Args:
       device: of any process, or of a task.
     """
-    number = getattr(device, "number", None)
-    return device.process_index if number is None else (id(device.cluster), number)
+    return device.process if isinstance(device, RemoteDevice) else device.process_index
 
 
 def family_link(source: Device, target: Device) -> str:

@@ -98,7 +98,7 @@ class ArrivalRow(NamedTuple):
       edge: its number.
       number: by which fragments wait for it.
       slot: where it goes.
-      place: index among the part's places.
+      place: index among the part's places: on a mesh, with the parts of this value.
       source: number of the process that sends it.
       dtype: name of the dtype, as programs see it.
       shape: likewise.
@@ -121,13 +121,55 @@ class ArrivalRow(NamedTuple):
     text: str
 
 
+class PlaceRow(NamedTuple):
+    """A place of a part: a device, or a mesh with what its devices have of a value.
+
+    Attributes:
+      devices: of the process, such as `cpu:0`, in the order of the mesh.
+      sizes: lengths of the axes of the mesh; None: it is a device.
+      entries: for each axis of a value the numbers of the mesh axes that divide it;
+        axes without an entry are whole.
+    """
+
+    devices: list[str]
+    sizes: list[int] | None
+    entries: list[list[int]]
+
+    @classmethod
+    def of(cls, place: Place) -> PlaceRow:
+        """Returns the row of a place."""
+        names = [f"{d.platform}:{d.id}" for d in place.devices]
+        if place.is_single:
+            return cls(names, None, [])
+        sharding: Any = place.sharding
+        axes = sharding.mesh.axis_names
+        entries = [[axes.index(name) for name in row] for row in sharding.spec.names()]
+        return cls(names, list(sharding.mesh.axis_sizes), entries)
+
+    @classmethod
+    def read(cls, lists: Any) -> PlaceRow:
+        """Returns the row that was sent as lists.
+
+        Raises:
+          ValueError: it is something else.
+        """
+        match lists:
+            case [list(names), None | list(), list(entries)]:
+                if all(type(name) is str for name in names) and all(
+                    type(entry) is list for entry in entries
+                ):
+                    return cls(*lists)
+        raise ValueError(f"not a place: {lists!r:.200}")
+
+
 class ProgramRow(NamedTuple):
     """A program that fragments of a part run; its text travels beside it.
 
     Attributes:
       place: index among the part's places.
       options: the compiler's, by name.
-      inputs: dtype and shape of each argument, as programs see them.
+      inputs: for each argument its dtype and shape, as programs see them, and the index
+        of the place that has it.
       outputs: likewise.
     """
 
@@ -143,7 +185,7 @@ class Part(NamedTuple):
     Attributes:
       process: its number.
       slots: how many there are.
-      places: names of its devices.
+      places: its devices and meshes; empty in the caller's own part.
       lanes: how many threads.
       cheap: whether handing fragments to threads would take longer than running them.
       fragments: in the plan's order.
@@ -161,7 +203,7 @@ class Part(NamedTuple):
 
     process: int
     slots: int
-    places: list[str]
+    places: list[PlaceRow]
     lanes: int
     cheap: bool
     fragments: list[FragmentRow]
@@ -190,6 +232,7 @@ class Part(NamedTuple):
         try:
             part = cls(*lists)
             return part._replace(
+                places=[PlaceRow.read(row) for row in part.places],
                 fragments=[FragmentRow(*row) for row in part.fragments],
                 loads=[LoadRow(*row) for row in part.loads],
                 arrivals=[ArrivalRow(*row) for row in part.arrivals],
@@ -226,6 +269,8 @@ class Draft:
       program: number of its program.
       constants: captured values that the program takes first.
       inputs: its other arguments.
+      wheres: the place of each argument, on a mesh with the parts of its devices.
+      results: the place of each result, likewise.
       text: returns what it is, for messages.
     """
 
@@ -233,6 +278,8 @@ class Draft:
     program: int
     constants: list[Var]
     inputs: list[Var]
+    wheres: Sequence[Place]
+    results: Sequence[Place]
     text: Callable[[], str]
 
 
@@ -298,6 +345,13 @@ class Rows:
             for var, place in zip(args, arg_places, strict=True)
         }
         self._maker = {v: d.fragment for d in drafts for v in d.fragment.results}
+        # How the arguments and results of fragments lie at their places.
+        self._parts: dict[tuple[Var, Place], Place] = {}
+        for draft in drafts:
+            taken = zip(draft.inputs, draft.wheres[len(draft.constants) :], strict=True)
+            given = zip(draft.fragment.results, draft.results, strict=True)
+            for var, where in (*taken, *given):
+                self._parts[var, draft.fragment.place] = where
         self._find_edges()
         self._loading = self._loads()
         places = [*dict.fromkeys(d.fragment.place for d in drafts), *self._loading]
@@ -320,6 +374,11 @@ class Rows:
         """Returns where a value is at first; None for what the caller has."""
         made = self._maker.get(var)
         return self._arg_place[var] if made is None else made.place
+
+    def where(self, var: Var) -> Place | None:
+        """Returns what `origin` does, on a mesh with the parts of its devices."""
+        origin = self.origin(var)
+        return origin and self._parts.get((var, origin), origin)
 
     def source_of(self, edge: int) -> int:
         """Returns the number of the process that sends a value."""
@@ -432,7 +491,7 @@ class Rows:
                     self._edges[var, place],
                     number,
                     own.slot(var, place),
-                    own.place(place),
+                    own.place(self._parts[var, place]),
                     process_of(self.origin(var)),
                     aval.dtype.name,
                     list(aval.shape),
@@ -442,10 +501,13 @@ class Rows:
                     str(var.aval),
                 )
             )
+        for draft in drafts:  # of the programs' arguments and results
+            for place in (*draft.wheres, *draft.results):
+                own.place(place)
         return Part(
             own.number,
             len(own.slots),
-            [f"{p.platform}:{p.device.id}" for p in own.places],
+            [PlaceRow.of(place) for place in own.places if own.number != HERE],
             own.lanes,
             all(is_cheap(d.fragment.graph) for d in drafts),
             fragments,

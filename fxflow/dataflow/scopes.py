@@ -156,6 +156,18 @@ class PlaceScope(str):
         made.where = where
         return made
 
+    # Scopes are part of the keys of traced functions, and two meshes may have one name.
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is PlaceScope and self.where != other.where:
+            return False
+        return str.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = str.__hash__
+
 
 class on(named_scope):
     """Says where the operations of a `with` block run, under `dataflow.jit`.

@@ -48,6 +48,7 @@ from fxflow.devices._jaxlib import (
 )
 from fxflow.devices.callbacks import raise_original
 from fxflow.devices.process import on_fork, require_not_forked
+from fxflow.devices.remote import RemoteDevice
 from fxflow.devices.shardings import Sharding
 from fxflow.errors import DeletedBufferError, PlacementError
 
@@ -187,13 +188,15 @@ _placements: dict[Any, Placement] = {}
 _first_placement: Placement | None = None
 
 
-def placement(device: Device) -> Placement:
+def placement(device: Device | RemoteDevice) -> Placement:
     """Returns the placement on `device`."""
     try:
         known = _placements.get(device)
     except TypeError:  # not hashable, so not a device
         known = None
     if known is None:
+        if isinstance(device, RemoteDevice):
+            return device.placement()
         if not isinstance(device, Device):
             raise TypeError(f"device: expected a Device, got {type(device).__name__}")
         known = _placements.setdefault(device, Placement((device,)))
@@ -213,6 +216,9 @@ def placement_for(sharding: Sharding) -> Placement:
             raise PlacementError(f"{sharding} has no devices")
         # Equal shardings may be written differently; the placement serves all of them.
         sharding = sharding.canonical()
+        first = sharding.devices[0]
+        if isinstance(first, RemoteDevice):  # which keeps its placements itself
+            return first.placement(sharding)
         known = _placements.setdefault(sharding, Placement(sharding.devices, sharding))
     return known
 

@@ -22,6 +22,7 @@ from typing import Any
 from fxflow._config import config
 from fxflow.devices import plugins
 from fxflow.devices._jaxlib import Client, Device, RuntimeFailure, xla_client
+from fxflow.devices.remote import RemoteDevice, refusal
 from fxflow.errors import BackendError, PlacementError
 
 _lock = threading.RLock()
@@ -435,7 +436,7 @@ _NAME = (
 )
 
 
-def resolve(device: Device | str) -> Device:
+def resolve(device: Device | RemoteDevice | str) -> Device:
     """Returns the device that a name refers to.
 
     Args:
@@ -445,13 +446,15 @@ def resolve(device: Device | str) -> Device:
         fxflow numbers all processes consecutively.
 
     Raises:
-      PlacementError: there is no such device.
+      PlacementError: there is no such device, or it is a task's.
       BackendError: the platform cannot be used.
       TypeError: it is neither a device nor a string.
     """
     if isinstance(device, Device):
         return device
     if not isinstance(device, str):
+        if isinstance(device, RemoteDevice):
+            raise refusal([device])
         raise TypeError(
             f"a device must be a Device or its name, such as 'cpu:1' or "
             f"'/job:worker/task:0/device:cpu:1'; got {device!r}"

@@ -34,6 +34,7 @@ from fxflow.devices._jaxlib import (
 )
 from fxflow.devices.buffers import Placement
 from fxflow.devices.callbacks import HostCallback, raise_original
+from fxflow.devices.remote import require_own
 from fxflow.errors import CompileError
 
 OptionValue = str | int | float | bool
@@ -353,6 +354,7 @@ def compile(
 
     Raises:
       CompileError: XLA rejected the program; the message is its first useful line.
+      PlacementError: the devices are those of a task.
       ValueError: the number of devices does not fit.
     """
     process.require_not_forked()
@@ -361,6 +363,7 @@ def compile(
         if isinstance(placement_or_devices, Placement)
         else tuple(placement_or_devices)
     )
+    require_own(devices, f"the program {name or 'compiled here'}")
     settings = build_options(
         devices,
         {**faults.options(devices[0].platform), **(options or {})},

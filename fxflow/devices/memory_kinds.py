@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 
 from fxflow.devices._jaxlib import Device, RuntimeFailure
+from fxflow.devices.remote import RemoteDevice
 from fxflow.errors import PlacementError
 
 #: Host memory that devices read and write directly.
@@ -33,11 +34,15 @@ class Space(enum.Enum):
 
 def kinds_of(device: Device) -> list[str]:
     """Returns the kinds of memory that a device can address; empty if unknown."""
+    if isinstance(device, RemoteDevice):
+        return [default_kind(device)]
     return [str(memory.kind) for memory in device.addressable_memories()]
 
 
 def default_kind(device: Device) -> str:
     """Returns the kind of a device's default memory."""
+    if isinstance(device, RemoteDevice):
+        return "device"
     try:
         return str(device.default_memory().kind)
     except RuntimeFailure:  # a GPU of a topology

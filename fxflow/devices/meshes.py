@@ -16,6 +16,7 @@ import numpy as np
 from fxflow._frozen import Frozen
 from fxflow.devices import clients
 from fxflow.devices._jaxlib import Device
+from fxflow.devices.remote import RemoteDevice, require_one_process
 from fxflow.errors import PlacementError, ShardingTypeError
 
 AxisName = Any
@@ -349,13 +350,14 @@ class Mesh(AbstractMesh):
 
     Args:
       devices: array (or nested sequence) of devices or device names such as
-        `"/job:worker/task:1/device:cpu:0"`.
+        `"/job:worker/task:1/device:cpu:0"`; or of the devices of one task of a
+        `dataflow.Cluster`, for `dataflow.on(mesh)`.
       axis_names: one name (any hashable) for each axis of `devices`.
       axis_types: an `AxisType` for each axis, or one for all; None is `AxisType.Auto`.
 
     Raises:
-      PlacementError: names and axes do not match, a device occurs twice, or a type is
-        not an `AxisType`, or is `Manual`.
+      PlacementError: names and axes do not match, a device occurs twice, devices belong
+        to several tasks, or a type is not an `AxisType`, or is `Manual`.
     """
 
     __slots__ = ("_before", "_flat", "_hash", "devices")
@@ -371,7 +373,10 @@ class Mesh(AbstractMesh):
         if isinstance(axis_names, str):
             axis_names = (axis_names,)
         grid = np.array(devices, dtype=object)
-        flat = [clients.resolve(d) for d in grid.flat]
+        flat: list[Any] = [
+            d if isinstance(d, RemoteDevice) else clients.resolve(d) for d in grid.flat
+        ]
+        require_one_process(flat, "the mesh")
         grid = np.empty(grid.shape, object)
         for i, device in enumerate(flat):
             grid.flat[i] = device
@@ -418,7 +423,12 @@ class Mesh(AbstractMesh):
     @property
     def local_devices(self) -> list[Device]:
         """The devices of this process, in row-major order."""
-        return [d for d in self._flat if d.process_index == d.client.process_index()]
+        return [
+            d
+            for d in self._flat
+            if not isinstance(d, RemoteDevice)
+            and d.process_index == d.client.process_index()
+        ]
 
     @property
     def local_mesh(self) -> Mesh:

@@ -23,6 +23,7 @@ from fxflow.devices.meshes import (
     get_mesh,
     names_of,
 )
+from fxflow.devices.remote import RemoteDevice
 from fxflow.errors import PlacementError
 
 #: The runtime's sharding with a copy on each device.
@@ -176,7 +177,7 @@ class Sharding:
 
 def local_part(devices: Sequence[Device]) -> list[Device]:
     """Returns the devices that belong to this process, in order."""
-    if not devices:
+    if not devices or isinstance(devices[0], RemoteDevice):
         return []
     here = devices[0].client.process_index()
     return [d for d in devices if d.process_index == here]
@@ -193,8 +194,12 @@ class SingleDeviceSharding(Sharding):
 
     __slots__ = ("_device",)
 
-    def __init__(self, device: Device | str, *, memory_kind: str | None = None) -> None:
-        self._device = clients.resolve(device)
+    def __init__(
+        self, device: Device | RemoteDevice | str, *, memory_kind: str | None = None
+    ) -> None:
+        self._device: Any = device
+        if not isinstance(device, RemoteDevice):
+            self._device = clients.resolve(device)
         self.offloaded: str | None = memory_kinds.check_kind(self._device, memory_kind)
 
     @property

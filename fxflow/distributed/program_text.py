@@ -31,7 +31,9 @@ from fxflow.transforms.jit import jit
 #: Custom calls to libraries that ship with XLA, and XLA's own annotations.
 _LIBRARIES = re.compile(
     r"(lapack|cusolver|cublas|cu|hip|hipsolver)_\w+|Sharding|ApproxTopK|"
-    r"annotate_device_placement|mhlo\.\w+"
+    r"annotate_device_placement|mhlo\.\w+|"
+    # How a program's values are divided over a mesh, for the partitioner.
+    r"xla\.sdy\.\w+|SPMDFullToShardShape|SPMDShardToFullShape"
 )
 _CALLS = re.compile(r'custom_call_target="([^"]*)"')
 

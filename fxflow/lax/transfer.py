@@ -39,6 +39,7 @@ from fxflow.core.spmd.memories import (
 from fxflow.core.spmd.partition import constrained, whole
 from fxflow.devices import Device, buffers, transfers
 from fxflow.devices.meshes import Layout, PartitionSpec, get_mesh
+from fxflow.devices.remote import RemoteDevice
 from fxflow.devices.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from fxflow.errors import ArgumentError, PlacementError, ShardingTypeError
 from fxflow.lax.families import Structural
@@ -357,7 +358,7 @@ def as_sharding(where: Any, what: str) -> Sharding:
         return NamedSharding(get_mesh(), where)
     if isinstance(where, TypeSharding):
         return NamedSharding(where.devices_mesh, where.spec)
-    if isinstance(where, Device):
+    if isinstance(where, Device | RemoteDevice):
         return buffers.placement(where).sharding
     if isinstance(where, str):
         return SingleDeviceSharding(where)

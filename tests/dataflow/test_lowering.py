@@ -33,6 +33,48 @@ def test_a_fragment_for_a_task_is_the_program_of_one_for_a_device_here() -> None
     assert texts[0] == texts[1]
 
 
+def test_a_fragment_for_the_mesh_of_a_task_is_that_of_a_mesh_here() -> None:
+    def f(w: Any, x: Any) -> Any:
+        with on("a"):
+            return fnp.tanh(x @ w)
+
+    cluster = ClusterDevices({"worker": 1}, [["cpu", "cpu"]])
+    w, x = (ShapeDtypeStruct(s, "float32") for s in ((64, 512), (8, 64)))
+    for divided in (True, False):
+        found = []
+        for devices in (fxflow.local_devices()[:2], cluster.devices):
+            mesh = fxflow.Mesh(devices, "x")
+            step = dataflow.jit(f, devices={"a": mesh}, auto_sharding=divided)
+            plan = step.plan(w, x)
+            found.append(lower(plan.fragments[0], {}, plan))
+        texts = [lowered.program.text_without_locations for lowered in found]
+        assert texts[0] == texts[1]
+        assert ('[{}, {"x"}]' in texts[0]) == divided
+        specs = [[p.sharding.spec for p in lowered.wheres] for lowered in found]
+        assert specs[0] == specs[1]
+        assert (fxflow.P(None, "x") in specs[0]) == divided
+        assert {p.devices for p in found[1].results} == {tuple(cluster.devices)}
+
+
+def test_a_program_without_arguments_is_for_its_mesh() -> None:
+    mesh = fxflow.Mesh(fxflow.local_devices()[2:4], "x")
+    four = as_array(np.arange(4, dtype="float32"))
+    got = dataflow.jit(on(mesh)(lambda x: four + 1))(1.0)
+    assert got.devices() == set(mesh.flat)
+    np.testing.assert_array_equal(got, np.arange(4) + 1)
+
+
+def test_what_a_mesh_holds_in_parts_must_fit_on_each_device() -> None:
+    cluster = ClusterDevices({"worker": 1}, [["cpu", "cpu"]])
+    for device in cluster.devices:
+        device.memory = 3000
+    f = on(fxflow.Mesh(cluster.devices, "x"))(fnp.sin)
+    x = ShapeDtypeStruct((1000,), "float32")
+    dataflow.jit(f).plan(x)  # 2000 bytes each
+    with pytest.raises(PlacementError, match="takes 4,000 bytes on each device, more"):
+        dataflow.jit(f, auto_sharding=False).plan(x)
+
+
 def test_equal_fragments_have_one_key() -> None:
     def f(x: Any) -> Any:
         with on("/device:cpu:1"):

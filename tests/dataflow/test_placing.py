@@ -10,6 +10,7 @@ import pytest
 import fxflow
 from fxflow import NamedSharding, P, dataflow, lax
 from fxflow import numpy as fnp
+from fxflow.core.arrays.aval import everywhere
 from fxflow.dataflow import on
 from fxflow.errors import PlacementError
 
@@ -135,6 +136,32 @@ def test_a_shard_map_runs_on_its_mesh(scoped: bool) -> None:
     np.testing.assert_allclose(split(X), want[:2] + want[2:] + 1, rtol=1e-6)
     devices = [sorted(d.id for d in place.devices) for place in split.plan(X).places]
     assert devices == [[3], [1, 2]]
+
+
+@pytest.mark.parametrize("auto_sharding", [False, True])
+def test_operations_without_a_scope_run_where_a_divided_argument_is(
+    auto_sharding: bool,
+) -> None:
+    x = fxflow.device_put(X, NamedSharding(MESH, P("d")))
+    step = dataflow.jit(lambda x: (fnp.sum(x), x.T), auto_sharding=auto_sharding)
+    (place,) = step.plan(x).places
+    assert place is everywhere(MESH)
+    total, turned = step(x)
+    assert float(total) == X.sum()
+    np.testing.assert_array_equal(turned, X.T)
+
+
+def test_a_sequence_may_name_meshes_for_the_stages() -> None:
+    other = fxflow.Mesh([DEVICES[0], DEVICES[3]], "d")
+
+    def f(x: Any) -> Any:
+        for stage in dataflow.stages(2):
+            with on(stage):
+                x = fnp.sin(x @ x.T)
+        return x
+
+    plan = dataflow.jit(f, devices=[other, MESH]).plan(X)
+    assert plan.places == [everywhere(other), everywhere(MESH)]
 
 
 def test_a_sharding_and_a_device_map_run_on_their_meshes() -> None:

@@ -12,7 +12,7 @@ from fxflow import dataflow
 from fxflow.core.arrays import ShapeDtypeStruct
 from fxflow.dataflow import on
 from fxflow.dataflow.lowering import described, lower
-from fxflow.dataflow.rows import Draft, Part, Rows, granted, lanes_of
+from fxflow.dataflow.rows import Draft, Part, PlaceRow, Rows, granted, lanes_of
 from fxflow.dataflow.tasks.devices import HERE, ClusterDevices
 from fxflow.devices import buffers
 
@@ -20,18 +20,28 @@ X = ShapeDtypeStruct((4, 4), "float32")
 
 
 def rows_of(
-    f: Any, *args: Any, where: Any = None, donated: Any = None
+    f: Any, *args: Any, where: Any = None, donated: Any = None, cluster: Any = None
 ) -> tuple[Rows, Any]:
     """Returns the rows of a function over two tasks, and the plan."""
-    cluster = ClusterDevices({"worker": 2}, [["cpu", "cpu"], ["cpu"]])
+    cluster = cluster or ClusterDevices({"worker": 2}, [["cpu", "cpu"], ["cpu"]])
     plan = dataflow.jit(f, devices=cluster).plan(*args)
     drafts = []
     for i, fragment in enumerate(plan.fragments):
         found = lower(fragment, {}, plan)
         text = described("f", fragment)
-        drafts.append(Draft(fragment, i, found.constants, found.inputs, text))
+        drafts.append(
+            Draft(
+                fragment,
+                i,
+                found.constants,
+                found.inputs,
+                found.wheres,
+                found.results,
+                text,
+            )
+        )
     places = [
-        None if w is None else cluster.devices[w].place
+        cluster.devices[w].place if isinstance(w, int) else w
         for w in where or [None] * len(args)
     ]
     return Rows(plan.graph, drafts, places, donated or [False] * len(args)), plan
@@ -163,3 +173,30 @@ def test_places_that_share_devices_share_a_lane() -> None:
     both = buffers.placement_for(fxflow.NamedSharding(mesh, fxflow.P()))
     lanes = lanes_of([first, third, both, second])
     assert lanes[first] == lanes[both] == lanes[second] != lanes[third]
+
+
+def test_values_on_a_mesh_have_the_places_of_their_parts() -> None:
+    def f(w: Any, x: Any) -> Any:
+        with on("/task:1"):
+            y = x + 1
+        with on(mesh):
+            return fxflow.lax.tanh(y @ w), w * 2
+
+    w, x = (ShapeDtypeStruct(s, "float32") for s in ((64, 512), (8, 64)))
+    cluster = ClusterDevices({"worker": 2}, [["cpu", "cpu"], ["cpu"]])
+    mesh = fxflow.Mesh(cluster.devices_of(0), "x")
+    divided = cluster.place_of(fxflow.NamedSharding(mesh, fxflow.P(None, "x")))
+    made, _ = rows_of(f, w, x, cluster=cluster, where=[divided, None])
+    part = made.parts[0]
+    whole, columns = PlaceRow(["cpu:0", "cpu:1"], [2], []), [[], [0]]
+    assert part.places[part.fragments[0].place] == whole
+    # `w` is there already, as the program takes it; `y` comes whole.
+    assert part.places[part.loads[0].place] == whole._replace(entries=columns)
+    (arrival,) = part.arrivals
+    assert part.places[arrival.place] == whole
+    assert part.lanes == 1
+    assert [str(made.where(v)) for v in made._graph.outputs] == [str(divided)] * 2
+    assert all(made.where(v) is divided for v in made._graph.outputs)
+    assert all(made.origin(v) is not divided for v in made._graph.outputs)
+    again = Part.of(json.loads(json.dumps(list(part))))
+    assert again == part

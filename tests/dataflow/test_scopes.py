@@ -179,6 +179,26 @@ def test_colocate_sees_below_derivatives_and_batches() -> None:
     assert [d.id for p in plan.places for d in p.devices] == [2]
 
 
+def test_a_function_that_is_traced_in_two_meshes_runs_in_both() -> None:
+    own = fxflow.local_devices()
+    meshes = fxflow.Mesh(own[:2], "x"), fxflow.Mesh(own[2:4], "x")
+    assert str(meshes[0]) == str(meshes[1])
+    inner = fxflow.jit(lambda x: fnp.sin(x) + 1)
+
+    def f(x: Any) -> Any:
+        for mesh in meshes:
+            with on(mesh):
+                x = inner(x)
+        return x
+
+    plan = dataflow.jit(f).plan(fnp.ones(4))
+    assert [place.devices for place in plan.places] == [mesh.flat for mesh in meshes]
+    scopes = [on(mesh).name for mesh in meshes]
+    assert scopes[0] == on(meshes[0]).name == "on(Mesh('x': 2))"
+    assert scopes[0] != scopes[1]
+    assert hash(scopes[0]) == hash(scopes[1])
+
+
 def test_stages() -> None:
     assert stages(3)[1] == Stage(1, 3)
     for wrong in (0, -1, 1.5, True, None):

@@ -1,3 +1,6 @@
+import re
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -10,6 +13,7 @@ from fxflow.distributed.program_text import (
     ProgramText,
     Runner,
     adopted,
+    require_harmless,
     type_of_text,
     type_text,
     write,
@@ -132,3 +136,25 @@ def test_donated_inputs_are_overwritten_unless_numpy_sees_them() -> None:
     ones.flags.writeable = False
     (last,) = runner([ones, newer])
     assert (ones == 1).all() and (np.asarray(last) == 2).all()
+
+
+def test_how_values_are_divided_over_devices_is_harmless() -> None:
+    mesh = fxflow.Mesh(fxflow.local_devices()[:2], "x")
+    where = fxflow.NamedSharding(mesh, fxflow.P("x"))
+
+    @fxflow.jit
+    def f(x: Any) -> Any:
+        def part(x: Any) -> Any:
+            return fxflow.lax.psum(x, "x")
+
+        x = fxflow.lax.with_sharding_constraint(fnp.sin(x), where)
+        specs: Any = {"in_specs": fxflow.P("x"), "out_specs": fxflow.P()}
+        return fxflow.shard_map(part, mesh=mesh, **specs)(x)
+
+    text = f.lower(fxflow.device_put(fnp.ones(4), where)).as_text()
+    assert "sdy.manual_computation" in text
+    require_harmless(text, "f")
+    call = "stablehlo.custom_call @foreign(%a0) : (tensor<4xf32>) -> tensor<4xf32>"
+    calls = re.sub(r"stablehlo\.sine %a0 : tensor<4xf32>", call, text)
+    with pytest.raises(DistributedError, match="calls 'foreign'"):
+        require_harmless(calls, "f")

@@ -251,7 +251,7 @@ TASKS = [f"/task:{i // 2}/device:cpu:{i % 2}" for i in range(4)]
 
 
 def _scoped(
-    api: Api, program: Program, devices: Sequence[str] = DEVICES
+    api: Api, program: Program, devices: Sequence[Any] = DEVICES
 ) -> Callable[..., Any]:
     """The program with most of its steps on devices that the seed picks."""
     dataflow = importlib.import_module("fxflow.dataflow")
@@ -279,17 +279,22 @@ def gradient_dataflow(api: Api, program: Program, arguments: Sequence[Any]) -> A
     return arrays(jit(api.grad(loss, tuple(range(len(given)))))(*given))
 
 
-def over_tasks(cluster: Any, gradient: bool) -> Way:
+def over_tasks(cluster: Any, gradient: bool, meshes: bool = False) -> Way:
     """The program, or its gradient, cut over the devices of two tasks.
 
     Args:
       cluster: the tasks; None: the same devices of this process.
       gradient: whether the gradient is meant.
+      meshes: whether some places are meshes of two devices.
     """
 
     def way(api: Api, program: Program, arguments: Sequence[Any]) -> Answer:
         jit = importlib.import_module("fxflow.dataflow").jit
-        function = _scoped(api, program, DEVICES if cluster is None else TASKS)
+        devices: list[Any] = list(DEVICES if cluster is None else TASKS)
+        if meshes:
+            own = api.root.local_devices() if cluster is None else cluster.devices
+            devices[1::2] = [api.root.Mesh(own[i : i + 2], "x") for i in (0, 2)]
+        function = _scoped(api, program, devices)
         if not gradient:
             return arrays(jit(function, devices=cluster)(*arguments))
         loss, given = _loss(api, lambda _, *xs: function(*xs), arguments)

@@ -250,12 +250,14 @@ class LoweredProgram:
     Attributes:
       text: the module.
       placement: where it runs.
+      placements: where each argument must be.
 
     Raises:
       ArgumentError: two arguments insist on different devices.
     """
 
     placement: Any
+    placements: list[Any]
     text: str
 
     def __init__(
@@ -283,18 +285,18 @@ class LoweredProgram:
             [*arg_types, *results], name, graph.mesh or mesh
         )
         out_shardings = _as_typed(graph.out_avals, out_shardings, self.placement)
-        self._placements = [
+        self.placements = [
             self.placement
             if p.placement is self.placement
             else partition.argument_placement(p, self.placement)
             for p in arg_types
         ]
         several = not self.placement.is_single
-        kinds = [p.offloaded for p in self._placements]
+        kinds = [p.offloaded for p in self.placements]
         laid, out_kinds = graph, None
         kept = (where.offloaded for where in out_shardings if where is not None)
         if graph.facts.names_memory or any(kinds) or any(kept):
-            wanted = wanted_of(graph, self._placements, out_shardings)
+            wanted = wanted_of(graph, self.placements, out_shardings)
             laid, out_kinds = laid_out(graph, kinds, wanted)
         attributes: list[list[str]] = []
         if any(donated):
@@ -307,7 +309,7 @@ class LoweredProgram:
             platform=platform or self.placement.platform,
             attributes=attributes,
             devices=self.placement.devices if several else (),
-            shardings=[p.sharding for p in self._placements] if several else (),
+            shardings=[p.sharding for p in self.placements] if several else (),
             out_shardings=out_shardings if several else (),
             memories=(kinds, out_kinds) if out_kinds else None,
             labels=labels,
@@ -386,7 +388,7 @@ class LoweredProgram:
                 for aval, kind in zip(avals, kinds, strict=True)
             ]
         calls_python = bool(module.callbacks)
-        return Program(executable, self._placements, outs, self.text, calls_python)
+        return Program(executable, self.placements, outs, self.text, calls_python)
 
 
 def _options(graph: Graph, device: Device, several: bool) -> dict[str, Any]:

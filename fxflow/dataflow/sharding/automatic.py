@@ -10,6 +10,7 @@ from fxflow.core import tree
 from fxflow.core.boundary import boundary
 from fxflow.core.source import wraps
 from fxflow.dataflow.costs import Costs
+from fxflow.dataflow.rates import kind_of
 from fxflow.dataflow.sharding.plan import ShardingPlan, bytes_text
 from fxflow.dataflow.sharding.sharded import Sharded, shard
 from fxflow.devices.meshes import Mesh
@@ -134,7 +135,7 @@ def _check(mesh: Any, memory: Any) -> None:
             f"auto_sharding: the mesh has axes that types name ({names}), so the "
             "function itself says how arrays are divided: use axes of AxisType.Auto"
         )
-    kinds = sorted({d.device_kind for d in mesh.flat})
+    kinds = sorted({kind_of(d) for d in mesh.flat})
     if len(kinds) > 1:
         raise PlacementError(
             "auto_sharding: the devices of the mesh are of several kinds "

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fxflow.dataflow.scopes import DeviceSpec
 from fxflow.devices import buffers
+from fxflow.devices.remote import RemoteDevice, require_own
+from fxflow.devices.shardings import Sharding
 from fxflow.errors import ArgumentError, PlacementError, TaskLostError
 
 #: The number that stands for the controller's process.
 HERE = -1
 
 
-class TaskDevice:
+class TaskDevice(RemoteDevice):
     """A device of a task, which is another process.
 
     Attributes:
@@ -52,16 +55,36 @@ class TaskDevice:
     ) -> None:
         self.cluster, self.job, self.task, self.number = cluster, job, task, number
         self.platform, self.id = platform, index
-        self.place, self.memory = TaskPlace(self), 0
+        self.place, self.memory = TaskPlace((self,)), 0
 
     @property
     def spec(self) -> DeviceSpec:
         """The device's whole name."""
         return DeviceSpec(self.job, self.task, self.platform, self.id)
 
+    @property
+    def process(self) -> tuple[int, int]:
+        """What the devices of a task have in common."""
+        return id(self.cluster), self.number
+
+    @property
+    def process_index(self) -> int:
+        """The number of the task among all tasks of the cluster."""
+        return self.number
+
+    def placement(self, sharding: Sharding | None = None) -> TaskPlace:
+        """Returns the place that is this device, or the devices of a sharding."""
+        if sharding is None:
+            return self.place
+        return self.cluster.place_of(sharding)
+
+    @property
+    def task_name(self) -> str:
+        """The name of the task, such as `task:1`."""
+        return self.cluster.task_name(self.number)
+
     def __str__(self) -> str:
-        job = "" if len(self.cluster.jobs) == 1 else f"job:{self.job} "
-        return f"{job}task:{self.task} {self.platform}:{self.id}"
+        return f"{self.task_name} {self.platform}:{self.id}"
 
     def __repr__(self) -> str:
         return f"TaskDevice({str(self.spec)!r})"
@@ -71,35 +94,47 @@ class TaskDevice:
 
 
 class TaskPlace(buffers.Placement):
-    """A device of a task as the place of fragments and of arrays.
+    """A device or a mesh of a task as the place of fragments and of arrays.
 
-    This process has no device there: what the runtime would need is not set.
+    Args:
+      devices: of the task.
+      sharding: how arrays are divided over them; None: it is one device.
     """
 
-    __slots__ = ()
+    __slots__ = ("__weakref__",)
 
     device: Any
 
-    def __init__(self, device: TaskDevice) -> None:
-        self.device = device
-        self.devices = (device,)  # type: ignore[assignment]
+    def __init__(
+        self, devices: tuple[TaskDevice, ...], sharding: Sharding | None = None
+    ) -> None:
+        # What this process's runtime would need is not set: it has no device there.
+        self.device = devices[0]
+        self.devices = devices  # type: ignore[assignment]
         self.local = []
-        self.platform = device.platform
-        self.is_single, self.is_host, self.offloaded = True, False, None
+        self.platform = self.device.platform
+        self.is_single = sharding is None
+        self.is_host, self.offloaded = False, None
         self.table = {}
-        self._sharding = None
+        self._sharding = sharding
 
-    @property
-    def sharding(self) -> Any:
-        """The device: there is no sharding over devices of another process."""
-        return self.device
+    def runtime(self, ndim: int) -> Any:
+        """Raises an error: this process puts no array there.
 
-    def same_layout(self, other: buffers.Placement, ndim: int) -> bool:
-        """Returns whether it is the same place."""
-        return self is other
+        Raises:
+          PlacementError: always.
+        """
+        require_own(self.devices, "arrays of this process")
 
     def __repr__(self) -> str:
-        return str(self.device)
+        if self.is_single:
+            return str(self.device)
+        return f"{self.device.task_name} mesh of {kinds_of(self.devices)}"
+
+
+def kinds_of(devices: Sequence[Any]) -> str:
+    """Returns platforms and numbers of devices of one process: `cpu:0 cpu:1`."""
+    return " ".join(f"{device.platform}:{device.id}" for device in devices)
 
 
 class ClusterDevices:
@@ -128,6 +163,11 @@ class ClusterDevices:
             (job, i) for job, count in self.jobs.items() for i in range(count)
         ]
         self._by_task: list[list[TaskDevice]] | None = None
+        # Weak: the garbage collector does not see the devices in the array of a mesh.
+        self._places: weakref.WeakValueDictionary[Sharding, TaskPlace] = (
+            weakref.WeakValueDictionary()
+        )
+        self._placing = threading.Lock()
         if devices is not None:
             self._learn(devices)
 
@@ -201,11 +241,24 @@ class ClusterDevices:
         of_kind = [device for device in row if device.platform == kind]
         index = spec.index or 0
         if index >= len(of_kind):
-            have = " ".join(f"{d.platform}:{d.id}" for d in row)
+            have = kinds_of(row)
             raise PlacementError(
                 f"no device {str(spec)!r}: {self.task_name(row[0].number)} has {have}"
             )
         return of_kind[index]
+
+    def place_of(self, sharding: Sharding) -> TaskPlace:
+        """Returns the one place of a sharding over the devices of a task.
+
+        Args:
+          sharding: over several devices, or a mesh of one.
+        """
+        devices: Any = sharding.devices
+        with self._placing:
+            found = self._places.get(sharding)
+            if found is None:
+                found = self._places[sharding] = TaskPlace(devices, sharding)
+            return found
 
     def used_by(self, function: Any) -> None:
         """Notes a function that is planned for the tasks.

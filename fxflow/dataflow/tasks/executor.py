@@ -216,15 +216,17 @@ class Prepared:
             Load(row, places[row.place], part.donated) for row in part.loads
         ]
         for row in part.fragments:
-            place = places[row.place]
+            program, first = programs[row.program], len(row.constants)
+            wheres = program.placements
+            held = zip(row.constants, wheres[:first], strict=True)
             self.launches.append(
                 Launch(
                     row.number,
-                    place,
-                    programs[row.program],
-                    tuple(constants(n, place) for n in row.constants),
+                    places[row.place],
+                    program,
+                    tuple(constants(number, where) for number, where in held),
                     row,
-                    (place,) * len(row.pulls),
+                    wheres[first:],
                     row.number in awaited,
                     texts[row.number] if texts else _constant(row.text),
                     tuple(row.needs),
@@ -666,9 +668,9 @@ class Executor:
             encode = step.program.templates.encode
             self._post_frames(process, encode(edge, *header, {"": host_of(array)}))
             return
-        if hasattr(array, "_buffer"):
-            buffers.start_copy_to_host(array._buffer)
         place = array._type.placement
+        if place.is_single and hasattr(array, "_buffer"):
+            buffers.start_copy_to_host(array._buffer)
         sender = self._senders.get(place)
         if sender is None:
             sender = self._senders.setdefault(place, Worker(f"fxflow send {place}"))

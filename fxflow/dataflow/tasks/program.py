@@ -5,17 +5,18 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fxflow.core.arrays import Array, ArrayType, as_array, type_on
+from fxflow.core.arrays import Array, ArrayType, Aval, as_array, type_on
 from fxflow.core.arrays.array import forget, host_of
 from fxflow.core.ir.graph import Literal, Var
 from fxflow.core.runtime.execute import Program
 from fxflow.dataflow.lowering import LoweredFragment, described, lower
 from fxflow.dataflow.measuring import Times
+from fxflow.dataflow.placing import Place
 from fxflow.dataflow.plan import Plan
 from fxflow.dataflow.rows import Draft, ProgramRow, Rows, granted
 from fxflow.dataflow.runner import copied
@@ -85,7 +86,17 @@ class ClusterProgram:
             if number == len(self._lowered):
                 self._lowered.append(found)
             text = described(plan.name, fragment)
-            drafts.append(Draft(fragment, number, found.constants, found.inputs, text))
+            drafts.append(
+                Draft(
+                    fragment,
+                    number,
+                    found.constants,
+                    found.inputs,
+                    found.wheres,
+                    found.results,
+                    text,
+                )
+            )
         self._drafts = drafts
         places = [t.placement for t in arg_types]
         self._rows = rows = Rows(graph, drafts, places, traced.arrays.donated)
@@ -108,7 +119,7 @@ class ClusterProgram:
             else:
                 place = rows.origin(atom)
                 if type(place) is TaskPlace:
-                    self._outputs.append(type_on(atom.aval, place, True))
+                    self._outputs.append(type_on(atom.aval, rows.where(atom), True))
                 else:
                     # Arguments and what is returned before have other owners.
                     passed_on = place is None or atom in graph.outputs[:i]
@@ -188,6 +199,7 @@ class ClusterProgram:
 
     def _message(self, task: int) -> Message:
         part, places = self._rows.parts[task], self._rows.places[task]
+        at = {place: i for i, place in enumerate(places)}
         arrays: dict[str, np.ndarray[Any, Any]] = {}
         order: dict[int, int] = {}
         programs: list[ProgramRow] = []
@@ -204,8 +216,8 @@ class ClusterProgram:
                     ProgramRow(
                         row.place,
                         {**options, **(self.traced.options or {})},
-                        [_type(a) for a in found.program.in_avals],
-                        [_type(a) for a in found.program.out_avals],
+                        _types(found.program.in_avals, found.wheres, at),
+                        _types(found.program.out_avals, found.results, at),
                     )
                 )
             for number in row.constants:
@@ -384,6 +396,12 @@ class ClusterProgram:
         return lambda leaves, _: unflatten(self.run(leaves)), True
 
 
-def _type(aval: Any) -> list[Any]:
-    body = aval.physical
-    return [body.dtype.name, list(body.shape)]
+def _types(
+    avals: Sequence[Aval], wheres: Sequence[Place], at: Mapping[Place, int]
+) -> list[list[Any]]:
+    """Returns dtypes, shapes and the numbers of places as lists."""
+    bodies = [aval.physical for aval in avals]
+    return [
+        [body.dtype.name, list(body.shape), at[where]]
+        for body, where in zip(bodies, wheres, strict=True)
+    ]

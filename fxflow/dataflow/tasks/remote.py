@@ -11,6 +11,7 @@ from fxflow.core import tree
 from fxflow.core.arrays import Array, ArrayType, Aval
 from fxflow.core.arrays.array import host_of
 from fxflow.core.arrays.aval import _Typed
+from fxflow.devices.shardings import Sharding
 from fxflow.errors import ArgumentError, DeletedArrayError
 
 
@@ -81,12 +82,23 @@ class RemoteArray(_Typed):
 
     @property
     def device(self) -> Any:
-        """The task's device that holds the array."""
-        return self._type.placement.device
+        """The task's device that holds the array; its sharding, if it is on a mesh."""
+        placement = self._type.placement
+        return placement.device if placement.is_single else placement.sharding
+
+    @property
+    def sharding(self) -> Sharding:
+        """Which device of the task holds which part."""
+        return self._type.placement.sharding  # type: ignore[no-any-return]
 
     def devices(self) -> set[Any]:
-        """Returns the set with that device."""
-        return {self.device}
+        """Returns the set of the task's devices that hold parts."""
+        return set(self._type.placement.devices)
+
+    @property
+    def task(self) -> int:
+        """The number of the task that holds the array."""
+        return self._type.placement.device.number  # type: ignore[no-any-return]
 
     @property
     def committed(self) -> bool:
@@ -134,7 +146,7 @@ class RemoteArray(_Typed):
         """Frees the memory in the task; any later use is an error."""
         owner, self._owner, self._value = self._owner, None, None
         if owner is not None:
-            owner.released(self.device.number, self._number)
+            owner.released(self.task, self._number)
 
     def is_deleted(self) -> bool:
         """Returns whether the memory was donated or deleted."""
@@ -147,12 +159,12 @@ class RemoteArray(_Typed):
     def __del__(self) -> None:
         owner = self._owner
         if owner is not None:
-            owner.released(self.device.number, self._number)
+            owner.released(self.task, self._number)
 
     def _deleted(self) -> DeletedArrayError:
         return DeletedArrayError(
-            f"the memory of this {self.aval} on {self.device} was deleted: it was "
-            "donated to a jitted call (donate_argnums/donate_argnames) or freed by "
+            f"the memory of this {self.aval} on {self._type.placement} was deleted: it "
+            "was donated to a jitted call (donate_argnums/donate_argnames) or freed by "
             ".delete(). Use the call's result instead, or do not donate."
         )
 
@@ -183,7 +195,7 @@ class RemoteArray(_Typed):
     def __repr__(self) -> str:
         if self.is_deleted():
             return f"RemoteArray(<deleted>, {self.aval})"
-        return f"RemoteArray({self.aval} on {self.device})"
+        return f"RemoteArray({self.aval} on {self._type.placement})"
 
     def __str__(self) -> str:
         return str(self.fetch())

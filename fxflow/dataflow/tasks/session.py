@@ -486,7 +486,7 @@ class Session:
 
     def ask(self, array: RemoteArray) -> _Fetching:
         """Asks for the value of an array that is computed, if that was not done."""
-        task, number = array.device.number, array._number
+        task, number = array.task, array._number
         with self._lock:
             fetching: _Fetching | None = array._asked
             if fetching is not None:

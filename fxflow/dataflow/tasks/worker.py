@@ -8,11 +8,13 @@ the connection to it ends, all arrays are dropped.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import socket
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from importlib import metadata
 from typing import Any
@@ -20,12 +22,12 @@ from typing import Any
 import numpy as np
 
 from fxflow._version import __version__
-from fxflow.core.arrays import Array, Aval, dtypes, type_on
+from fxflow.core.arrays import Array, ArrayType, Aval, dtypes, type_on
 from fxflow.core.arrays.array import from_host, host_of
 from fxflow.core.runtime.execute import Program
 from fxflow.dataflow.measuring import Times
 from fxflow.dataflow.placing import Place
-from fxflow.dataflow.rows import Part, ProgramRow
+from fxflow.dataflow.rows import Part, PlaceRow, ProgramRow
 from fxflow.dataflow.tasks.devices import HERE
 from fxflow.dataflow.tasks.executor import Executor, PartStep, Prepared, Worker
 from fxflow.dataflow.tasks.messages import (
@@ -48,16 +50,18 @@ from fxflow.dataflow.tasks.messages import (
     Want,
 )
 from fxflow.devices import Device, buffers, lapack, memory_stats
-from fxflow.devices.clients import default_backend, resolve
+from fxflow.devices.clients import default_backend
 from fxflow.devices.clients import local_devices as devices_here
 from fxflow.devices.compile import compile as compile_text
+from fxflow.devices.meshes import Mesh, PartitionSpec
 from fxflow.devices.relay import accept
+from fxflow.devices.shardings import NamedSharding
 from fxflow.distributed.messages import handshake
 from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.messages.stream import Receiver, Stream
 from fxflow.distributed.program_text import require_harmless
-from fxflow.errors import DistributedError, MessageError
+from fxflow.errors import DistributedError, MessageError, PlacementError
 
 #: Seconds for a process that connects to say what it is.
 MEETING = 10.0
@@ -67,6 +71,8 @@ RETURN = 10.0
 LEAVING = 2.0
 #: The most blocks of shared memory for values to one process of this machine.
 BLOCKS = 64
+#: The most axes of a mesh, or of a value on it.
+MOST_AXES = 32
 #: The most connections that have not yet said what they are.
 _STRANGERS = 64
 
@@ -448,12 +454,12 @@ class _Service:
             self._tell(Message.of(Registered(why), number))
 
     def _prepared(self, register: Register, part: Part, message: Message) -> Prepared:
-        places: list[Place] = [buffers.placement(resolve(p)) for p in part.places]
+        places = [place_here(row) for row in part.places]
         programs = []
         for i, lists in enumerate(register.programs):
             row = ProgramRow(*lists)
             text = message.arrays[f"p{i}"].tobytes().decode()
-            programs.append(self._compile(register.name, row, text, places[row.place]))
+            programs.append(self._compile(register.name, row, text, places))
         held: dict[tuple[int, Place], Array] = {}
 
         def constant(number: int, place: Place) -> Array:
@@ -463,25 +469,86 @@ class _Service:
 
         return Prepared(message.worker, register.name, part, places, programs, constant)
 
-    def _compile(self, name: str, row: ProgramRow, text: str, place: Place) -> Program:
-        options = row.options
-        key = place, text, tuple(sorted(options.items()))
+    def _compile(
+        self, name: str, row: ProgramRow, text: str, places: Sequence[Place]
+    ) -> Program:
+        place, options = one_of(places, row.place), row.options
+        inputs = [type_of(listed, places) for listed in row.inputs]
+        outputs = [type_of(listed, places) for listed in row.outputs]
+        key = place, text, *inputs, *outputs, tuple(sorted(options.items()))
         found = self._compiled.get(key)
         if found is None:
             require_harmless(text, name)
             if "lapack_" in text and place.platform == "cpu":
                 lapack.ensure()
-            executable = compile_text(text, place, options=options or None, name=name)
-            outputs = [type_on(type_of(t), place, True) for t in row.outputs]
-            found = Program(executable, [place] * len(row.inputs), outputs, text)
+            executable = compile_text(
+                text,
+                place,
+                num_partitions=len(place.devices),
+                use_shardy=not place.is_single,
+                options=options or None,
+                name=name,
+            )
+            found = Program(executable, [t.placement for t in inputs], outputs, text)
             self._compiled[key] = found
         return found
 
 
-def type_of(listed: Sequence[Any]) -> Aval:
-    """Returns the type that is written as the name of its dtype and its shape."""
-    name, shape = listed
-    return Aval(tuple(shape), dtypes.dtype(name))
+def place_here(row: PlaceRow) -> Place:
+    """Returns the place of this process that a row describes.
+
+    Raises:
+      PlacementError: this process has no such device, or the row is not of a place.
+    """
+    by_name: dict[str, Device] = {}
+    counts: Counter[str] = Counter()
+    for device in own_devices():
+        kind = str(device.platform)
+        by_name[f"{kind}:{counts[kind]}"] = device
+        counts[kind] += 1
+    names, sizes, entries = row
+    missing = [name for name in names if name not in by_name]
+    if missing or not names:
+        told, have = ", ".join(map(repr, missing)), " ".join(by_name)
+        raise PlacementError(f"no device {told}: the task has {have}")
+    devices = [by_name[name] for name in names]
+    if sizes is None and len(devices) == 1:
+        return buffers.placement(devices[0])
+    numbers = [n for axes in (sizes or [], *entries) for n in axes]
+    ok = all(type(n) is int and n >= 0 for n in numbers)
+    few = max(len(sizes or []), *map(len, entries), len(entries)) <= MOST_AXES
+    if sizes is None or not (ok and few) or math.prod(sizes) != len(devices):
+        raise PlacementError(
+            f"not a mesh of {' '.join(names)}: sizes {sizes}, entries {entries}"
+        )
+    grid = np.array(devices, object).reshape(sizes)
+    spec = PartitionSpec(*map(tuple, entries))
+    mesh = Mesh(grid, range(len(sizes)))
+    return buffers.placement_for(NamedSharding(mesh, spec))
+
+
+def one_of(places: Sequence[Place], number: int) -> Place:
+    """Returns a place by its number.
+
+    Raises:
+      PlacementError: there is no such place.
+    """
+    if type(number) is not int or not 0 <= number < len(places):
+        raise PlacementError(f"no place {number!r}: there are {len(places)}")
+    return places[number]
+
+
+def type_of(listed: Sequence[Any], places: Sequence[Place]) -> ArrayType:
+    """Returns the type that is written as its dtype, its shape and a place's number.
+
+    Raises:
+      PlacementError: there is no such place, or an array of that shape cannot be there.
+    """
+    name, shape, number = listed
+    place = one_of(places, number)
+    if not place.is_single:
+        place.sharding.shard_shape(shape)
+    return type_on(Aval(tuple(shape), dtypes.dtype(name)), place, True)
 
 
 def array_at(host: np.ndarray[Any, Any], place: Place) -> Array:

@@ -1,7 +1,9 @@
 """Devices of tasks: names, places and plans, without a process."""
 
 import copy
+import gc
 import pickle
+import weakref
 
 import pytest
 
@@ -9,7 +11,9 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import dataflow
 from fxflow.core.arrays import ShapeDtypeStruct
+from fxflow.core.arrays.aval import everywhere
 from fxflow.dataflow import DeviceSpec, on, stages
+from fxflow.dataflow.placing import place_name
 from fxflow.dataflow.tasks.devices import ClusterDevices, TaskPlace, cluster_among
 from fxflow.errors import ArgumentError, PlacementError
 
@@ -130,3 +134,59 @@ def test_a_scope_that_no_task_has_names_the_line() -> None:
 
     with pytest.raises(PlacementError, match=r"no task 7 .*test_devices\.py"):
         dataflow.jit(f, devices=described()).plan(X)
+
+
+def mesh_of(cluster: ClusterDevices) -> fxflow.Mesh:
+    return fxflow.Mesh(cluster.devices_of(0), "x")
+
+
+def test_a_mesh_of_a_task_is_a_place() -> None:
+    cluster = described()
+    mesh = mesh_of(cluster)
+    place = everywhere(mesh)
+    assert type(place) is TaskPlace
+    assert not place.is_single
+    assert place is cluster.place_of(fxflow.NamedSharding(mesh, fxflow.P()))
+    assert place is everywhere(mesh_of(cluster))
+    assert str(place) == "job:worker task:0 mesh of cpu:0 cpu:1"
+    assert cluster_among([place]) is cluster
+    divided = cluster.place_of(fxflow.NamedSharding(mesh, fxflow.P("x")))
+    assert divided is not place
+    assert not divided.same_layout(place, 1)
+    with pytest.raises(PlacementError, match="arrays of this process cannot be on"):
+        divided.runtime(1)
+
+
+def test_a_cluster_is_freed_after_its_meshes_were_used() -> None:
+    def planned() -> weakref.ref[ClusterDevices]:
+        cluster = described()
+        step = dataflow.jit(on(mesh_of(cluster))(fnp.sin))
+        assert cluster_among(step.plan(X).places) is cluster
+        return weakref.ref(cluster)
+
+    made = planned()
+    gc.collect()
+    assert made() is None
+
+
+def test_meshes_are_stages_and_labels() -> None:
+    cluster = ClusterDevices({"worker": 2}, [["cpu", "cpu"]] * 2)
+    meshes = [fxflow.Mesh(cluster.devices_of(task), "x") for task in range(2)]
+
+    def f(x: fxflow.Array) -> fxflow.Array:
+        for stage in stages(2):
+            with on(stage):
+                x = fnp.sin(x) @ x
+        with on("a"):
+            return x + 1
+
+    named = dict(zip(stages(2), meshes)) | {"a": meshes[0]}
+    plan = dataflow.jit(f, devices=named).plan(X)
+    assert list(map(place_name, plan.places)) == [
+        "task:0 mesh of cpu:0 cpu:1",
+        "task:1 mesh of cpu:0 cpu:1",
+    ]
+    assert "task:1 mesh of cpu:0 cpu:1: " in str(plan)
+    alone = dataflow.jit(lambda x: f(x), devices=meshes)
+    with pytest.raises(PlacementError, match="no device for the label 'a'"):
+        alone.plan(X)

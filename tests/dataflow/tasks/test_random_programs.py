@@ -24,9 +24,10 @@ def bits(answer: list[Any]) -> list[Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("gradient", [False, True])
+@pytest.mark.parametrize("meshes", [False, True])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_processes_have_the_bits_of_devices(
-    cluster: Cluster, seed: int, gradient: bool
+    cluster: Cluster, seed: int, meshes: bool, gradient: bool
 ) -> None:
     with fxflow.config.override(x64=True):
         api = Api("fxflow")
@@ -34,9 +35,9 @@ def test_processes_have_the_bits_of_devices(
         if gradient and not applies("gradient dataflow", program):
             pytest.skip("the program has no gradient")
         arguments = program.arguments()
-        want = over_tasks(None, gradient)(api, program, arguments)
+        want = over_tasks(None, gradient, meshes)(api, program, arguments)
         try:
-            got = over_tasks(cluster, gradient)(api, program, arguments)
+            got = over_tasks(cluster, gradient, meshes)(api, program, arguments)
         except PlacementError as error:
             assert "programs only" in str(error)
             return

@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+import fxflow
 import fxflow.numpy as fnp
 from fxflow import dataflow
 from fxflow.dataflow import Cluster, on
+from fxflow.dataflow.rows import PlaceRow
 from fxflow.dataflow.tasks import worker
 from fxflow.dataflow.tasks.messages import Meet
 from fxflow.devices import buffers
+from fxflow.errors import PlacementError
 
 
 def meet(**changes: Any) -> Meet:
@@ -44,7 +47,9 @@ def test_received_arrays_are_used_as_they_are() -> None:
     host = np.arange(6, dtype="float32").reshape(2, 3)
     array = worker.array_at(host, buffers.placement(buffers.default_placement().device))
     assert np.shares_memory(np.asarray(array), host)
-    assert worker.type_of(["float32", [2, 3]]) is array.aval.strong()
+    kind = worker.type_of(["float32", [2, 3], 0], [array._type.placement])
+    assert kind.aval is array.aval.strong()
+    assert kind.placement is array._type.placement
 
 
 def test_strangers_do_not_disturb_a_task(cluster: Cluster) -> None:
@@ -89,3 +94,53 @@ def test_a_wrong_program_is_an_error_of_its_registration(
         dataflow.jit(f, devices=cluster)(1.0)
     monkeypatch.undo()
     assert float(dataflow.jit(f, devices=cluster)(1.0)) == 2
+
+
+def test_a_place_is_found_by_its_row() -> None:
+    own = fxflow.local_devices()
+    assert worker.place_here(PlaceRow(["cpu:1"], None, [])).device is own[1]
+    mesh = worker.place_here(PlaceRow(["cpu:2", "cpu:0"], [2, 1], [[], [0]]))
+    assert mesh.devices == (own[2], own[0])
+    assert mesh.sharding.shard_shape((3, 4)) == (3, 2)
+    assert not worker.place_here(PlaceRow(["cpu:1"], [], [])).is_single
+    # A row is that of the place that it describes.
+    assert PlaceRow.of(mesh) == PlaceRow(["cpu:2", "cpu:0"], [2, 1], [[], [0]])
+
+
+@pytest.mark.parametrize(
+    ("row", "match"),
+    [
+        ([["cpu:99"], None, []], r"no device 'cpu:99': the task has cpu:0 cpu:1 "),
+        ([["/job:w/task:1/cpu:0"], None, []], "no device '/job"),
+        ([[], [0], []], "no device"),
+        ([[3], None, []], "not a place: "),
+        ([["cpu:0", "cpu:1"], None, []], "not a mesh of cpu:0 cpu:1: sizes None"),
+        ([["cpu:0", "cpu:1"], [3], []], r"not a mesh of cpu:0 cpu:1: sizes \[3\]"),
+        ([["cpu:0", "cpu:1"], [-1, -2], []], "not a mesh"),
+        ([["cpu:0", "cpu:1"], [2.0], []], "not a mesh"),
+        ([["cpu:0", "cpu:0"], [2], []], "occurs twice"),
+        ([["cpu:0", "cpu:1"], [2], [[1]]], "no axis"),
+        ([["cpu:0", "cpu:1"], [2], [[0], [0]]], "twice"),
+        ([["cpu:0", "cpu:1"], [2], [["x"]]], "not a mesh"),
+        ([["cpu:0", "cpu:1"], [2], 7], "not a place: "),
+        ([["cpu:0"], [1] * 99, []], "not a mesh"),
+        (["cpu:0"], "not a place: "),
+        (7, "not a place: "),
+    ],
+)
+def test_a_row_that_is_not_of_a_place_is_refused(row: Any, match: str) -> None:
+    with pytest.raises((PlacementError, ValueError), match=match):
+        worker.place_here(PlaceRow.read(row))
+
+
+def test_a_type_must_fit_its_place() -> None:
+    places = [worker.place_here(PlaceRow(["cpu:0", "cpu:1"], [2], [[0]]))]
+    assert worker.type_of(["float32", [4], 0], places).placement is places[0]
+    for listed, match in (
+        (["float32", [3], 0], "cannot be divided into 2"),
+        (["float32", [], 0], "at least 1 axes"),
+        (["float32", [4], 1], "no place 1: there are 1"),
+        (["float32", [4], -1], "no place -1"),
+    ):
+        with pytest.raises(PlacementError, match=match):
+            worker.type_of(listed, places)
