@@ -116,6 +116,7 @@ _PASSES = (
     "join_scatters",
     "scatter_sums",
     "pick_products",
+    "fuse_rows",
     "flatten_products",
     "split_loops",
     "recompute_residuals",
@@ -294,9 +295,9 @@ class Config(threading.local):
         "all",
         _passes,
         "What rewrites the graph of a jitted function before XLA gets it: all, none, "
-        "or some of join_scatters, scatter_sums, pick_products, flatten_products, "
-        "split_loops, recompute_residuals, pack_products, contract_convolutions, "
-        "compile_kernels, with commas between them.",
+        "or some of join_scatters, scatter_sums, pick_products, fuse_rows, "
+        "flatten_products, split_loops, recompute_residuals, pack_products, "
+        "contract_convolutions, compile_kernels, with commas between them.",
     )
     kernel_tuning = Option(
         False,

@@ -363,6 +363,76 @@ def _products_parameters(rng: Rng, x: Type) -> dict[str, Any]:
 add("products", "passes", _products, full_rank(1, "f"), _products_parameters)
 
 
+# -- functions of rows -----------------------------------------------------------------
+
+
+def _row_steps(api: Api) -> list[Callable[..., Any]]:
+    """What a step may do, with a value, another one, a number for each row, and scales.
+
+    The first give a value, the last three a number for each row.
+    """
+    np_ = api.np
+    return [
+        lambda v, u, r, s: _bounded(api, v) + u,
+        lambda v, u, r, s: v - r,
+        lambda v, u, r, s: v * r,
+        lambda v, u, r, s: np_.exp(_bounded(api, v)) * s,
+        lambda v, u, r, s: np_.where(v > r, u, v),
+        lambda v, u, r, s: api.nn.softmax(v),
+        lambda v, u, r, s: v * u + s,
+        lambda v, u, r, s: np_.where(np_.arange(v.shape[-1]) == 1, r, v),
+        lambda v, u, r, s: v[..., ::-1] + u,
+        lambda v, u, r, s: v + np_.sum(v, axis=0, keepdims=True),
+        lambda v, u, r, s: np_.tanh(v) + np_.sum(u),
+        lambda v, u, r, s: np_.sort(v, axis=-1) * 2,
+        lambda v, u, r, s: np_.sum(v * u, axis=-1, keepdims=True),
+        lambda v, u, r, s: np_.max(v, axis=-1, keepdims=True) + r,
+        lambda v, u, r, s: np_.min(v + u, axis=-1, keepdims=True) * 0.5,
+    ]
+
+
+def _rows(
+    api: Api,
+    x: Any,
+    plan: Plan,
+    ends: Sequence[int],
+    lines: Sequence[int],
+    columns: int,
+    dtype: str,
+    around: str,
+) -> Any:
+    """Elementwise operations around reductions of rows, in any order."""
+    steps = _row_steps(api)
+
+    def run(x: Any) -> Any:
+        values = [_shaped(api, x, dtype, *lines, columns, at=i) for i in range(2)]
+        numbers = [api.np.sum(values[0], axis=-1, keepdims=True) * 0.25]
+        scale = _shaped(api, x, dtype, columns, at=3)
+        for kind, a, b, c in plan:
+            v, u = (values[-1 - i % min(len(values), 3)] for i in (a, b))
+            step = kind % len(steps)
+            made = steps[step](v, u, numbers[-1 - c % len(numbers)], scale)
+            (numbers if step >= len(steps) - 3 else values).append(made.astype(v.dtype))
+        found = [*values[2:], *numbers, api.np.sum(values[-1], axis=0)]
+        return _flat(api, x, [found[e % len(found)] for e in ends])
+
+    return _wrapped(api, around, run, x)
+
+
+def _rows_parameters(rng: Rng, x: Type) -> dict[str, Any]:
+    return {
+        "plan": [_numbers(rng, 4) for _ in range(int(rng.integers(3, 10)))],
+        "ends": _numbers(rng, int(rng.integers(1, 4))),
+        "lines": _one(rng, ([5], [2, 3], [1], [2, 1, 2])),
+        "columns": _one(rng, (1, 3, 4)),
+        "dtype": _one(rng, ("float32", "float32", "float32", "bfloat16")),
+        "around": _one(rng, AROUND),
+    }
+
+
+add("rows", "passes", _rows, full_rank(1, "f"), _rows_parameters)
+
+
 # -- convolutions ----------------------------------------------------------------------
 
 _LAYOUTS = (

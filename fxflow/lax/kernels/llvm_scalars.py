@@ -402,6 +402,12 @@ RULES: dict[str, Rule] = {
     "xor": _arithmetic("", "xor", bools="xor"),
 }
 
+#: Primitives whose loops LLVM vectorizes: they call no function of the C library.
+VECTORIZED = frozenset(RULES) - {
+    *("acos", "asin", "atan", "atan2", "cbrt", "cos", "cosh", "exp2", "expm1", "log1p"),
+    *("pow", "rem", "sin", "sinh", "tan"),
+}
+
 #: Primitives whose cost is that of an addition.
 CHEAP = frozenset(
     {

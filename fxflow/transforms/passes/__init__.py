@@ -13,6 +13,7 @@ PASSES = {
     "join_scatters": "scatters",
     "scatter_sums": "sums",
     "pick_products": "picks",
+    "fuse_rows": "rows",
     "flatten_products": "flattening",
     "split_loops": "loops",
     "recompute_residuals": "residuals",

@@ -42,7 +42,8 @@ def _with_calls(graph: Graph, compiler: Compiler) -> Graph:
     nodes: list[Node] = []
     names: dict[Any, Any] = {}
     for node in graph.nodes:
-        node = node.replace(inputs=renamed(node.inputs, names))
+        if names:
+            node = node.replace(inputs=renamed(node.inputs, names))
         made = _compiled(node, compiler)
         if made is None:
             nodes.append(node)

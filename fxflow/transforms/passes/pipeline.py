@@ -21,11 +21,12 @@ from fxflow.lax.gather_scatter.scatter import COMMUTING
 from fxflow.lax.remat import CUSTOM_CALLS, Checkpoint, inlined
 from fxflow.transforms import passes as all_passes
 from fxflow.transforms.passes import GPU_PASSES, PASSES
+from fxflow.transforms.passes.rewriting import REDUCTIONS, begins_rows
 
 # Operations on slices that passes look for; others begin at a scan, or a product.
 _ROWS = COMMUTING | {Gather.name, "conv_general_dilated", "kernel_call"}
 _COMPILE, _DIVIDE = "compile_kernels", "divide_kernels"
-_STARTS = _ROWS | {Scan.name, DotGeneral.name}
+_STARTS = _ROWS | REDUCTIONS | {Scan.name, DotGeneral.name}
 # Passes that may keep more in memory: never in what `checkpoint` computes again.
 _STORING = frozenset({"split_loops"})
 # Passes that make a program for this process's CPU: by kernels of our own, or because
@@ -33,7 +34,7 @@ _STORING = frozenset({"split_loops"})
 _NATIVE = frozenset(
     {
         *("scatter_sums", "pick_products", "flatten_products", "pack_products"),
-        *("contract_convolutions", "compile_kernels"),
+        *("contract_convolutions", "fuse_rows", "compile_kernels"),
     }
 )
 
@@ -131,6 +132,7 @@ def _finds_work(graph: Graph) -> bool:
     return any(
         node.primitive.name in _ROWS
         or (node.primitive.name == DotGeneral.name and node.outputs[0].aval.ndim > 2)
+        or begins_rows(node)
         or (
             isinstance(node.primitive, HigherOrder)
             and (node.primitive.name == Scan.name or _work_inside(node))

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from fxflow.core.ir.graph import Graph, Node, Var, renamed
 from fxflow.core.ir.staging import trace_closed
+
+#: Reductions that `fuse_rows` knows.
+REDUCTIONS = frozenset({"reduce_max", "reduce_min", "reduce_sum"})
+#: Elements, rows and columns of an array for which a kernel of its rows is faster than
+#: XLA (docs/design/0021-gallery.md).
+_LEAST, _ROWS, _COLUMNS = 1 << 16, 2, 16
 
 
 def made(
@@ -86,3 +93,15 @@ def computed(
     if result.aval != like.outputs[0].aval:
         return []
     return [*nodes[:-1], nodes[-1].replace(outputs=like.outputs)]
+
+
+def begins_rows(node: Node) -> bool:
+    """Returns whether a node reduces the rows of an array that is large enough."""
+    if node.primitive.name not in REDUCTIONS:
+        return False
+    aval, axes = node.inputs[0].aval, tuple(node.params["axes"])
+    count = aval.ndim - len(axes)
+    if aval.is_symbolic or not axes or not count or axes != (*range(count, aval.ndim),):
+        return False
+    rows = math.prod(aval.shape[:count])
+    return bool(aval.size >= _LEAST and rows >= _ROWS and aval.size >= _COLUMNS * rows)
