@@ -15,6 +15,7 @@ from fxflow.core.source import warn
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis
 from fxflow.numpy._operands import ArrayLike, convert, promote_inexact
+from fxflow.scipy.signal._extensions import extended
 from fxflow.scipy.signal._windows import window_of
 from fxflow.scipy.signal.trends import detrend as without_trend
 
@@ -22,8 +23,6 @@ from fxflow.scipy.signal.trends import detrend as without_trend
 Window = str | tuple[Any, ...] | float | ArrayLike
 # A kind of trend, False for none, or a function of segments along the last axis.
 Detrend = str | bool | Callable[[Array], Array]
-
-_BOUNDARIES = {"zeros": "constant", "even": "reflect", "constant": "edge", "odd": "odd"}
 
 
 @dataclass(frozen=True)
@@ -100,24 +99,6 @@ def _segments(
 def _frequencies(cut: _Segments, fs: Any, onesided: bool, dtype: Any) -> Array:
     make = np.fft.rfftfreq if onesided else np.fft.fftfreq
     return fnp.asarray(fs, dtype) * fnp.asarray(make(cut.nfft), dtype)
-
-
-def _extended(name: str, x: Array, boundary: str | None, n: int) -> Array:
-    """Returns a signal with `n` more points at both ends of the last axis."""
-    if boundary is None:
-        return x
-    if boundary not in _BOUNDARIES:
-        known = ", ".join(f'"{b}"' for b in _BOUNDARIES)
-        raise ArgumentError(
-            f"{name}: boundary must be one of {known} or None, got {boundary!r}"
-        )
-    pads = [(0, 0)] * (x.aval.ndim - 1) + [(n, n)]
-    if boundary == "odd":
-        left, right = x[..., :1], x[..., -1:]
-        front = 2 * left - fnp.flip(x[..., 1 : n + 1], -1)
-        back = 2 * right - fnp.flip(x[..., x.aval.shape[-1] - 1 - n : -1], -1)
-        return fnp.concatenate([front, x, back], -1)
-    return fnp.pad(x, pads, _BOUNDARIES[boundary])
 
 
 def _transformed(x: Array, cut: _Segments, detrend: Detrend, onesided: bool) -> Array:
@@ -389,7 +370,7 @@ def stft(
     if window is not None and not isinstance(window, str | tuple | int | float):
         nperseg = None if nperseg == 256 else nperseg  # type: ignore[assignment]
     cut = _segments("stft", window, nperseg, noverlap, nfft, n, 256, dtype)
-    signal = _extended("stft", signal, boundary, cut.length // 2)
+    signal = extended("stft", signal, boundary, cut.length // 2)
     if padded:
         missing = -(signal.aval.shape[-1] - cut.length) % cut.step % cut.length
         signal = fnp.pad(signal, [(0, 0)] * (signal.aval.ndim - 1) + [(0, missing)])

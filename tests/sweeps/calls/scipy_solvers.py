@@ -12,6 +12,7 @@ from tests.sweeps.catalogue import (
     call,
     each,
     floating,
+    inexact,
     like,
     made,
     positive_definite,
@@ -22,6 +23,15 @@ EXEMPT = {"scipy.optimize.minimize": "takes a function"}
 
 _WINDOW = np.array([0.5, 1.0, 0.5])
 _BOTH_SIDES: dict[str, Any] = {"detrend": False, "return_onesided": False}
+
+#: Denominators of stable filters, and two sections that are stable.
+_LEAD = made(lambda rng, s: np.array([1.0, *rng.uniform(-0.3, 0.3, s[0] - 1)]), 3)
+_SOS = made(
+    lambda rng, s: np.concatenate(
+        [rng.uniform(-1, 1, (2, 3)), np.ones((2, 1)), rng.uniform(-0.3, 0.3, (2, 2))], 1
+    ),
+    *(2, 6),
+)
 
 CALLS = [
     *like(
@@ -58,6 +68,18 @@ CALLS = [
         [
             call("scipy.signal.welch", real(2, 8), 1.0, _WINDOW, detrend=False),
             call("scipy.signal.stft", A(2, 8), 1.0, _WINDOW, 3, **_BOTH_SIDES),
+        ],
+    ),
+    *like(
+        "scipy.signal",
+        [
+            call("scipy.signal.lfilter", inexact(3), _LEAD, A(2, 8)),
+            call("scipy.signal.lfiltic", inexact(3), _LEAD, A(2), A(2)),
+            call("scipy.signal.lfilter_zi", inexact(3), _LEAD),
+            call("scipy.signal.filtfilt", floating(3), _LEAD, real(2, 12)),
+            call("scipy.signal.sosfilt", _SOS, A(2, 8)),
+            call("scipy.signal.sosfilt_zi", _SOS),
+            call("scipy.signal.sosfiltfilt", _SOS, real(2, 20)),
         ],
     ),
     call("scipy.cluster.vq.vq", real(5, 2), real(3, 2)),
