@@ -49,6 +49,7 @@ if _typing.TYPE_CHECKING:
         rms_norm_init,
     )
     from fxflow.nn.pooling import avg_pool, max_pool
+    from fxflow.nn.quantized import quantized_linear, quantized_linear_init
     from fxflow.nn.recurrent import (
         gru, gru_cell, gru_cell_init, gru_init, gru_state, lstm, lstm_cell,
         lstm_cell_init, lstm_init, lstm_state,
@@ -70,7 +71,8 @@ __all__ = [
     "leaky_relu", "linear", "linear_init", "log1mexp", "log_sigmoid", "log_softmax",
     "log_uniform_candidates", "logmeanexp", "logsumexp", "lstm", "lstm_cell",
     "lstm_cell_init", "lstm_init", "lstm_state", "max_pool", "mish", "nce_loss",
-    "one_hot", "relu", "relu6", "rms_norm", "rms_norm_init", "sampled_softmax_loss",
+    "one_hot", "quantized_linear", "quantized_linear_init", "relu", "relu6", "rms_norm",
+    "rms_norm_init", "sampled_softmax_loss",
     "scaled_dot_general", "scaled_matmul", "selu", "sigmoid", "silu", "soft_sign",
     "softmax", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus", "standardize",
     "tanh", "uniform_candidates", "unigram_candidates",
@@ -95,6 +97,7 @@ _public(
             "rms_norm_init"
         ),
         "pooling": "avg_pool max_pool",
+        "quantized": "quantized_linear quantized_linear_init",
         "recurrent": (
             "gru gru_cell gru_cell_init gru_init gru_state lstm lstm_cell "
             "lstm_cell_init lstm_init lstm_state"

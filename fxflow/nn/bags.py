@@ -49,8 +49,8 @@ def embedding_bag(
       float[..., features], or float[bags, features].
 
     Raises:
-      ArgumentError: the params are not a dict of the table, the mode is none of these,
-        there are factors but no sums, or an argument is not an array.
+      ArgumentError: the params are not a dict of the table, the mode is not one of
+        these, there are factors but no sums, or an argument is not an array.
       DtypeError: ids or offsets are not integers, or the factors not floats.
       ShapeError: shapes do not fit.
 

@@ -23,8 +23,8 @@ def nearest(points: Any, centers: Any) -> Array:
     """Returns which center is nearest to each point.
 
     It is the one with the least |c|² / 2 - p · c, with the mean of the centers as the
-    origin. Of centers whose distances differ by no more than the rounding errors of
-    these, either may be found.
+    origin. If the distances of two centers differ by no more than the rounding errors
+    of these, either may be found.
 
     Args:
       points: float[n, d].

@@ -96,6 +96,12 @@ CALLS = [
     call("nn.avg_pool", floating(1, 5, 4, 2), (2, 2), padding="SAME"),
     call("nn.dropout", KEY, floating(3, 4), 0.5, broadcast_axes=1, random=True),
     call("nn.linear", {"w": floating(3, 4), "b": floating(4)}, floating(2, 3)),
+    call("nn.quantized_linear_init", {"w": floating(3, 4)}, differentiable=False),
+    call(
+        "nn.quantized_linear",
+        {"w": index(3, 4, below=9), "scale": floating(4)},
+        floating(2, 3),
+    ),
     call("nn.conv", {"w": floating(3, 3, 2, 4)}, floating(1, 5, 4, 2), strides=(2, 1)),
     call("nn.embedding", {"w": floating(5, 3)}, index(2, 3, below=5), padding_id=0),
     call("nn.embedding_bag", {"w": floating(5, 3)}, index(2, 3, below=5), padding_id=0),
