@@ -156,8 +156,9 @@ class Places:
         if isinstance(named, str) and named.startswith("/"):
             named = DeviceSpec.parse(named)
         if isinstance(named, DeviceSpec):
-            if self._cluster is not None and (named.job, named.task) != (None, None):
-                return self._cluster.device_named(named).place
+            cluster = self._cluster if named.cluster is None else named.cluster
+            if cluster is not None and (named.job, named.task) != (None, None):
+                return cluster.device_named(named).place
             named = named.device()
         return buffers.placement(resolve(named))
 

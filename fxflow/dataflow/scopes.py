@@ -39,6 +39,7 @@ class DeviceSpec:
       task: the number of a process of the job, or None.
       kind: the platform (`"cpu"`, `"gpu"`), or None.
       index: of the device in its process, or None.
+      cluster: whose task it is; None: one of those that `dataflow.jit(devices=…)` says.
 
     Example:
       >>> task = DeviceSpec.parse("/job:worker/task:1")
@@ -50,6 +51,7 @@ class DeviceSpec:
     task: int | None = None
     kind: str | None = None
     index: int | None = None
+    cluster: Any = None
 
     @classmethod
     def parse(cls, text: str) -> DeviceSpec:
@@ -78,7 +80,8 @@ class DeviceSpec:
         named = self if inner.kind is None else inner
         job = self.job if inner.job is None else inner.job
         task = self.task if inner.task is None else inner.task
-        return DeviceSpec(job, task, named.kind, named.index)
+        cluster = self.cluster if inner.cluster is None else inner.cluster
+        return DeviceSpec(job, task, named.kind, named.index, cluster)
 
     def __str__(self) -> str:
         text = "" if self.job is None else f"/job:{self.job}"

@@ -60,7 +60,7 @@ class TaskDevice(RemoteDevice):
     @property
     def spec(self) -> DeviceSpec:
         """The device's whole name."""
-        return DeviceSpec(self.job, self.task, self.platform, self.id)
+        return DeviceSpec(self.job, self.task, self.platform, self.id, self.cluster)
 
     @property
     def process(self) -> tuple[int, int]:

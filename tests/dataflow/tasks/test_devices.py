@@ -127,6 +127,22 @@ def test_a_device_is_a_scope_and_a_stage() -> None:
                 step.plan(X)
 
 
+def test_the_device_of_a_task_is_a_scope_without_its_cluster() -> None:
+    cluster = described()
+    first = cluster.devices[0]
+
+    def f(x: fxflow.Array) -> fxflow.Array:
+        with on(first):
+            y = fnp.sin(x)
+            with on("/device:cpu:1"):
+                return y @ y
+
+    # This process is task 0 of a job "worker", too, and has such devices.
+    plan = dataflow.jit(f).plan(X)
+    assert [place.device for place in plan.places] == cluster.devices_of(0)
+    assert first.spec.merge(DeviceSpec(task=1)).cluster is cluster
+
+
 def test_a_scope_that_no_task_has_names_the_line() -> None:
     def f(x: fxflow.Array) -> fxflow.Array:
         with on("/job:worker/task:7"):
@@ -160,7 +176,14 @@ def test_a_mesh_of_a_task_is_a_place() -> None:
 def test_a_cluster_is_freed_after_its_meshes_were_used() -> None:
     def planned() -> weakref.ref[ClusterDevices]:
         cluster = described()
-        step = dataflow.jit(on(mesh_of(cluster))(fnp.sin))
+
+        def f(x: fxflow.Array) -> fxflow.Array:
+            with on(cluster.devices[1]):
+                x = fnp.cos(x)
+            with on(mesh_of(cluster)):
+                return fnp.sin(x)
+
+        step = dataflow.jit(f)
         assert cluster_among(step.plan(X).places) is cluster
         return weakref.ref(cluster)
 
