@@ -9,6 +9,10 @@ from fxflow.core.boundary import public as _public
 from fxflow.scipy.special.bessel import bessel_jn, i0, i0e, i1, i1e
 from fxflow.scipy.special.combinatorics import bernoulli, boxcox, boxcox1p, comb
 from fxflow.scipy.special.complex_gamma import loggamma
+from fxflow.scipy.special.cylinder import (
+    hankel1, hankel2, iv, ive, j0, j1, jv, jve, k0, k0e, k1, k1e, kv, kve, y0, y1, yv,
+    yve,
+)
 from fxflow.scipy.special.error_functions import dawsn, erfcx, wofz
 from fxflow.scipy.special.exponential_integrals import exp1, expi, expn
 from fxflow.scipy.special.entropies import (
@@ -51,13 +55,27 @@ __all__ = [
     "gammaincc",
     "gammaln",
     "gammasgn",
+    "hankel1",
+    "hankel2",
     "hyp1f1",
     "hyp2f1",
     "i0",
     "i0e",
     "i1",
     "i1e",
+    "iv",
+    "ive",
+    "j0",
+    "j1",
+    "jv",
+    "jve",
+    "k0",
+    "k0e",
+    "k1",
+    "k1e",
     "kl_div",
+    "kv",
+    "kve",
     "log_expit",
     "log_ndtr",
     "log_softmax",
@@ -79,6 +97,10 @@ __all__ = [
     "wofz",
     "xlog1py",
     "xlogy",
+    "y0",
+    "y1",
+    "yv",
+    "yve",
     "zeta",
 ]
 # fmt: on

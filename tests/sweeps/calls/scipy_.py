@@ -53,6 +53,13 @@ SPECIAL = [
     *each(S, "sici fresnel", real(3, 4, low=0.2, high=3)),
     call(f"{S}.loggamma", A(3, 4, **POSITIVE)),
     call(f"{S}.owens_t", real(3, 4), real(3, 4)),
+    *each(S, "j0 j1 y0 y1 k0 k1 k0e k1e", real(3, 4, **POSITIVE)),
+    *each(
+        S,
+        "jv jve yv yve iv ive kv kve hankel1 hankel2",
+        real(3, 4, **POSITIVE),
+        real(3, 4, **POSITIVE),
+    ),
     call(f"{S}.bessel_jn", real(3, 4, **POSITIVE), v=2),
     call(f"{S}.hyp1f1", *[real(3, 4, **POSITIVE)] * 3),
     call(f"{S}.hyp2f1", *[real(3, 4, **POSITIVE)] * 3, real(3, 4, low=-0.9, high=0)),

@@ -1,0 +1,428 @@
+"""Bessel functions of real order: J, Y, I, K and Hankel's, plain and scaled.
+
+The values are computed in 64 bits (`_cylinder.py`) and rounded to the dtype of the
+operands, since the recurrence in the order amplifies the rounding of 32 bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from fxflow import lax
+from fxflow import numpy as fnp
+from fxflow.core.arrays import Array, dtypes
+from fxflow.core.docs import shared
+from fxflow.core.runtime.library import library
+from fxflow.numpy._operands import ArrayLike, convert
+from fxflow.scipy.special._cylinder import (
+    HIGHEST,
+    cospi,
+    i_and_k,
+    j_and_y,
+    sinpi,
+)
+from fxflow.scipy.special._derivatives import by_forward
+from fxflow.scipy.special._operands import operands
+
+_docs = shared("""
+    Args:
+      v: real array-like: the order.
+      z: real array-like.
+
+    Returns:
+      Float array of the broadcast shape.
+
+    Raises:
+      ArgumentError: an argument is not an array.
+      DtypeError: an argument is complex.
+
+    Source: `scipy.special.{name}`, with derivatives by all arguments; DLMF 10.
+""")
+
+
+def _finite_product(factor: Any, x: Any) -> Any:
+    """Returns a product that is 0 where the factor is, also for an infinite x."""
+    return factor * fnp.where((factor == 0) & (lax.abs(x) == math.inf), 0, x)
+
+
+def _reflected(x: Any, v: Any, value: Any) -> Any:
+    """Returns values of |x| for x: nan of negative x, unless the order is whole."""
+    n = lax.floor(v)
+    odd = n - 2 * lax.floor(n / 2) == 1
+    turned = fnp.where(odd, -value, value)
+    return fnp.where(x < 0, fnp.where(n == v, turned, math.nan), value)
+
+
+# -- J and Y ---------------------------------------------------------------------------
+
+
+def _ordinary(v: Any, x: Any) -> tuple[Any, Any, Any, Any]:
+    """Returns J and Y of |v| and |x|, and the cosine and sine of π |v|."""
+    order, size = lax.abs(v), lax.abs(x)
+    inside = (size > 0) & (size < math.inf) & (order <= HIGHEST)
+    j, y = j_and_y(fnp.where(inside, order, 0), fnp.where(inside, size, 1))
+    j = fnp.where(size == 0, fnp.where(order == 0, 1.0, 0.0), j)
+    y = fnp.where(size == 0, -math.inf, y)
+    j, y = fnp.where(size == math.inf, 0, j), fnp.where(size == math.inf, 0, y)
+    known = (order <= HIGHEST) & (x == x)
+    j, y = fnp.where(known, j, math.nan), fnp.where(known, y, math.nan)
+    return j, y, cospi(order), sinpi(order)
+
+
+def _jy_values(v: Any, x: Any) -> Any:
+    """Returns J and Y along a new first axis."""
+    j, y, cosine, sine = _ordinary(v, x)
+    first = fnp.where(v < 0, cosine * j - _finite_product(sine, y), j)
+    second = fnp.where(v < 0, sine * j + _finite_product(cosine, y), y)
+    second = fnp.where(x < 0, math.nan, second)
+    return fnp.stack([_reflected(x, v, first), second])
+
+
+def _neighbours(function: Any, v: Any, x: Any) -> tuple[Any, Any]:
+    """Returns a function of the orders v - 1 and v + 1, from one program."""
+    out = function(fnp.stack([v - 1, v + 1]), fnp.stack([x, x]))
+    axis = out.aval.ndim - v.aval.ndim - 1
+    below, above = (lax.index_in_dim(out, i, axis, keepdims=False) for i in (0, 1))
+    return below, above
+
+
+def _jy_slope(v: Any, x: Any) -> Any:
+    below, above = _neighbours(_jy, v, x)
+    return 0.5 * (below - above)
+
+
+_jy: Callable[..., Any] = by_forward(_jy_values, None, _jy_slope)
+
+
+def _jv(v: Any, x: Any) -> Any:
+    return _jy(v, x)[0]
+
+
+def _yv(v: Any, x: Any) -> Any:
+    return _jy(v, x)[1]
+
+
+def _in_64_bits(function: Any, name: str, *args: Any) -> Array:
+    """Calls a function with 64 bits, and returns the operands' dtype."""
+    given = operands(name, *args)
+    out = function(*(convert(a, dtypes.float64) for a in given))
+    return convert(out, given[0].aval.dtype)
+
+
+@library()
+@_docs
+def jv(v: ArrayLike, z: ArrayLike) -> Array:
+    """Bessel function of the first kind.
+
+    To some units of the last place, relative to the amplitude √(2 / (π z)) where it
+    oscillates, and for large orders as far as rounding the arguments does not matter.
+
+    Special cases:
+      Negative `z` → nan, unless the order is whole; ±inf → 0, where SciPy returns nan;
+      orders above 10,000 → nan.
+
+    Example:
+      >>> jv(0.5, 2.0).round(4)
+      Array(0.513, dtype=float32)
+    """
+    return _in_64_bits(_jv, "jv", v, z)
+
+
+@library()
+@_docs
+def jve(v: ArrayLike, z: ArrayLike) -> Array:
+    """Bessel function of the first kind times exp(-abs(imag(z))): `jv`, for real `z`.
+
+    Example:
+      >>> jve(0.5, 2.0).round(4)
+      Array(0.513, dtype=float32)
+    """
+    return _in_64_bits(_jv, "jve", v, z)
+
+
+@library()
+@_docs
+def yv(v: ArrayLike, z: ArrayLike) -> Array:
+    """Bessel function of the second kind.
+
+    As exact as `jv`.
+
+    Special cases:
+      0 → -inf; negative `z` → nan; inf → 0, where SciPy returns nan; orders above
+      10,000 → nan.
+
+    Example:
+      >>> yv(0.5, 2.0).round(4)
+      Array(0.2348, dtype=float32)
+    """
+    return _in_64_bits(_yv, "yv", v, z)
+
+
+@library()
+@_docs
+def yve(v: ArrayLike, z: ArrayLike) -> Array:
+    """Bessel function of the second kind times exp(-abs(imag(z))): `yv`, for real `z`.
+
+    Example:
+      >>> yve(0.5, 2.0).round(4)
+      Array(0.2348, dtype=float32)
+    """
+    return _in_64_bits(_yv, "yve", v, z)
+
+
+def _hankel(name: str, sign: int, v: Any, z: Any) -> Array:
+    """Returns J + i Y (sign 1) or J - i Y, of negative numbers as SciPy does."""
+    v, z = operands(name, v, z)
+    order, x = convert(v, dtypes.float64), convert(z, dtypes.float64)
+    size = lax.abs(x)
+    j, y = _jy(order, size)
+    # On the upper side of the branch cut (DLMF 10.11.3, 10.11.5).
+    c, s = cospi(order), sinpi(order)
+    if sign > 0:
+        real, imag = s * y - c * j, c * y + s * j
+    else:
+        real, imag = 3 * c * j - s * y, s * j - c * y
+    negative = x < 0
+    real = fnp.where(negative, real, j)
+    imag = fnp.where(negative, imag, sign * y)
+    dtype = v.aval.dtype
+    if dtypes.bits(dtype) < 32:
+        dtype = dtypes.float32
+    return lax.complex(convert(real, dtype), convert(imag, dtype))
+
+
+_hankel_docs = shared("""
+    Args:
+      v: real array-like: the order.
+      z: real array-like.
+
+    Returns:
+      Complex array of the broadcast shape.
+
+    Raises:
+      ArgumentError: an argument is not an array.
+      DtypeError: an argument is complex.
+
+    Special cases:
+      Negative `z`: above the branch cut; orders above 10,000 → nan.
+
+    Source: `scipy.special.{name}`, with derivatives by all arguments; DLMF 10.
+""")
+
+
+@library()
+@_hankel_docs
+def hankel1(v: ArrayLike, z: ArrayLike) -> Array:
+    """Hankel function of the first kind, J + i Y.
+
+    Example:
+      >>> hankel1(0.0, 1.0).round(4)
+      Array(0.7652+0.0883j, dtype=complex64)
+    """
+    return _hankel("hankel1", 1, v, z)
+
+
+@library()
+@_hankel_docs
+def hankel2(v: ArrayLike, z: ArrayLike) -> Array:
+    """Hankel function of the second kind, J - i Y.
+
+    Example:
+      >>> hankel2(0.0, 1.0).round(4)
+      Array(0.7652-0.0883j, dtype=complex64)
+    """
+    return _hankel("hankel2", -1, v, z)
+
+
+# -- I and K ---------------------------------------------------------------------------
+
+
+def _modified(v: Any, x: Any) -> tuple[Any, Any]:
+    """Returns exp(-|x|) I and exp(|x|) K of |v| and |x|."""
+    order, size = lax.abs(v), lax.abs(x)
+    inside = (size > 0) & (size < math.inf) & (order < math.inf)
+    i, k = i_and_k(fnp.where(inside, order, 0), fnp.where(inside, size, 1))
+    i = fnp.where(size == 0, fnp.where(order == 0, 1.0, 0.0), i)
+    k = fnp.where(size == 0, math.inf, k)
+    i, k = fnp.where(size == math.inf, 0, i), fnp.where(size == math.inf, 0, k)
+    known = (order < math.inf) & (x == x)
+    return fnp.where(known, i, math.nan), fnp.where(known, k, math.nan)
+
+
+def _ive_values(v: Any, x: Any) -> Any:
+    i, k = _modified(v, x)
+    small = lax.exp(-2 * lax.abs(x))
+    other = _finite_product((2 / math.pi) * sinpi(-v) * small, k)
+    return _reflected(x, v, fnp.where(v < 0, i + other, i))
+
+
+def _kve_values(v: Any, x: Any) -> Any:
+    return fnp.where(x < 0, math.nan, _modified(v, x)[1])
+
+
+_ive: Callable[..., Any] = by_forward(_ive_values, None, None)
+_kve: Callable[..., Any] = by_forward(_kve_values, None, None)
+
+
+def _iv_values(v: Any, x: Any) -> Any:
+    half = lax.exp(0.5 * lax.abs(x))
+    out = half * (half * _ive_values(v, x))
+    return fnp.where((lax.abs(x) == math.inf) & (out != out), _infinite(v, x), out)
+
+
+def _infinite(v: Any, x: Any) -> Any:
+    return _reflected(x, v, fnp.where((v - v == 0) & (x == x), math.inf, math.nan))
+
+
+def _kv_values(v: Any, x: Any) -> Any:
+    # Where exp(-x) underflows, but K of a high order does not.
+    half = lax.exp(-0.5 * x)
+    return half * (half * _kve_values(v, x))
+
+
+def _iv_slope(v: Any, x: Any) -> Any:
+    below, above = _neighbours(_iv, v, x)
+    return 0.5 * (below + above)
+
+
+def _kv_slope(v: Any, x: Any) -> Any:
+    below, above = _neighbours(_kv, v, x)
+    return -0.5 * (below + above)
+
+
+_iv: Callable[..., Any] = by_forward(_iv_values, None, _iv_slope)
+_kv: Callable[..., Any] = by_forward(_kv_values, None, _kv_slope)
+
+
+@library()
+@_docs
+def iv(v: ArrayLike, z: ArrayLike) -> Array:
+    """Modified Bessel function of the first kind.
+
+    To some units of the last place, as far as rounding the arguments does not matter.
+
+    Special cases:
+      Negative `z` → nan, unless the order is whole; inf → inf, where SciPy returns nan.
+
+    Example:
+      >>> iv(0.5, 2.0).round(4)
+      Array(2.0462, dtype=float32)
+    """
+    return _in_64_bits(_iv, "iv", v, z)
+
+
+@library()
+@_docs
+def ive(v: ArrayLike, z: ArrayLike) -> Array:
+    """Modified Bessel function of the first kind times exp(-abs(z)).
+
+    Special cases:
+      Negative `z` → nan, unless the order is whole; inf → 0, where SciPy returns nan.
+
+    Example:
+      >>> ive(0.5, 2.0).round(4)
+      Array(0.2769, dtype=float32)
+    """
+    return _in_64_bits(_ive, "ive", v, z)
+
+
+@library()
+@_docs
+def kv(v: ArrayLike, z: ArrayLike) -> Array:
+    """Modified Bessel function of the second kind.
+
+    To some units of the last place, as far as rounding the arguments does not matter.
+
+    Special cases:
+      Even in the order; 0 → inf; inf → 0; negative `z` → nan.
+
+    Example:
+      >>> kv(0.5, 2.0).round(4)
+      Array(0.1199, dtype=float32)
+    """
+    return _in_64_bits(_kv, "kv", v, z)
+
+
+@library()
+@_docs
+def kve(v: ArrayLike, z: ArrayLike) -> Array:
+    """Modified Bessel function of the second kind times exp(z).
+
+    Special cases:
+      Even in the order; 0 → inf; inf → 0, where SciPy returns nan; negative `z` → nan.
+
+    Example:
+      >>> kve(0.5, 2.0).round(4)
+      Array(0.8862, dtype=float32)
+    """
+    return _in_64_bits(_kve, "kve", v, z)
+
+
+# -- of the orders 0 and 1 -------------------------------------------------------------
+
+_KINDS = {
+    "j": (
+        "Bessel function of the first kind",
+        _jv,
+        "±inf → 0, where SciPy returns nan",
+    ),
+    "y": (
+        "Bessel function of the second kind",
+        _yv,
+        "0 → -inf; negative numbers → nan; inf → 0, where SciPy returns nan",
+    ),
+    "k": (
+        "Modified Bessel function of the second kind",
+        _kv,
+        "0 → inf; negative numbers → nan; inf → 0",
+    ),
+    "ke": (
+        "Modified Bessel function of the second kind times exp(x)",
+        _kve,
+        "0 → inf; negative numbers → nan; inf → 0",
+    ),
+}
+
+
+def _declared(name: str, order: int, example: float) -> Callable[[Any], Array]:
+    """Declares a function of the order 0 or 1."""
+    what, compute, cases = _KINDS[name.replace(str(order), "")]
+
+    def function(x: Any) -> Array:
+        return _in_64_bits(lambda x: compute(lax.full_like(x, order), x), name, x)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""{what}, of order {order}.
+
+    Args:
+      x: real array-like.
+
+    Returns:
+      Float array of the shape of `x`.
+
+    Raises:
+      ArgumentError: an argument is not an array.
+      DtypeError: an argument is complex.
+
+    Special cases:
+      {cases}.
+
+    Example:
+      >>> {name}(1.0).round(4)
+      Array({example}, dtype=float32)
+
+    Source: `scipy.special.{name}`.
+    """
+    return library()(function)
+
+
+j0: Callable[[Any], Array] = _declared("j0", 0, 0.7652)
+j1: Callable[[Any], Array] = _declared("j1", 1, 0.4401)
+y0: Callable[[Any], Array] = _declared("y0", 0, 0.0883)
+y1: Callable[[Any], Array] = _declared("y1", 1, -0.7812)
+k0: Callable[[Any], Array] = _declared("k0", 0, 0.421)
+k1: Callable[[Any], Array] = _declared("k1", 1, 0.6019)
+k0e: Callable[[Any], Array] = _declared("k0e", 0, 1.1445)
+k1e: Callable[[Any], Array] = _declared("k1e", 1, 1.6362)
