@@ -56,7 +56,7 @@ def dot_product_attention(
         integer or a pair.
       implementation: `"xla"`: operations on all products at once. `"kernel"`: fxflow's
         own kernels (extra `kernels`), which keep no products, so that memory grows with
-        T + S and not with T · S; float64, and platforms other than CPUs, take the
+        T + S and not with T · S, on CPUs; float64 and other platforms take the
         operations of `"xla"`. `"cudnn"`: NVIDIA's fused kernels, which keep none
         either: for float16 and bfloat16, H a multiple of 8 and at most 256, and no
         window that reaches beyond the position itself (but `is_causal`). None:

@@ -219,6 +219,7 @@ class _Attention:
             out=lambda *given: (like(q, typeof(v).dtype), sums, sums),
             reference=plain,
             name="attention",
+            platforms=("cpu",),
         )(functools.partial(self._forward, bias, parts))
         return run(q, k, v, *tree.leaves((bias, parts)), rows=_ROWS)
 
@@ -300,6 +301,7 @@ class _Attention:
             sums="s g" if share > 1 else "s",
             reference=plain,
             name="attention_gradient",
+            platforms=("cpu",),
         )(functools.partial(self._backward, bias, parts, typeof(k).shape[1]))
         others = tree.leaves((bias, parts))
         return run(q, k, v, slope, top, total, delta, *others, keys=_KEYS_BACK)

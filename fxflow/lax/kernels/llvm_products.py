@@ -48,7 +48,7 @@ def product(body: BodyWriter, node: Node, operands: list[Value]) -> Value:
     padded = -(-n // columns) * columns
     panels = _panels(body, right, right_axis, k, n, padded)
     sums = body.arena.buffer((m, padded), _F32)
-    rows, row_step, sum_step = 4 if body.lanes < 16 else 8, *_steps(a, left_axis)
+    rows, row_step, sum_step = 6 if body.lanes < 16 else 8, *_steps(a, left_axis)
     full, rest = divmod(m, rows)
     for first, count, height in ((0, full, rows), (full * rows, 1, rest)):
         if not height or not count:
