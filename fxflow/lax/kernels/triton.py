@@ -27,8 +27,9 @@ from fxflow.lax.remat import CALLS, inlined
 
 #: Programs for which a GPU has work: eight for each of an H200's 132 processors.
 _PROGRAMS = 1024
-#: Multiplications in a product of float32 that 8 groups of threads do best.
-_MANY = 1 << 18
+#: Multiplications in a product of float32 for which 8 groups of threads have registers
+#: enough, and 4 have not.
+_MANY = 1 << 16
 #: Most elements of a result in registers whose contents a body also reads.
 _REGISTERS = 1 << 14
 #: Most bytes of partial sums.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import kernels
+from fxflow import kernels, nn
+from fxflow.kernels.gallery import attention as attention_kernels
 from fxflow.lax.kernels import triton
 from fxflow.lax.kernels.errors import UnsupportedError
 from tests.lax.kernels.samples import accumulate, arrays, flash, segment_sum
@@ -94,6 +96,31 @@ def test_vectorized_kernels_and_gradients() -> None:
     same(fxflow.vmap(flash), *given)
     slopes = fxflow.grad(lambda *a: fnp.sum(flash(*a) ** 2), argnums=(0, 1, 2))
     same(slopes, *arrays(), rtol=1e-4)
+
+
+@pytest.fixture
+def small_attention(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`nn.dot_product_attention` runs its kernels, with small blocks."""
+    module = importlib.import_module("fxflow.nn.attention")
+    monkeypatch.setattr(module, "_prefers_kernels", lambda *args: True)
+    for name in ("_ROWS", "_KEYS", "_KEYS_BACK", "_ROWS_BACK"):
+        monkeypatch.setattr(attention_kernels, name, 8)
+
+
+@pytest.mark.usefixtures("small_attention")
+def test_attention_of_the_gallery_and_its_gradient() -> None:
+    rng = np.random.default_rng(0)
+    q = rng.normal(size=(1, 11, 4, 3)).astype(np.float32)
+    k, v = (rng.normal(size=(1, 11, 2, 3)).astype(np.float32) for _ in "kv")
+    mask = rng.random((1, 4, 11, 11)) < 0.8
+
+    def loss(*args: Any) -> Any:
+        out = nn.dot_product_attention(*args, is_causal=True, mask=mask)
+        return fnp.sum(out**2)
+
+    slopes = fxflow.grad(loss, argnums=(0, 1, 2))
+    assert kernels.explain(slopes, q, k, v).count("NVIDIA GPU: compiled") == 2
+    same(slopes, q, k, v, rtol=1e-4)
 
 
 def test_an_index_map_chooses_blocks_of_operands() -> None:

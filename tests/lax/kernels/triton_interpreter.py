@@ -7,6 +7,7 @@ error.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -109,10 +110,12 @@ def _names(head: str) -> list[str]:
     return [f"{name}#{i}" for i in range(int(count))] if count else [name] * bool(name)
 
 
+@functools.cache
 def _uses(text: str) -> list[str]:
     return re.findall(r"%[\w#]+", text)
 
 
+@functools.cache
 def _types(text: str) -> list[tuple[tuple[int, ...], Any]]:
     found = []
     for tensor, plain in re.findall(
@@ -127,7 +130,10 @@ def _types(text: str) -> list[tuple[tuple[int, ...], Any]]:
 
 
 def _run(region: Region, env: dict[str, Any]) -> tuple[str, list[Any]]:
-    """Runs a region; returns what ends it, and its values."""
+    """Runs a region; returns what ends it, and its values.
+
+    No two values of a module have one name, so all regions share `env`.
+    """
     for op in region.ops:
         if op.name.endswith(("yield", "return", "condition")):
             values = op.text.split(" : ")[0]
@@ -244,7 +250,8 @@ def _scan(op: Op, env: dict[str, Any]) -> list[Any]:
 
 
 def _call(region: Region, values: Sequence[Any], env: dict[str, Any]) -> Any:
-    return _run(region, {**env, **dict(zip(region.arguments, values, strict=True))})
+    env.update(zip(region.arguments, values, strict=True))
+    return _run(region, env)
 
 
 def _for(op: Op, env: dict[str, Any]) -> list[Any]:
@@ -253,8 +260,9 @@ def _for(op: Op, env: dict[str, Any]) -> list[Any]:
     names = _uses(carried.split(")")[0])
     values = [env[v] for v in names[1::2]]
     for number in range(int(env[start]), int(env[stop]), int(env[step])):
-        now = dict(zip(names[::2], values, strict=True))
-        _, values = _run(op.regions[0], {**env, **now, i: np.int32(number)})
+        env.update(zip(names[::2], values, strict=True))
+        env[i] = np.int32(number)
+        _, values = _run(op.regions[0], env)
     return values
 
 
@@ -262,15 +270,15 @@ def _while(op: Op, env: dict[str, Any]) -> list[Any]:
     names = _uses(op.text.split(")")[0])
     values = [env[v] for v in names[1::2]]
     while True:
-        now = dict(zip(names[::2], values, strict=True))
-        _, (going, *values) = _run(op.regions[0], {**env, **now})
+        env.update(zip(names[::2], values, strict=True))
+        _, (going, *values) = _run(op.regions[0], env)
         if not going:
             return values
         _, values = _call(op.regions[1], values, env)
 
 
 def _if(op: Op, env: dict[str, Any]) -> list[Any]:
-    return _run(op.regions[0 if env[_uses(op.text)[0]] else 1], dict(env))[1]
+    return _run(op.regions[0 if env[_uses(op.text)[0]] else 1], env)[1]
 
 
 def _unsigned(x: Any) -> Any:
