@@ -119,7 +119,8 @@ def test_attention_of_the_gallery_and_its_gradient() -> None:
         return fnp.sum(out**2)
 
     slopes = fxflow.grad(loss, argnums=(0, 1, 2))
-    assert kernels.explain(slopes, q, k, v).count("NVIDIA GPU: compiled") == 2
+    # They were measured on CPUs alone, where fxflow uses them.
+    assert kernels.explain(slopes, q, k, v).count("(it is not for GPUs)") == 2
     same(slopes, q, k, v, rtol=1e-4)
 
 
