@@ -21,12 +21,16 @@ from fxflow.lax.gather_scatter.scatter import COMMUTING
 from fxflow.lax.remat import CUSTOM_CALLS, Checkpoint, inlined
 from fxflow.transforms import passes as all_passes
 from fxflow.transforms.passes import GPU_PASSES, PASSES
-from fxflow.transforms.passes.rewriting import REDUCTIONS, begins_rows
+from fxflow.transforms.passes.rewriting import (
+    ROW_STARTS,
+    begins_chain,
+    begins_rows,
+)
 
 # Operations on slices that passes look for; others begin at a scan, or a product.
 _ROWS = COMMUTING | {Gather.name, "conv_general_dilated", "kernel_call"}
 _COMPILE, _DIVIDE = "compile_kernels", "divide_kernels"
-_STARTS = _ROWS | REDUCTIONS | {Scan.name, DotGeneral.name}
+_STARTS = _ROWS | ROW_STARTS | {Scan.name, DotGeneral.name}
 # Passes that may keep more in memory: never in what `checkpoint` computes again.
 _STORING = frozenset({"split_loops"})
 # Passes that make a program for this process's CPU: by kernels of our own, or because
@@ -133,6 +137,7 @@ def _finds_work(graph: Graph) -> bool:
         node.primitive.name in _ROWS
         or (node.primitive.name == DotGeneral.name and node.outputs[0].aval.ndim > 2)
         or begins_rows(node)
+        or begins_chain(node)
         or (
             isinstance(node.primitive, HigherOrder)
             and (node.primitive.name == Scan.name or _work_inside(node))

@@ -7,11 +7,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from fxflow.core.arrays import dtypes
 from fxflow.core.ir.graph import Graph, Node, Var, renamed
 from fxflow.core.ir.staging import trace_closed
+from fxflow.lax.kernels.llvm_scalars import SLOW_IN_XLA
 
-#: Reductions that `fuse_rows` knows.
-REDUCTIONS = frozenset({"reduce_max", "reduce_min", "reduce_sum"})
+#: Reductions that `fuse_rows` knows; XLA is slow at the first ones.
+SEARCHES = frozenset({"argmax", "argmin"})
+REDUCTIONS = SEARCHES | {"reduce_max", "reduce_min", "reduce_sum"}
+#: What begins a function of rows.
+ROW_STARTS = REDUCTIONS | SLOW_IN_XLA
 #: Elements, rows and columns of an array for which a kernel of its rows is faster than
 #: XLA (docs/design/0021-gallery.md).
 _LEAST, _ROWS, _COLUMNS = 1 << 16, 2, 16
@@ -95,13 +100,28 @@ def computed(
     return [*nodes[:-1], nodes[-1].replace(outputs=like.outputs)]
 
 
+def reduced_axes(node: Node) -> tuple[int, ...]:
+    """Returns the axes that a reduction drops."""
+    params = node.params
+    return tuple(params["axes"]) if "axes" in params else (params["axis"],)
+
+
 def begins_rows(node: Node) -> bool:
     """Returns whether a node reduces the rows of an array that is large enough."""
     if node.primitive.name not in REDUCTIONS:
         return False
-    aval, axes = node.inputs[0].aval, tuple(node.params["axes"])
+    aval, axes = node.inputs[0].aval, reduced_axes(node)
     count = aval.ndim - len(axes)
     if aval.is_symbolic or not axes or not count or axes != (*range(count, aval.ndim),):
         return False
     rows = math.prod(aval.shape[:count])
     return bool(aval.size >= _LEAST and rows >= _ROWS and aval.size >= _COLUMNS * rows)
+
+
+def begins_chain(node: Node) -> bool:
+    """Returns whether a node is a function of a large array that XLA is slow at."""
+    if node.primitive.name not in SLOW_IN_XLA or len(node.outputs) != 1:
+        return False
+    aval = node.outputs[0].aval
+    narrow = dtypes.is_floating(aval.dtype) and aval.dtype.itemsize <= 4
+    return bool(narrow and not aval.is_symbolic and aval.size >= _LEAST)

@@ -28,19 +28,24 @@ from fxflow.lax.creation import broadcasted_iota
 from fxflow.lax.elementwise import mul, sub
 from fxflow.lax.kernels.blocks import ID, PARALLEL, SUM, Block
 from fxflow.lax.kernels.call import KernelCall
-from fxflow.lax.kernels.llvm_scalars import VECTORIZED
+from fxflow.lax.kernels.llvm_scalars import SLOW_IN_XLA, VECTORIZED
 from fxflow.lax.kernels.native import is_enabled, why_not
 from fxflow.lax.kernels.params import KernelParams, as_references
 from fxflow.lax.reshaping import reshape
 from fxflow.lax.select import select
 from fxflow.transforms.passes.rewriting import (
     REDUCTIONS,
+    SEARCHES,
+    begins_chain,
     begins_rows,
+    reduced_axes,
     written_out,
 )
 
 #: Elements of a block: its intermediate results stay in the first-level cache.
 _BLOCK = 8192
+#: The shortest rows of which elementwise functions are computed row by row.
+_SHORTEST = 64
 #: Most operations of a kernel: what is longer takes too long to compile.
 _MOST_NODES = 80
 #: What an array is to the rows: all of their elements, one for each row, one for each
@@ -53,7 +58,8 @@ class _Space(NamedTuple):
 
     Attributes:
       lead: lengths of the axes that count rows.
-      tail: lengths of the axes of a row.
+      tail: lengths of the axes of a row; none of them: arrays without rows, whose
+        elements are computed one by one.
     """
 
     lead: Shape
@@ -78,12 +84,17 @@ class _Space(NamedTuple):
     def canonical(self, kind: str, rows: int) -> Shape:
         """Returns the shape of an array in a kernel, for a number of rows."""
         shapes = {
-            _FULL: (rows, self.columns),
+            _FULL: (rows, self.columns) if self.tail else (rows,),
             _ROW: (rows,),
             _COLUMN: (self.columns,),
             _NUMBER: (),
         }
         return shapes[kind]
+
+    def counted(self, kind: str) -> tuple[int | None, ...]:
+        """Returns which axes of such an array programs count blocks along."""
+        full = (0, None) if self.tail else (0,)
+        return {_FULL: full, _ROW: (0,), _COLUMN: (None,), _NUMBER: ()}[kind]
 
 
 def fuse_rows(graph: Graph) -> Graph:
@@ -96,16 +107,25 @@ def fuse_rows(graph: Graph) -> Graph:
         return graph
     done: set[_Space] = set()
     while True:
-        for node in graph.nodes:
-            if begins_rows(node):
-                shape, count = node.inputs[0].aval.shape, len(node.params["axes"])
-                space = _Space(shape[: len(shape) - count], shape[len(shape) - count :])
-                if space not in done:
-                    break
-        else:
+        spaces = (_space(node) for node in graph.nodes)
+        space = next((s for s in spaces if s is not None and s not in done), None)
+        if space is None:
             return graph
         done.add(space)
         graph = _fused(graph, space)
+
+
+def _space(node: Node) -> _Space | None:
+    """Returns the rows of which a node begins a function, if it does."""
+    if begins_rows(node):
+        shape, count = node.inputs[0].aval.shape, len(reduced_axes(node))
+        return _Space(shape[: len(shape) - count], shape[len(shape) - count :])
+    if not begins_chain(node):
+        return None
+    shape = node.outputs[0].aval.shape
+    if len(shape) > 1 and _SHORTEST <= shape[-1] <= _BLOCK:
+        return _Space(shape[:-1], shape[-1:])
+    return _Space(shape, ())
 
 
 def _fused(graph: Graph, space: _Space) -> Graph:
@@ -146,8 +166,10 @@ def _part(node: Node, space: _Space) -> str:
     if name == "broadcasted_iota" or name == "iota":
         last = node.params["dimension"] == out.ndim - 1 and len(space.tail) == 1
         return kind if last and kind == _FULL else ""
+    if not space.tail:
+        return ""
     if name in REDUCTIONS and space.kind(node.inputs[0].aval.shape) == _FULL:
-        ndim, axes = node.inputs[0].aval.ndim, tuple(node.params["axes"])
+        ndim, axes = node.inputs[0].aval.ndim, reduced_axes(node)
         count = len(space.lead)
         if axes == (*range(count, ndim),):
             return _ROW
@@ -326,7 +348,11 @@ class _Groups:
         )
 
     def _is_worthwhile(self, members: Sequence[int]) -> bool:
-        """Returns whether large arrays are read again behind a reduction of rows."""
+        """Returns whether large arrays are read again behind a reduction of rows.
+
+        Or whether XLA calls the C library for each of their elements, or searches rows
+        for their extrema, number by number.
+        """
         behind: set[Any] = set()
         reused = False
         for i in sorted(members):
@@ -336,7 +362,9 @@ class _Groups:
             reduces = node.primitive.name in REDUCTIONS and kind == _ROW
             if reduces or reads:
                 behind.update(node.outputs)
-            reused |= reads and kind == _FULL
+            slow = node.primitive.name in SLOW_IN_XLA
+            reused |= (reads or slow) and kind == _FULL
+            reused |= reduces and node.primitive.name in SEARCHES
         return reused
 
     def with_free(self, members: Sequence[int]) -> list[Node]:
@@ -517,7 +545,8 @@ def _params(
 
 def _rows(space: _Space) -> int:
     """Returns the number of rows in a block."""
-    most = max(1, min(_BLOCK // space.columns, 64, space.rows))
+    cap = 64 if space.tail else _BLOCK
+    most = max(1, min(_BLOCK // space.columns, cap, space.rows))
     least = -(-most // 4)
     even = (n for n in range(most, least - 1, -1) if space.rows % n == 0)
     return next(even, most)
@@ -590,7 +619,12 @@ def _made(
         blocks=tuple(
             Block(
                 space.canonical(k, rows),
-                {_FULL: (0, None), _ROW: (0,), _COLUMN: (None,), _NUMBER: ()}[k],
+                {
+                    _FULL: (0, None)[: 1 + bool(space.tail)],
+                    _ROW: (0,),
+                    _COLUMN: (None,),
+                    _NUMBER: (),
+                }[k],
             )
             for k in (*(k for _, k in given), *(kinds[v] for v in outs))
         ),
@@ -626,7 +660,9 @@ def _evaluated(
     if name in ("broadcasted_iota", "iota"):
         return broadcasted_iota(node.outputs[0].aval.dtype, shape, 1)
     params = dict(node.params)
-    if name in REDUCTIONS:
+    if name in SEARCHES:
+        params["axis"] = 1
+    elif name in REDUCTIONS:
         params["axes"] = (0,) if kind == _COLUMN else (1,)
     out: Any = node.primitive.bind(*operands, **params)
     return out

@@ -236,7 +236,7 @@ def test_functions_of_one_array_share_a_kernel() -> None:
 def test_one_reduction_alone_is_left_to_xla() -> None:
     for f in (
         lambda x: fnp.sum(fnp.exp(x), 1),
-        lambda x: fnp.sin(x) + 1,
+        lambda x: fnp.exp(x) + 1,
         lambda x: fnp.sum(x, 0) + x,
     ):
         x = values(16, 24)
