@@ -73,7 +73,7 @@ def _attend(implementation: str, options: dict[str, Any]) -> Any:
 
 
 #: One of each kind; the rest takes longer.
-_FEW = {"plain", "bias", "all"}
+_FEW = {"plain", "all"}
 
 
 @pytest.mark.parametrize(
