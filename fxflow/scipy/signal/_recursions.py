@@ -10,6 +10,7 @@ powers of A come from the recursion itself, so rounding errors grow as they do i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,10 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
 from fxflow.core.ir.trace import Tracer
-from fxflow.numpy._operands import array_of
+from fxflow.numpy._operands import ArrayLike, array_of
+
+# An array, or numbers in a list.
+Coefficients = ArrayLike | Sequence[Any]
 
 #: Lengths of a block by the length of the signal, the fastest as measured on a CPU.
 _BLOCKS = ((16_384, 64), (512, 32), (0, 16))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from fxflow.lax.axes import canonical_axis, natural
 from fxflow.numpy._operands import ArrayLike, promote_inexact
 from fxflow.scipy.signal._extensions import extended
 from fxflow.scipy.signal._recursions import (
+    Coefficients,
     known,
     moving_sum,
     numbers,
@@ -107,10 +108,22 @@ _docs = shared("""
 """)
 
 
+@overload
+def lfilter(
+    b: Coefficients, a: Coefficients, x: ArrayLike, axis: int = -1, zi: None = None
+) -> Array: ...
+@overload
+def lfilter(
+    b: Coefficients, a: Coefficients, x: ArrayLike, axis: int = -1, *, zi: ArrayLike
+) -> tuple[Array, Array]: ...
+@overload
+def lfilter(
+    b: Coefficients, a: Coefficients, x: ArrayLike, axis: int, zi: ArrayLike
+) -> tuple[Array, Array]: ...
 @_docs
 def lfilter(
-    b: ArrayLike,
-    a: ArrayLike,
+    b: Coefficients,
+    a: Coefficients,
     x: ArrayLike,
     axis: int = -1,
     zi: ArrayLike | None = None,
@@ -176,7 +189,7 @@ def _state(name: str, z: Array, shape: tuple[int, ...]) -> Array:
 
 @_docs
 def lfiltic(
-    b: ArrayLike, a: ArrayLike, y: ArrayLike, x: ArrayLike | None = None
+    b: Coefficients, a: Coefficients, y: Coefficients, x: Coefficients | None = None
 ) -> Array:
     """Returns the state of `lfilter` that past outputs and inputs have left.
 
@@ -224,7 +237,7 @@ def _steady(b: Array, a: Array) -> Array:
 
 
 @_docs
-def lfilter_zi(b: ArrayLike, a: ArrayLike) -> Array:
+def lfilter_zi(b: Coefficients, a: Coefficients) -> Array:
     """Returns the state of `lfilter` that a signal of ones has left after a long time.
 
     Returns:
@@ -250,9 +263,21 @@ def _lfilter_zi(b: Any, a: Any) -> Array:
     return _steady(*_normalized(*_vectors("lfilter_zi", b, a)))
 
 
+@overload
+def sosfilt(
+    sos: Coefficients, x: ArrayLike, axis: int = -1, zi: None = None
+) -> Array: ...
+@overload
+def sosfilt(
+    sos: Coefficients, x: ArrayLike, axis: int = -1, *, zi: ArrayLike
+) -> tuple[Array, Array]: ...
+@overload
+def sosfilt(
+    sos: Coefficients, x: ArrayLike, axis: int, zi: ArrayLike
+) -> tuple[Array, Array]: ...
 @_docs
 def sosfilt(
-    sos: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayLike | None = None
+    sos: Coefficients, x: ArrayLike, axis: int = -1, zi: ArrayLike | None = None
 ) -> Array | tuple[Array, Array]:
     """Filters a signal by second-order sections, one after the other.
 
@@ -315,7 +340,7 @@ def _steady_sections(sos: Array) -> Array:
 
 
 @_docs
-def sosfilt_zi(sos: ArrayLike) -> Array:
+def sosfilt_zi(sos: Coefficients) -> Array:
     """Returns the states of `sosfilt` that a signal of ones has left after a long time.
 
     Returns:
@@ -360,8 +385,8 @@ def _padding(name: str, padtype: Any, padlen: Any, default: int, n: int) -> int:
 
 @_docs
 def filtfilt(
-    b: ArrayLike,
-    a: ArrayLike,
+    b: Coefficients,
+    a: Coefficients,
     x: ArrayLike,
     axis: int = -1,
     padtype: str | None = "odd",
@@ -463,7 +488,7 @@ def _gustafsson(b: Any, a: Any, x: Any, axis: Any, irlen: Any) -> Array:
 
 @_docs
 def sosfiltfilt(
-    sos: ArrayLike,
+    sos: Coefficients,
     x: ArrayLike,
     axis: int = -1,
     padtype: str | None = "odd",

@@ -19,7 +19,24 @@ from tests.sweeps.catalogue import (
     real,
 )
 
-EXEMPT = {"scipy.optimize.minimize": "takes a function"}
+EXEMPT = {
+    "scipy.optimize.minimize": "takes a function",
+    "scipy.signal.unit_impulse": "takes no array",
+    **dict.fromkeys(
+        (
+            *("scipy.signal.zpk2sos", "scipy.signal.tf2sos", "scipy.signal.tf2zpk"),
+            "scipy.signal.zpk2tf",
+        ),
+        "the form of the result depends on the values",
+    ),
+    **{
+        f"scipy.signal.{name}": "takes an order and edges, tested with the designs"
+        for name in (
+            *("bessel", "butter", "buttord", "cheby1", "cheby2", "ellip"),
+            *("iirnotch", "iirpeak"),
+        )
+    },
+}
 
 _WINDOW = np.array([0.5, 1.0, 0.5])
 _BOTH_SIDES: dict[str, Any] = {"detrend": False, "return_onesided": False}
@@ -80,6 +97,12 @@ CALLS = [
             call("scipy.signal.sosfilt", _SOS, A(2, 8)),
             call("scipy.signal.sosfilt_zi", _SOS),
             call("scipy.signal.sosfiltfilt", _SOS, real(2, 20)),
+            call("scipy.signal.sos2tf", _SOS),
+            call("scipy.signal.sos2zpk", _SOS, differentiable=False),
+            call("scipy.signal.chirp", real(5, low=0), 1.0, 3.0, 2.0),
+            call("scipy.signal.gausspulse", real(5), 2.0),
+            call("scipy.signal.sawtooth", real(5), 0.4),
+            call("scipy.signal.square", real(5), 0.4, differentiable=False),
         ],
     ),
     call("scipy.cluster.vq.vq", real(5, 2), real(3, 2)),
