@@ -340,10 +340,11 @@ class Lowered(_Stage):
                 consts = [c for c, gone in zip(consts, small, strict=True) if not gone]
         elif platform is None:
             devices = [d for t in arg_types for d in t.placement.devices]
-            if all(d.platform == "cpu" for d in devices):
-                graph = with_compiled_parts(graph, _shardings(consts, arg_types))
-            elif triton and all(runs_triton(d) for d in devices):
-                graph = with_compiled_parts(graph, triton=True)
+            on_cpus = all(d.platform == "cpu" for d in devices)
+            triton = triton and not on_cpus and all(map(runs_triton, devices))
+            if on_cpus or triton:
+                shardings = _shardings(consts, arg_types)
+                graph = with_compiled_parts(graph, shardings, triton=triton)
         self._has_triton = triton and any_node(graph, TRITON, is_triton_call)
         self.constants = consts
         used = used_inputs(graph)

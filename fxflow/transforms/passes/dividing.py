@@ -1,4 +1,4 @@
-"""Kernels of divided arrays: each CPU device runs the programs of its part.
+"""Kernels of divided arrays: each device runs the programs of its part.
 
 The partitioner divides operations on whole arrays; of a call of machine code it knows
 nothing. Where a graph's inputs say how a kernel's operands are divided, and blocks do
@@ -10,7 +10,7 @@ part of the programs. What the axis sums is added up between devices.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from fxflow.core.arrays import Aval
@@ -24,6 +24,7 @@ from fxflow.lax.kernels.blocks import SUM, Block
 from fxflow.lax.kernels.call import KernelCall
 from fxflow.lax.kernels.native import why_not
 from fxflow.lax.kernels.params import KernelParams
+from fxflow.lax.kernels.triton_call import why_no_triton
 from fxflow.lax.linear_calls import LinearCall, LinearCallParams
 from fxflow.lax.remat import CALLS, inlined
 from fxflow.transforms.passes.rewriting import written_out
@@ -33,12 +34,16 @@ from fxflow.transforms.shard_map import shard_map
 Names = tuple[tuple[Any, ...], ...]
 
 
-def divide_kernels(graph: Graph, shardings: Sequence[Sharding | None]) -> Graph:
+def divide_kernels(
+    graph: Graph, shardings: Sequence[Sharding | None], *, triton: bool = False
+) -> Graph:
     """Returns the graph with kernels of divided operands as `shard_map`s.
 
     Args:
-      graph: of a program for CPU devices; graphs inside are left as they are.
+      graph: of a program for CPU devices, or for GPUs; graphs inside are left as they
+        are.
       shardings: of its inputs; None where it is not known.
+      triton: whether it is for GPUs.
     """
     known = [s for s in shardings if isinstance(s, NamedSharding)]
     if not known or KernelCall.name not in graph.facts.names:
@@ -57,7 +62,7 @@ def divide_kernels(graph: Graph, shardings: Sequence[Sharding | None]) -> Graph:
         node = node.replace(inputs=renamed(node.inputs, replaced))
         made = None
         if node.primitive.name == KernelCall.name:
-            made = _divided(node, mesh, names)
+            made = _divided(node, mesh, names, why_no_triton if triton else why_not)
         if made is None:
             nodes.append(node)
             found = _followed(node, names)
@@ -137,9 +142,12 @@ class _Division(NamedTuple):
 
 
 def _divided(
-    node: Node, mesh: Mesh, known: dict[Any, Names]
+    node: Node, mesh: Mesh, known: dict[Any, Names], why: Callable[..., str]
 ) -> tuple[list[Node], list[Any], list[Names]] | None:
-    """Returns nodes in place of a kernel, its results, and how these are divided."""
+    """Returns nodes in place of a kernel, its results, and how these are divided.
+
+    None if blocks cross devices' parts, or there is a reason (`why`) not to compile it.
+    """
     avals = [a.aval for a in node.inputs]
     given = [known.get(a) if type(a) is Var else None for a in node.inputs]
     found = _division(KernelParams(**node.params), avals, given, mesh)
@@ -150,7 +158,7 @@ def _divided(
         a.update(shape=_part(a.shape, found.names(b), mesh))
         for a, b in zip(avals, params.in_blocks, strict=True)
     ]
-    if why_not(params, parts):
+    if why(params, parts):
         return None
 
     def run(*operands: Any) -> list[Any]:

@@ -102,7 +102,7 @@ def with_compiled_parts(
     if _COMPILE not in chosen_passes() or "kernel_call" not in graph.facts.names:
         return graph
     if any(shardings):
-        graph = getattr(all_passes, _DIVIDE)(graph, shardings)
+        graph = getattr(all_passes, _DIVIDE)(graph, shardings, triton=triton)
     name = GPU_PASSES[_COMPILE] if triton else _COMPILE
     nodes = [_parts(node, name) for node in graph.nodes]
     if all(a is b for a, b in zip(nodes, graph.nodes, strict=True)):

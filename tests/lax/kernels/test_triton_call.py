@@ -170,6 +170,33 @@ def test_partial_sums_in_a_program() -> None:
     assert graph.nodes[0].outputs[0].aval.shape == (4, 3)
 
 
+def test_divided_arrays() -> None:
+    require_wheel("cuda")
+    text = (DATA / "h200.txtpb").read_text()
+    devices = np.array(topologies.gpu_devices(text, "1x1x4"), object)
+    mesh = fxflow.Mesh(devices, ("x",))
+
+    @kernels.kernel("i:4 v -> i:4 v, v", out=lambda x: (x, x[0]), sums="i")
+    def both(x: Any, o: Any, total: Any) -> None:
+        o[...] = fnp.tanh(x[...])
+        total[...] = fnp.sum(x[...], 0)
+
+    def inside(x: Any) -> Any:
+        o, total = both(x)
+        return o, lax.psum(total, "x")
+
+    spec = fxflow.P("x")
+    mapped = fxflow.shard_map(
+        inside, mesh=mesh, in_specs=spec, out_specs=(spec, fxflow.P())
+    )
+    where = fxflow.NamedSharding(mesh, spec)
+    like = fxflow.ShapeDtypeStruct((32, 16), "float32", sharding=where)
+    for function in (mapped, both):
+        lowered = fxflow.jit(function).lower(like)
+        assert lowered.as_text().count(TRITON) == 1
+        assert "all-reduce" in lowered.compile(NO_SPILLS).as_text()
+
+
 def test_which_devices() -> None:
     class Device:
         def __init__(self, capability: str) -> None:
