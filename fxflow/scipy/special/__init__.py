@@ -13,6 +13,10 @@ from fxflow.scipy.special.cylinder import (
     hankel1, hankel2, iv, ive, j0, j1, jv, jve, k0, k0e, k1, k1e, kv, kve, y0, y1, yv,
     yve,
 )
+from fxflow.scipy.special.elliptic import (
+    ellipe, ellipeinc, ellipk, ellipkinc, ellipkm1, elliprc, elliprd, elliprf, elliprg,
+    elliprj,
+)
 from fxflow.scipy.special.error_functions import dawsn, erfcx, wofz
 from fxflow.scipy.special.exponential_integrals import exp1, expi, expn
 from fxflow.scipy.special.entropies import (
@@ -39,6 +43,16 @@ __all__ = [
     "comb",
     "dawsn",
     "digamma",
+    "ellipe",
+    "ellipeinc",
+    "ellipk",
+    "ellipkinc",
+    "ellipkm1",
+    "elliprc",
+    "elliprd",
+    "elliprf",
+    "elliprg",
+    "elliprj",
     "entr",
     "erf",
     "erfc",

@@ -238,7 +238,9 @@ def _miller(mu: Any, n: Any, x: Any, used: Any, first: Any, second: Any) -> Any:
         k, above, here, kept = state
         below = 2 * (mu + k) / x * here - above
         kept = fnp.where(k - 1 == n, below, kept)
-        down = fnp.where(lax.abs(below) > 1e100, 1e-100, 1.0)
+        # Of 64 bits, also where Python's numbers are of 32.
+        one = lax.full_like(below, 1)
+        down = fnp.where(lax.abs(below) > 1e100, 1e-100 * one, one)
         return k - 1, here * down, below * down, kept * down
 
     zero = 0 * x + 0 * mu
