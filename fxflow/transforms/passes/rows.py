@@ -28,6 +28,7 @@ from fxflow.lax.creation import broadcasted_iota
 from fxflow.lax.elementwise import mul, sub
 from fxflow.lax.kernels.blocks import ID, PARALLEL, SUM, Block
 from fxflow.lax.kernels.call import KernelCall
+from fxflow.lax.kernels.llvm_functions import FUNCTIONS
 from fxflow.lax.kernels.llvm_scalars import SLOW_IN_XLA, VECTORIZED
 from fxflow.lax.kernels.native import is_enabled, why_not
 from fxflow.lax.kernels.params import KernelParams, as_references
@@ -46,6 +47,8 @@ from fxflow.transforms.passes.rewriting import (
 _BLOCK = 8192
 #: The shortest rows of which elementwise functions are computed row by row.
 _SHORTEST = 64
+#: Functions that LLVM vectorizes in a sum, and XLA does not.
+_COSTLY = frozenset(FUNCTIONS) | {"logistic"}
 #: Most operations of a kernel: what is longer takes too long to compile.
 _MOST_NODES = 80
 #: What an array is to the rows: all of their elements, one for each row, one for each
@@ -350,11 +353,12 @@ class _Groups:
     def _is_worthwhile(self, members: Sequence[int]) -> bool:
         """Returns whether large arrays are read again behind a reduction of rows.
 
-        Or whether XLA calls the C library for each of their elements, or searches rows
-        for their extrema, number by number.
+        Or whether XLA is slow for another reason: it calls the C library for each
+        element, looks for the extrema of rows, or adds up a function, whose loop it
+        does not vectorize then.
         """
         behind: set[Any] = set()
-        reused = False
+        reused = costly = False
         for i in sorted(members):
             node = self._nodes[i]
             reads = any(a in behind for a in node.inputs if type(a) is Var)
@@ -364,7 +368,8 @@ class _Groups:
                 behind.update(node.outputs)
             slow = node.primitive.name in SLOW_IN_XLA
             reused |= (reads or slow) and kind == _FULL
-            reused |= reduces and node.primitive.name in SEARCHES
+            costly = costly or node.primitive.name in _COSTLY
+            reused |= reduces and (costly or node.primitive.name != "reduce_sum")
         return reused
 
     def with_free(self, members: Sequence[int]) -> list[Node]:

@@ -235,7 +235,7 @@ def test_functions_of_one_array_share_a_kernel() -> None:
 @pytest.mark.usefixtures("small")
 def test_one_reduction_alone_is_left_to_xla() -> None:
     for f in (
-        lambda x: fnp.sum(fnp.exp(x), 1),
+        lambda x: fnp.sum(x * x + 1, 1),
         lambda x: fnp.exp(x) + 1,
         lambda x: fnp.sum(x, 0) + x,
     ):

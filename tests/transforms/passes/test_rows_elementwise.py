@@ -9,7 +9,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import lax, make_graph
+from fxflow import lax, make_graph, nn
 from fxflow.lax.kernels.llvm_scalars import SLOW_IN_XLA
 from fxflow.transforms.passes.rows import fuse_rows
 from tests.transforms.passes.graphs import before_and_after
@@ -82,10 +82,27 @@ def test_searches_of_rows(function: Any, dtype: str) -> None:
     assert kernels_of(before_and_after(fuse_rows, both, x)[1]) == 1
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: fnp.max(x, 1),
+        lambda x: fnp.min(x * 2, -1, keepdims=True),
+        lambda x: fnp.sum(fnp.exp(x), 1),
+        lambda x: fnp.mean(nn.sigmoid(x) * 2 + x, 1),
+    ],
+)
+def test_single_reductions_whose_loops_xla_does_not_vectorize(f: Any) -> None:
+    x = values(300, 300)
+    x[2, 5], x[3, 4] = np.nan, np.inf
+    _, new = before_and_after(fuse_rows, flat(f), x, tolerance=1e-5)
+    assert kernels_of(new) == 1
+
+
 def test_others_are_left_to_xla() -> None:
     x = fnp.asarray(values(300, 300))
     for f in (
         lambda x: fnp.exp(x) * 2,
+        lambda x: fnp.sum(x * x, 1),
         lambda x: fnp.sin(x[:100, :100]),
         lambda x: fnp.argmax(x, 0),
         lambda x: lax.rem(x, 2.0),
