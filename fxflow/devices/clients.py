@@ -36,6 +36,8 @@ _cpu_arguments: dict[str, Any] = {}
 #: Arguments of `plugins.make_client`. See `configure_plugins`.
 _plugin_arguments: dict[str, Any] = {}
 
+#: The custom call that XLA's GPU compiler makes a kernel of, given as Triton's IR.
+TRITON = "__gpu$xla.gpu.triton"
 # "gpu" means the first of these that is available.
 _GPU = ("cuda", "rocm")
 

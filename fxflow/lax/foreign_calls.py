@@ -10,7 +10,6 @@ import numpy as np
 
 from fxflow.core.arrays import Aval, Shape, ShapeDtypeStruct, dtypes
 from fxflow.core.arrays.array import as_array, is_arraylike, not_an_array
-from fxflow.core.ir.graph import Node
 from fxflow.core.ir.primitive import (
     IO,
     Batched,
@@ -29,8 +28,6 @@ from fxflow.errors import ArgumentError
 from fxflow.lax.callbacks import VMAP_METHODS, vectorized
 
 Layout = tuple[int, ...]
-#: The call that XLA's GPU compiler makes a kernel of, whose text is Triton's IR.
-TRITON = "__gpu$xla.gpu.triton"
 #: Calls that XLA itself makes something of, by how their targets begin, and where.
 _OF_PLATFORM = {
     "__cudnn$": "gpu",
@@ -172,11 +169,6 @@ class FfiCall(MultipleResults):
         if params["config"] not in ("{}", '""'):
             shown["config"] = params["config"]
         return shown
-
-
-def is_triton_call(node: Node) -> bool:
-    """Returns whether a node is a kernel that XLA compiles by Triton."""
-    return node.params.get("target") == TRITON
 
 
 def _behind(layouts: Sequence[Layout]) -> tuple[Layout, ...]:

@@ -25,7 +25,7 @@ from fxflow.core.arrays import (
 from fxflow.core.arrays.array import forget, not_an_array, release
 from fxflow.core.arrays.aval import struct_of
 from fxflow.core.boundary import guard_methods
-from fxflow.core.ir.graph import Graph, any_node, has_refs, used_inputs
+from fxflow.core.ir.graph import Graph, Node, any_node, has_refs, used_inputs
 from fxflow.core.ir.higher_order import graph_cost
 from fxflow.core.ir.references import Ref
 from fxflow.core.ir.staging import with_literals
@@ -34,11 +34,10 @@ from fxflow.core.runtime.execute import LoweredProgram, Program, buffer_at
 from fxflow.core.source import warn
 from fxflow.core.spmd.partition import mesh_among
 from fxflow.devices import buffers
-from fxflow.devices.clients import runs_triton
+from fxflow.devices.clients import TRITON, runs_triton
 from fxflow.devices.compile import OptionValue, hlo_computation, mlir_module
 from fxflow.devices.shardings import Sharding
 from fxflow.errors import ArgumentError, CompileError, DonationError
-from fxflow.lax.foreign_calls import TRITON, is_triton_call
 from fxflow.transforms.copies import ArgumentCopy, argument_copies
 from fxflow.transforms.passes.pipeline import optimized, with_compiled_parts
 from fxflow.transforms.ref_calls import RefCall
@@ -345,7 +344,7 @@ class Lowered(_Stage):
             if on_cpus or triton:
                 shardings = _shardings(consts, arg_types)
                 graph = with_compiled_parts(graph, shardings, triton=triton)
-        self._has_triton = triton and any_node(graph, TRITON, is_triton_call)
+        self._has_triton = triton and any_node(graph, TRITON, _is_triton_call)
         self.constants = consts
         used = used_inputs(graph)
         # A donated argument stays, used or not: a result is to take its memory. So does
@@ -449,6 +448,10 @@ class Lowered(_Stage):
             f"they run as operations on whole arrays: {failure}"
         )
         return compiled
+
+
+def _is_triton_call(node: Node) -> bool:
+    return node.params.get("target") == TRITON
 
 
 def require_donated_once(traced: Traced, arrays: Sequence[Array]) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 
 from fxflow.core.arrays import Aval
 from fxflow.core.source import describe
-from fxflow.lax.foreign_calls import TRITON, FfiCall, attributes_text
+from fxflow.devices.clients import TRITON
+from fxflow.lax.foreign_calls import FfiCall, attributes_text
 from fxflow.lax.kernels.errors import UnsupportedError
 from fxflow.lax.kernels.params import KernelParams
 from fxflow.lax.kernels.triton import TritonModule, triton_module

@@ -13,8 +13,7 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import kernels, lax
 from fxflow.devices import topologies
-from fxflow.devices.clients import runs_triton
-from fxflow.lax.foreign_calls import TRITON
+from fxflow.devices.clients import TRITON, runs_triton
 from fxflow.lax.kernels import triton_products
 from fxflow.lax.kernels.triton_call import triton_call, why_no_triton
 from tests.devices.wheels import require_wheel
