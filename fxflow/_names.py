@@ -21,7 +21,6 @@ from typing import Any
 
 _FUNCTIONS = "nn has functions only"
 _NO_STATE = "train has no state class: keep parameters and optimizer states in a pytree"
-_SAMPLES = "scipy.integrate has trapezoid only, an integral of samples"
 _SERVED = "serve.Model, which the command `fxflow serve` runs"
 
 # Module -> absent name -> what to write instead, relative to fxflow; a text with "has"
@@ -235,12 +234,9 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
         "threefry_2x32": "random.bits",
     },
     "fxflow.scipy.integrate": {
-        "cumtrapz": _SAMPLES,
-        "cumulative_trapezoid": _SAMPLES,
+        "cumtrapz": "scipy.integrate.cumulative_trapezoid",
         "odeint": "compat.jax.experimental.ode.odeint",
-        "quad": _SAMPLES,
-        "simps": _SAMPLES,
-        "simpson": _SAMPLES,
+        "simps": "scipy.integrate.simpson",
         "solve_ivp": "compat.jax.experimental.ode.odeint",
         "trapz": "scipy.integrate.trapezoid",
     },

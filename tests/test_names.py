@@ -70,7 +70,11 @@ MODULES += [
         ("fxflow.scipy.integrate", "solve_ivp", "compat.jax.experimental.ode.odeint$"),
         ("fxflow.scipy.integrate", "odeint", "compat.jax.experimental.ode.odeint$"),
         ("fxflow.scipy.integrate", "trapz", "fxflow.scipy.integrate.trapezoid$"),
-        ("fxflow.scipy.integrate", "quad", "has trapezoid only"),
+        (
+            "fxflow.scipy.integrate",
+            "simps",
+            "here it is fxflow.scipy.integrate.simpson$",
+        ),
         ("fxflow.optim", "cosine_decay", "here it is .*.cosine_decay_schedule$"),
         ("fxflow.scipy.special", "jv", "here it is fxflow.scipy.special.bessel_jn$"),
         ("fxflow.train", "TrainState", "keep parameters and optimizer states"),

@@ -1,8 +1,23 @@
-"""Integrals of samples: `fxflow.scipy.integrate`."""
+"""Integrals of samples and of functions: `fxflow.scipy.integrate`."""
 
-from fxflow._names import answer as _answer
+from fxflow.core.boundary import public as _public
 from fxflow.numpy.calculus import trapezoid
+from fxflow.scipy.integrate.quadrature import fixed_quad, quad
+from fxflow.scipy.integrate.samples import (
+    cumulative_simpson,
+    cumulative_trapezoid,
+    romb,
+    simpson,
+)
 
-__all__ = ["trapezoid"]
+__all__ = [
+    "cumulative_simpson",
+    "cumulative_trapezoid",
+    "fixed_quad",
+    "quad",
+    "romb",
+    "simpson",
+    "trapezoid",
+]
 
-_answer(globals(), __all__)
+_public(globals(), __all__)

@@ -230,7 +230,7 @@ def unit_impulse(shape: Any, idx: Any = None, dtype: Any = float) -> Array:
       Array of that shape.
 
     Raises:
-      ArgumentError: `idx` is none of these.
+      ArgumentError: `idx` is another string, or has not an integer for each axis.
       AxisError: `idx` is out of range.
 
     Example:

@@ -21,6 +21,8 @@ from tests.sweeps.catalogue import (
 
 EXEMPT = {
     "scipy.optimize.minimize": "takes a function",
+    "scipy.integrate.fixed_quad": "takes a function",
+    "scipy.integrate.quad": "takes a function",
     "scipy.signal.unit_impulse": "takes no array",
     **dict.fromkeys(
         (
@@ -73,6 +75,15 @@ CALLS = [
         1,
     ),
     call("scipy.integrate.trapezoid", A(3, 5), ascending(5)),
+    *like(
+        "scipy.integrate",
+        [
+            call("scipy.integrate.simpson", A(3, 5), ascending(5)),
+            call("scipy.integrate.cumulative_trapezoid", A(3, 5), ascending(5)),
+            call("scipy.integrate.cumulative_simpson", real(3, 5), x=ascending(5)),
+            call("scipy.integrate.romb", A(3, 5), 0.5),
+        ],
+    ),
     # SciPy's of nothing is something, or refused.
     *each("scipy.signal", "convolve correlate fftconvolve", A(2, 5), A(2, 3)),
     *each("scipy.signal", "convolve2d correlate2d", A(3, 5), A(2, 2)),
