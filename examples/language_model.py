@@ -104,8 +104,7 @@ def outputs(
 
 def full_loss(softmax: Any, ys: Any, labels: Any) -> Any:
     """Returns cross entropies f32[n] of the full softmax."""
-    log_p = nn.log_softmax(ys @ softmax["w"].T + softmax["b"])
-    return -fnp.take_along_axis(log_p, labels[:, None], axis=1)[:, 0]
+    return nn.linear_cross_entropy(softmax, ys, labels)
 
 
 def moved(weight: Any, square: Any, slope: Any, rate: float, ids: Any = None) -> Any:

@@ -43,6 +43,7 @@ if _typing.TYPE_CHECKING:
     )
     from fxflow.nn.ctc import ctc_loss, ctc_loss_with_forward_probs
     from fxflow.nn.encoding import one_hot
+    from fxflow.nn.linear_losses import linear_cross_entropy
     from fxflow.nn.norms import (
         batch_norm, batch_norm_init, batch_norm_state, group_norm, group_norm_init,
         instance_norm, instance_norm_init, layer_norm, layer_norm_init, rms_norm,
@@ -68,13 +69,13 @@ __all__ = [
     "group_norm", "group_norm_init", "gru", "gru_cell", "gru_cell_init", "gru_init",
     "gru_state", "hard_sigmoid", "hard_silu", "hard_tanh", "identity", "initializers",
     "instance_norm", "instance_norm_init", "layer_norm", "layer_norm_init",
-    "leaky_relu", "linear", "linear_init", "log1mexp", "log_sigmoid", "log_softmax",
-    "log_uniform_candidates", "logmeanexp", "logsumexp", "lstm", "lstm_cell",
-    "lstm_cell_init", "lstm_init", "lstm_state", "max_pool", "mish", "nce_loss",
-    "one_hot", "quantized_linear", "quantized_linear_init", "relu", "relu6", "rms_norm",
-    "rms_norm_init", "sampled_softmax_loss",
-    "scaled_dot_general", "scaled_matmul", "selu", "sigmoid", "silu", "soft_sign",
-    "softmax", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus", "standardize",
+    "leaky_relu", "linear", "linear_cross_entropy", "linear_init", "log1mexp",
+    "log_sigmoid", "log_softmax", "log_uniform_candidates", "logmeanexp", "logsumexp",
+    "lstm", "lstm_cell", "lstm_cell_init", "lstm_init", "lstm_state", "max_pool",
+    "mish", "nce_loss", "one_hot", "quantized_linear", "quantized_linear_init", "relu",
+    "relu6", "rms_norm", "rms_norm_init", "sampled_softmax_loss", "scaled_dot_general",
+    "scaled_matmul", "selu", "sigmoid", "silu", "soft_sign", "softmax", "softplus",
+    "sparse_plus", "sparse_sigmoid", "squareplus", "standardize",
     "tanh", "uniform_candidates", "unigram_candidates",
 ]
 
@@ -91,6 +92,7 @@ _public(
         ),
         "ctc": "ctc_loss ctc_loss_with_forward_probs",
         "encoding": "one_hot",
+        "linear_losses": "linear_cross_entropy",
         "norms": (
             "batch_norm batch_norm_init batch_norm_state group_norm group_norm_init "
             "instance_norm instance_norm_init layer_norm layer_norm_init rms_norm "
