@@ -31,8 +31,12 @@ from fxflow.scipy.special.hypergeometric import hyp1f1, hyp2f1
 from fxflow.scipy.special.integrals import fresnel, owens_t, sici, spence
 from fxflow.scipy.special.normal import erf, erfc, erfinv, log_ndtr, ndtr, ndtri
 from fxflow.scipy.special.spherical import sph_harm_y
+from fxflow.scipy.special.spherical_bessel import (
+    airy, spherical_in, spherical_jn, spherical_kn, spherical_yn,
+)
 
 __all__ = [
+    "airy",
     "bernoulli",
     "bessel_jn",
     "beta",
@@ -108,6 +112,10 @@ __all__ = [
     "softmax",
     "spence",
     "sph_harm_y",
+    "spherical_in",
+    "spherical_jn",
+    "spherical_kn",
+    "spherical_yn",
     "wofz",
     "xlog1py",
     "xlogy",

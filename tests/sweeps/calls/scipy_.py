@@ -60,6 +60,13 @@ SPECIAL = [
         real(3, 4, **POSITIVE),
         real(3, 4, **POSITIVE),
     ),
+    call(f"{S}.airy", real(3, 4)),
+    *each(
+        S,
+        "spherical_jn spherical_yn spherical_in spherical_kn",
+        real(3, 4, **POSITIVE),
+        real(3, 4, **POSITIVE),
+    ),
     *each(S, "ellipk ellipkm1 ellipe", real(3, 4, **UNIT)),
     *each(S, "ellipkinc ellipeinc", real(3, 4, **UNIT), real(3, 4, **UNIT)),
     call(f"{S}.elliprc", *[real(3, 4, **POSITIVE)] * 2),
