@@ -15,7 +15,7 @@ from fxflow.core.ir.ref_index import Slice
 from fxflow.core.ir.trace import named_axes
 from fxflow.errors import ArgumentError
 from fxflow.lax.control_flow.cond import cond
-from fxflow.lax.control_flow.while_loop import fori_loop
+from fxflow.lax.control_flow.fori_loop import fori_loop
 from fxflow.lax.dot import dot_general
 
 

@@ -73,7 +73,8 @@ if _typing.TYPE_CHECKING:
     from fxflow.lax.control_flow.cond import cond, switch
     from fxflow.lax.control_flow.map import map
     from fxflow.lax.control_flow.platform_dependent import platform_dependent
-    from fxflow.lax.control_flow.while_loop import fori_loop, while_loop
+    from fxflow.lax.control_flow.fori_loop import fori_loop
+    from fxflow.lax.control_flow.while_loop import while_loop
     from fxflow.lax.convolution import conv_general_dilated
     from fxflow.lax.convolution_dims import (
         ConvDimensionNumbers, ConvGeneralDilatedDimensionNumbers,
@@ -200,7 +201,8 @@ _public(
         "control_flow.cond": "cond switch",
         "control_flow.map": "map",
         "control_flow.platform_dependent": "platform_dependent",
-        "control_flow.while_loop": "fori_loop while_loop",
+        "control_flow.fori_loop": "fori_loop",
+        "control_flow.while_loop": "while_loop",
         "convolution": "conv_general_dilated",
         "convolution_dims": (
             "ConvDimensionNumbers ConvGeneralDilatedDimensionNumbers "

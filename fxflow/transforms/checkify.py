@@ -643,6 +643,7 @@ def _in_while(found: _Found, node: Node, operands: list[Any]) -> Any:
         body=graph,
         num_condition=p.num_condition,
         num_body=len(fixed),
+        bound=p.bound,
     )
     return _take(found, sites, outs)
 

@@ -1,8 +1,7 @@
-"""`while_loop` and `fori_loop`: loops that run as long as a condition holds."""
+"""`while_loop`: a loop that runs as long as a condition holds."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
@@ -15,9 +14,7 @@ from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.arrays.array import (
     ArrayOrNumber,
     is_arraylike,
-    not_an_array,
     read_only,
-    unwrapped,
 )
 from fxflow.core.boundary import boundary
 from fxflow.core.interpreters.batching import batch_graph, materialize
@@ -43,19 +40,19 @@ from fxflow.core.ir.staging import trace_closed
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.bodies import trace_body
 from fxflow.core.runtime.lowering import Context
-from fxflow.core.source import located, name_of, telling
+from fxflow.core.source import name_of
 from fxflow.core.spmd.memories import Rewritten
-from fxflow.errors import ArgumentError, DtypeError, NotDifferentiableError
+from fxflow.errors import ArgumentError, NotDifferentiableError
 from fxflow.lax.comparison import lt
 from fxflow.lax.control_flow import cond as _cond  # noqa: F401 (masked graphs need it)
+from fxflow.lax.control_flow.bounded_while import as_scans
 from fxflow.lax.control_flow.carry import (
     as_type,
     leaves_of,
     require_callable,
-    require_structure,
 )
 from fxflow.lax.control_flow.rows import any_row, filled, has_loop, select_rows
-from fxflow.lax.control_flow.scan import scan, traced_with_carry
+from fxflow.lax.control_flow.scan import traced_with_carry
 from fxflow.lax.control_flow.scan_lowering import while_op
 
 T = TypeVar("T")
@@ -71,12 +68,14 @@ class WhileParams(Frozen):
       body: graph of constants and carry to carry.
       num_condition: how many constants the condition has.
       num_body: how many constants the body has.
+      bound: the most steps, as the condition sees to; None: there is no bound.
     """
 
     condition: Graph
     body: Graph
     num_condition: int
     num_body: int
+    bound: int | None = None
 
     def split(self, inputs: Sequence[T]) -> list[list[T]]:
         """Returns the parts for the condition, for the body, and for the carry."""
@@ -88,8 +87,9 @@ class While(HigherOrder):
     """Loop while a condition holds. dtypes: any. StableHLO: while.
 
     Operands are the condition's constants, the body's constants, and the first carry;
-    results are the last carry. Differentiable forwards only: how many steps there were,
-    and so how much reverse mode would have to keep, is not known when compiling.
+    results are the last carry. Without a bound it is differentiable forwards only: how
+    many steps there were, and so how much reverse mode would have to keep, is not known
+    when compiling.
 
     Params: see `WhileParams`.
     """
@@ -188,10 +188,14 @@ class While(HigherOrder):
         outs = self.bind(
             *(values[i] for i in stay_c),
             *(of_body[i] for i in order),
-            **vars(WhileParams(condition, body, len(stay_c), len(stay_b))),
+            **vars(WhileParams(condition, body, len(stay_c), len(stay_b), p.bound)),
         )
         write_back(refs, range(len(refs)), outs[: len(refs)])
         return outs[len(refs) :]
+
+    def show(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Without a bound that is not there."""
+        return {k: v for k, v in params.items() if k != "bound" or v is not None}
 
     def memories(self, node: Node, kinds: Values, layout: Any) -> Any:
         """The carry stays where the body leaves it."""
@@ -232,6 +236,7 @@ class While(HigherOrder):
             body=_jvp_order(body, derived, num_body, count),
             num_condition=p.num_condition,
             num_body=num_body + count,
+            bound=p.bound,
         )
         outs = self.bind(*fixed_c, *fixed_b, *fixed, *carry, *moving, **vars(new))
         values, out_tangents = split_at(outs, len(carry))
@@ -258,12 +263,16 @@ class While(HigherOrder):
             body=_jvp_order(body, derived, num_body, count),
             num_condition=p.num_condition,
             num_body=num_body + count,
+            bound=p.bound,
         )
         outs = self.bind(*fixed_c, *fixed_b, *fixed, *carry, *moving, **vars(new))
         return with_terms(outs, body.out_avals, has, order)
 
     def linearize(self, primals: Values, tangents: Values, **params: Any) -> Dual:
-        """The loop for the values; for the tangents, the loop of both over again."""
+        """With a bound, scans; else the loop, and for tangents the loop over again."""
+        p = WhileParams(**params)
+        if p.bound is not None:
+            return table["jit"].linearize(primals, tangents, graph=as_scans(**params))
         # Residuals of a number of steps that is not known cannot be stacked.
         values = self.bind(*primals, **params)
         _, out_tangents = self.jvp(primals, tangents, **params)
@@ -274,8 +283,9 @@ class While(HigherOrder):
         raise NotDifferentiableError(
             "while_loop cannot be differentiated in reverse mode (grad, vjp), because "
             "the number of its steps, whose values would have to be kept, is not known "
-            "when it is compiled: use scan, or fori_loop with bounds that are Python "
-            "ints; or forward mode (jvp, jacfwd); or custom_vjp"
+            "when it is compiled: give a bound, while_loop(..., max_steps=n); or use "
+            "scan, or fori_loop with bounds that are Python ints; or forward mode "
+            "(jvp, jacfwd); or custom_vjp"
         )
 
     # -- vectorization, pruning --------------------------------------------------------
@@ -314,7 +324,7 @@ class While(HigherOrder):
             for a, have, want in zip(carry, start, flags, strict=True)
         ]
         if not each:
-            new = WhileParams(test, step, p.num_condition, p.num_body)
+            new = p.replace(condition=test, body=step)
             return self.bind(*fixed_c, *fixed_b, *carry, **vars(new)), flags
         again = test
         if p.condition.effects:
@@ -339,6 +349,7 @@ class While(HigherOrder):
             masked_graph(p.body),
             p.num_condition + 1,
             p.num_body + 1,
+            p.bound,
         )
         return self.bind(active, *fixed_c, active, *fixed_b, *carry, **vars(new))
 
@@ -370,6 +381,7 @@ class While(HigherOrder):
             body=smaller.replace(inputs=chosen(body.inputs, keep_body)),
             num_condition=sum(keep_condition[:num_condition]),
             num_body=sum(keep_body[:num_body]),
+            bound=p.bound,
         )
         return node.replace(
             inputs=[
@@ -437,7 +449,7 @@ def _stopping(
       changes: which parts of the carry the body changes.
       axis_name: of the batch, if the loop names it.
     """
-    key = ("while_stopping", again, step, p.num_condition, p.num_body)
+    key = ("while_stopping", again, step, p.num_condition, p.num_body, p.bound)
 
     def derive() -> WhileParams:
         # What a collective takes of the rows that have stopped stays what it is.
@@ -473,6 +485,7 @@ def _stopping(
             trace_closed(masked_step, [*of_test, *of_body, *avals], name=step.name),
             0,
             p.num_condition + p.num_body,
+            p.bound,
         )
 
     return test.remembered(key, derive)
@@ -486,50 +499,117 @@ def while_loop(
     cond_fun: Callable[[Array], Any],
     body_fun: Callable[[Array], Array],
     init_val: ArrayOrNumber,
+    *,
+    max_steps: int | None = None,
 ) -> Array: ...
 @overload
 def while_loop(  # type: ignore[overload-overlap]
     cond_fun: Callable[[C], Any],
     body_fun: Callable[[C], C],
     init_val: C,
+    *,
+    max_steps: int | None = None,
 ) -> C: ...
 @overload
 def while_loop(
     cond_fun: Callable[[N], Any],
     body_fun: Callable[[N], N],
     init_val: tuple[Any, ...],
+    *,
+    max_steps: int | None = None,
 ) -> N: ...
 @boundary
 def while_loop(
-    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
+    cond_fun: Callable[[Any], Any],
+    body_fun: Callable[[Any], Any],
+    init_val: Any,
+    *,
+    max_steps: int | None = None,
 ) -> Any:
     """Applies a function again and again while a condition holds.
 
-    It is compiled as one loop. Differentiable in forward mode (`jvp`, `jacfwd`) only.
-    Under `vmap` it runs until the last slice is done; a slice that is done keeps its
-    carry and has no more effects (callbacks).
+    It is compiled as one loop. Under `vmap` it runs until the last slice is done; a
+    slice that is done keeps its carry and has no more effects (callbacks).
+
+    Without `max_steps` it is differentiable in forward mode (`jvp`, `jacfwd`) only.
+    With it, reverse mode keeps the carries of √max_steps steps, computes the steps
+    between two of them again, and skips those after the end of the loop: time grows
+    with the steps that are made, memory with the square root of the bound.
 
     Args:
       cond_fun: takes the carry, returns one bool.
       body_fun: takes the carry, returns the next one (same structure, shapes, dtypes).
       init_val: the first carry; a pytree of arrays.
+      max_steps: after how many steps the loop ends even if the condition holds; None:
+        it does not.
 
     Returns:
-      The first carry for which the condition does not hold.
+      The first carry for which the condition does not hold, or that after `max_steps`.
 
     Raises:
-      ArgumentError: an argument is not a function or an array, or the condition is not
-        one bool.
+      ArgumentError: an argument is not a function or an array, the condition is not
+        one bool, or `max_steps` is not a positive int.
       ShapeError, DtypeError, TreeError: the carry changes its type.
 
     Example:
       >>> int(while_loop(lambda n: lax.lt(n, 100), lambda n: lax.mul(n, 2), 3))
       192
+      >>> def doubled(x):
+      ...     return while_loop(lambda x: x < 100, lambda x: 2 * x, x, max_steps=50)
+      >>> float(fxflow.grad(doubled)(3.0))
+      64.0
 
-    Source: StableHLO while.
+    Source: StableHLO while; for the checkpoints Chen et al., "Training deep nets with
+    sublinear memory cost", 2016.
     """
     require_callable(cond_fun, "while_loop: cond_fun")
     require_callable(body_fun, "while_loop: body_fun")
+    if max_steps is not None:
+        return _bounded(cond_fun, body_fun, init_val, max_steps)
+    return _while(cond_fun, body_fun, init_val, None)
+
+
+def _bounded(
+    cond_fun: Callable[[Any], Any],
+    body_fun: Callable[[Any], Any],
+    init_val: Any,
+    max_steps: Any,
+) -> Any:
+    """Runs a loop that counts its steps."""
+    if type(max_steps) is bool or not isinstance(max_steps, int) or max_steps < 1:
+        raise ArgumentError(
+            f"while_loop: max_steps is a positive int, got {max_steps!r}"
+        )
+
+    def condition(carry: Any) -> Any:
+        count, value = carry
+        going = cond_fun(value)
+        return _and(going, lt(count, np.int32(max_steps)))
+
+    def body(carry: Any) -> Any:
+        count, value = carry
+        return table["add"].bind(count, np.int32(1)), body_fun(value)
+
+    condition.wrapped_by = "while_loop", cond_fun  # type: ignore[attr-defined]
+    body.wrapped_by = "while_loop", body_fun  # type: ignore[attr-defined]
+    start = arith.constant(0, np.dtype(np.int32))
+    return _while(condition, body, (start, init_val), max_steps)[1]
+
+
+def _and(going: Any, bounded: Any) -> Any:
+    """Returns whether both hold; what is not one bool is left to be refused."""
+    aval = typeof(going) if is_arraylike(going) else None
+    if aval is None or aval.shape or not dtypes.is_bool(aval.dtype):
+        return going
+    return table["and"].bind(going, bounded)
+
+
+def _while(
+    cond_fun: Callable[[Any], Any],
+    body_fun: Callable[[Any], Any],
+    init_val: Any,
+    bound: int | None,
+) -> Any:
     carry, treedef = leaves_of(init_val, "while_loop: init_val")
     if config.disable_jit:
         known, result = _python_while(cond_fun, body_fun, read_only(init_val))
@@ -570,6 +650,7 @@ def while_loop(
         body=body.graph,
         num_condition=len(condition.consts),
         num_body=len(body.consts),
+        bound=bound,
     )
     return treedef.unflatten(results)
 
@@ -585,174 +666,3 @@ def _python_while(
         if not going:
             return True, carry
         carry = body_fun(carry)
-
-
-@overload
-def fori_loop(
-    lower: Any,
-    upper: Any,
-    body_fun: Callable[[Any, Array], Array],
-    init_val: ArrayOrNumber,
-    *,
-    unroll: int | bool | None = None,
-) -> Array: ...
-@overload
-def fori_loop(
-    lower: Any,
-    upper: Any,
-    body_fun: Callable[[Any, C], C],
-    init_val: C,
-    *,
-    unroll: int | bool | None = None,
-) -> C: ...
-@overload
-def fori_loop(
-    lower: Any,
-    upper: Any,
-    body_fun: Callable[[Any, N], N],
-    init_val: tuple[Any, ...],
-    *,
-    unroll: int | bool | None = None,
-) -> N: ...
-@boundary
-def fori_loop(
-    lower: Any,
-    upper: Any,
-    body_fun: Callable[[Any, Any], Any],
-    init_val: Any,
-    *,
-    unroll: int | bool | None = None,
-) -> Any:
-    """Applies a function for each number of a range: `lower, lower + 1, …`.
-
-    With bounds that are known when tracing (Python numbers) it is a `scan`, so it can
-    be differentiated in both directions; else it is a `while_loop`.
-
-    Args:
-      lower: first number, usually an int.
-      upper: what all numbers are less than.
-      body_fun: takes a number (of the bounds' dtype) and the carry; returns the next
-        carry (same structure, shapes, dtypes).
-      init_val: the first carry; a pytree of arrays.
-      unroll: how many steps to write out in each round (True: all); only with bounds
-        that are known.
-
-    Returns:
-      The last carry (`init_val` if the range is empty).
-
-    Raises:
-      ArgumentError: a bound is not a real number or not finite, or `unroll` is given
-        for traced bounds.
-      DtypeError: the bounds' dtypes differ.
-      ShapeError, DtypeError, TreeError: the carry changes its type.
-
-    Example:
-      >>> int(fori_loop(0, 5, lambda i, total: lax.add(total, i), 0))
-      10
-
-    Source: StableHLO while.
-    """
-    require_callable(body_fun, "fori_loop: body_fun")
-    lower, upper = unwrapped(lower), unwrapped(upper)
-    avals = [_bound(lower, "lower"), _bound(upper, "upper")]
-    first, second = avals
-    if first.dtype != second.dtype:
-        if _yields(first, second):
-            lower, first = arith.cast(lower, second.dtype), second
-        elif _yields(second, first):
-            upper = arith.cast(upper, first.dtype)
-        else:
-            raise DtypeError(
-                f"fori_loop: bounds must have one dtype, got lower {first} and upper "
-                f"{second}: convert one with .astype(...)"
-            )
-    dtype = first.dtype
-    if not (isinstance(lower, Tracer) or isinstance(upper, Tracer)):
-        start, stop = np.asarray(lower).item(), np.asarray(upper).item()
-        if not math.isfinite(start) or not math.isfinite(stop):
-            raise ArgumentError(
-                f"fori_loop: bounds must be finite, got lower {start} and upper {stop}"
-            )
-        weak = avals[0].weak_type and avals[1].weak_type
-        # A static length makes it a scan, which reverse mode can differentiate.
-        return _counted(start, stop, dtype, weak, body_fun, init_val, unroll)
-    if unroll is not None and unroll is not False and unroll != 1:
-        raise ArgumentError(
-            "fori_loop: unroll needs bounds that are known when tracing (Python ints), "
-            f"got lower {avals[0]} and upper {avals[1]}"
-        )
-
-    def condition(carry: Any) -> Any:
-        i, stop, _ = carry
-        return lt(i, stop)
-
-    def body(carry: Any) -> Any:
-        i, stop, value = carry
-        one = arith.constant(1, typeof(i).dtype)
-        new = body_fun(i, value)
-        leaves, structure = tree.flatten(new)
-        with telling(lambda: f"; the body is {located(body_fun)}"):
-            require_structure(
-                tree.structure(value),
-                structure,
-                leaves,
-                "fori_loop: the body must return a carry of the structure it takes, "
-                "but",
-            )
-        return table["add"].bind(i, one), stop, new
-
-    body.wrapped_by = "fori_loop", body_fun  # type: ignore[attr-defined]
-    return while_loop(condition, body, (lower, upper, init_val))[2]
-
-
-def _bound(value: Any, what: str) -> Aval:
-    """Returns the type of a bound.
-
-    Raises:
-      ArgumentError: it is not a 0-d real number.
-    """
-    if not is_arraylike(value):
-        raise not_an_array(value, f"fori_loop: {what} is")
-    aval = typeof(value)
-    real = dtypes.is_integer(aval.dtype) or dtypes.is_floating(aval.dtype)
-    if aval.shape or not real:
-        raise ArgumentError(f"fori_loop: {what} must be a real number, got {aval}")
-    return aval
-
-
-def _yields(a: Aval, b: Aval) -> bool:
-    """Returns whether a bound takes the dtype of the other."""
-    # A weak float does not become an integer: it would lose its fraction.
-    return a.weak_type and not (
-        dtypes.is_floating(a.dtype) and dtypes.is_integer(b.dtype)
-    )
-
-
-def _counted(
-    start: float,
-    stop: float,
-    dtype: Any,
-    weak: bool,
-    body_fun: Callable[[Any, Any], Any],
-    init_val: Any,
-    unroll: int | bool | None,
-) -> Any:
-    """Runs a loop whose bounds are known."""
-    length = max(math.ceil(stop - start), 0)
-    if config.disable_jit:
-        init_val = read_only(init_val)
-        for i in range(length):
-            init_val = body_fun(start + i, init_val)
-        return init_val
-
-    def body(carry: Any, i: Any) -> tuple[Any, None]:
-        return body_fun(i, carry), None
-
-    body.wrapped_by = "fori_loop", body_fun  # type: ignore[attr-defined]
-    counts = table["iota"].bind(dtype=dtype, shape=(length,), dimension=0)
-    if start:
-        counts = table["add"].bind(counts, arith.constant(start, dtype))
-    if weak:
-        counts = as_type(counts, Aval((length,), dtype, True))
-    steps = 1 if unroll is None else unroll
-    return scan(body, init_val, counts, length=length, unroll=steps)[0]

@@ -23,7 +23,7 @@ from fxflow.core.spmd import layouts
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.comparison import eq, lt
-from fxflow.lax.control_flow.while_loop import fori_loop
+from fxflow.lax.control_flow.fori_loop import fori_loop
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.creation import broadcasted_iota, full
 from fxflow.lax.elementwise import add, sub

@@ -1,4 +1,4 @@
-"""`while_loop` and `fori_loop`."""
+"""`while_loop`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import fxflow
 from fxflow import config, jit, lax, make_graph, vmap
 from fxflow.errors import (
     ArgumentError,
-    DtypeError,
     NotDifferentiableError,
     ShapeError,
     TreeError,
@@ -102,32 +101,6 @@ def test_while_weak_carry() -> None:
     assert float(out) == 4.5
 
 
-@pytest.mark.parametrize("traced", [False, True])
-@pytest.mark.parametrize(
-    ("lower", "upper"),
-    [(0.0, 3.0), (0.5, 3.2), (0, 2.5), (-1.5, 2), (2.0, 1.0), (1.0, 1.0)],
-)
-def test_float_bounds(lower: float, upper: float, traced: bool) -> None:
-    expected, i = [], float(lower)
-    while i < upper:
-        expected.append(i)
-        i += 1
-
-    def run(lower, upper):
-        return lax.fori_loop(
-            lower, upper, lambda i, c: (c[0] + i, c[1] + 1), (np.float32(0), 0)
-        )
-
-    if traced:
-        run = jit(run)
-    total, steps = run(float(lower), upper) if traced else run(lower, upper)
-    assert (float(total), int(steps)) == (sum(expected), len(expected))
-    if not traced:
-        with config.override(disable_jit=True):
-            total, steps = run(lower, upper)
-        assert (float(total), int(steps)) == (sum(expected), len(expected))
-
-
 def test_without_jit_the_callers_array_stays() -> None:
     def change(x):
         x += 1
@@ -161,40 +134,6 @@ def test_disable_jit() -> None:
     assert total == [0, 1, 2]
 
 
-def test_fori_values() -> None:
-    assert int(lax.fori_loop(0, 5, lambda i, c: lax.add(c, i), 0)) == 10
-    assert int(lax.fori_loop(3, 5, lambda i, c: lax.add(c, i), 0)) == 7
-    assert int(lax.fori_loop(5, 3, lambda i, c: lax.add(c, i), 1)) == 1
-    assert int(lax.fori_loop(-2, 2, lambda i, c: lax.add(c, i), 0)) == -2
-    total = lax.fori_loop(0, 5, lambda i, c: lax.add(c, i), 0, unroll=2)
-    assert int(total) == 10
-    big = lax.fori_loop(np.int32(0), np.int32(3), lambda i, c: lax.add(c, i), 0)
-    assert int(big) == 3
-
-
-def test_fori_traced_bounds() -> None:
-    def run(start: Any, stop: Any) -> Any:
-        return lax.fori_loop(start, stop, lambda i, c: lax.add(c, i), 0)
-
-    assert int(jit(run)(2, 6)) == 14
-    small = jit(lambda n: lax.fori_loop(0, n, lambda i, c: lax.add(c, i), n))
-    assert small(np.uint8(4)).dtype == np.uint8
-    assert int(small(np.uint8(4))) == 10
-    stops = np.array([0, 3, 5], np.int32)
-    assert vmap(lambda n: run(0, n))(stops).tolist() == [0, 3, 10]
-
-
-def test_fori_gradient() -> None:
-    run = lambda x: lax.fori_loop(0, 3, lambda i, c: lax.mul(c, x), 1.0)
-    assert float(fxflow.grad(run)(2.0)) == 12.0
-    with pytest.raises(NotDifferentiableError, match="Python ints"):
-        jit(
-            lambda n: fxflow.grad(
-                lambda x: lax.fori_loop(0, n, lambda i, c: lax.mul(c, x), 1.0)
-            )(2.0)
-        )(3)
-
-
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -220,33 +159,23 @@ def test_fori_gradient() -> None:
         ),
         (lambda: lax.while_loop(1, 2, 3), ArgumentError, "cond_fun must be a function"),
         (
-            lambda: lax.fori_loop(0j, 3, lambda i, c: c, X),
+            lambda: lax.while_loop(lambda c: c < 9, lambda c: c, X, max_steps=0),
             ArgumentError,
-            r"lower must be a real number, got c64\[\]",
+            "max_steps is a positive int, got 0",
         ),
         (
-            lambda: lax.fori_loop(0.0, np.inf, lambda i, c: c, X),
+            lambda: lax.while_loop(lambda c: c < 9, lambda c: c, X, max_steps=True),
             ArgumentError,
-            "bounds must be finite, got lower 0.0 and upper inf",
+            "max_steps is a positive int, got True",
         ),
         (
-            lambda: lax.fori_loop(0.5, np.int32(3), lambda i, c: c, X),
-            DtypeError,
-            r"bounds must have one dtype, got lower f32\[\]~ and upper i32\[\]",
-        ),
-        (
-            lambda: lax.fori_loop(np.int32(0), np.uint8(3), lambda i, c: c, X),
-            DtypeError,
-            r"bounds must have one dtype, got lower i32\[\] and upper u8\[\]",
-        ),
-        (
-            lambda: jit(lambda n: lax.fori_loop(0, n, lambda i, c: c, X, unroll=2))(3),
+            lambda: lax.while_loop(lambda c: c, lambda c: c, X, max_steps=3),
             ArgumentError,
-            "unroll needs bounds that are known",
+            r"cond_fun must return one bool \(bool\[\]\), got f32\[\]",
         ),
     ],
 )
-def test_invalid_conditions_bodies_and_bounds_are_refused(
+def test_invalid_conditions_and_bodies_are_refused(
     call: Any, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
@@ -263,3 +192,17 @@ def test_an_inner_loop_of_a_row_that_is_done_keeps_nothing_alive() -> None:
     want = [float(run(x)) for x in xs]
     np.testing.assert_allclose(vmap(run)(xs), want, rtol=1e-6)
     np.testing.assert_allclose(jit(vmap(run))(xs), want, rtol=1e-6)
+
+
+def test_a_bound_ends_the_loop() -> None:
+    def run(x: Any, n: int) -> Any:
+        return lax.while_loop(lambda c: c < 100, lambda c: 2 * c, x, max_steps=n)
+
+    for n, expected in ((1, 6.0), (2, 12.0), (6, 192.0), (1000, 192.0)):
+        assert float(run(3.0, n)) == float(jit(lambda x, n=n: run(x, n))(3.0))
+        assert float(run(3.0, n)) == expected
+        with config.override(disable_jit=True):
+            assert float(run(3.0, n)) == expected
+    assert float(run(300.0, 5)) == 300.0
+    assert "bound" not in str(make_graph(doubled)(3.0))
+    assert "bound=7" in str(make_graph(lambda x: run(x, 7))(3.0))
