@@ -74,6 +74,8 @@ class Schedule:
       1F0 1B0 1F1 1B1
     """
 
+    rows: tuple[tuple[Action, ...], ...]
+
     name = "a table of actions"
 
     def __init__(

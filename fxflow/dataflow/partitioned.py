@@ -60,6 +60,9 @@ class Partitioned:
       plan: what runs where.
     """
 
+    traced: Traced
+    plan: Plan
+
     def __init__(self, traced: Traced, plan: Plan) -> None:
         self.traced, self.plan = traced, plan
         self._consts = [as_array(c) for c in traced.arrays.consts]

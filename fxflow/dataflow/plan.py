@@ -65,6 +65,10 @@ class Plan:
       places: scopes, device_put inside, operands, uses, committed arguments
     """
 
+    name: str
+    graph: Graph
+    schedule: str
+
     def __init__(self, name: str, graph: Graph, made: Fragments, schedule: str) -> None:
         self.name, self.graph, self.schedule = name, graph, schedule
         self.fragments: list[Fragment] = made.fragments

@@ -321,6 +321,8 @@ class Rows:
       edges: what passes from process to process, by number: variable and place.
     """
 
+    slots: dict[tuple[Var, Place | None], int]
+
     parts: dict[int, Part]
     places: dict[int, list[Place]]
 

@@ -101,6 +101,11 @@ class StepRun:
 
     __slots__ = ("done", "error", "left", "started", "stopped", "threads", "values")
 
+    left: dict[int, list[None]]
+    stopped: bool
+    threads: Sequence[Thread]
+    values: list[Any]
+
     def __init__(
         self,
         values: list[Any],

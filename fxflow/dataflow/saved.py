@@ -86,6 +86,13 @@ class SavedPlan:
       notes: see above.
     """
 
+    name: str
+    schedule: str
+    program: tuple[str, ...]
+    fragments: tuple[SavedFragment, ...]
+    copies: dict[int, tuple[str, ...]]
+    notes: tuple[str, ...]
+
     def __init__(
         self,
         name: str,

@@ -63,6 +63,10 @@ class CheckpointedLoop:
       ArgumentError: `num_steps` is negative.
     """
 
+    name: str
+    state: Any
+    num_steps: int
+
     def __init__(
         self, name: str, state: Any, num_steps: int, checkpointer: Checkpoints | None
     ) -> None:

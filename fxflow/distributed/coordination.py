@@ -49,6 +49,8 @@ class Connection:
       lost: why the coordinator is lost; empty while it is connected.
     """
 
+    lost: str
+
     def __init__(
         self,
         channel: Channel,
@@ -243,6 +245,10 @@ class Coordination:
       names: ``host:pid`` of each process.
       epoch: the epoch of its requests.
     """
+
+    process_id: int
+    num_processes: int
+    names: list[str]
 
     def __init__(
         self,

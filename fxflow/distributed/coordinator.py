@@ -99,6 +99,9 @@ class Group:
     It is not thread-safe: the server calls it under its lock.
     """
 
+    size: int
+    epoch: int
+
     def __init__(self, size: int, epoch: int = 0) -> None:
         self.size, self.epoch = size, epoch
         self.channels: dict[int, Channel] = {}
@@ -417,6 +420,8 @@ class Coordinator(Server):
     Raises:
       DistributedError: the port cannot be used.
     """
+
+    group: Group
 
     def __init__(
         self,

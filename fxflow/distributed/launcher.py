@@ -40,6 +40,8 @@ class Launcher:
       status: the run's exit status; None until it is known.
     """
 
+    output: Output
+
     #: Whether an interrupted run counts as failed.
     interrupts_are_failures = True
 

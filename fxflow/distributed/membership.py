@@ -131,6 +131,13 @@ class Membership(Server):
       epoch: the number of the current epoch; 0 before the first.
     """
 
+    minimum: int
+    maximum: int
+    wanted: int
+    outcome: str
+    why: str
+    epoch: int
+
     def __init__(
         self,
         address: str,

@@ -31,6 +31,8 @@ class Measured:
 
     __slots__ = ("value",)
 
+    value: float
+
     def __init__(self) -> None:
         self.value = 0.0
 
@@ -65,6 +67,10 @@ class Observations:
     """
 
     __slots__ = ("bounds", "counts", "sum")
+
+    bounds: Sequence[float]
+    counts: list[int]
+    sum: float
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self.bounds = bounds

@@ -68,6 +68,8 @@ class StopPoint:
       until: the decision, the first step that does not run; None before it is known.
     """
 
+    next: int
+
     def __init__(self, step: int = 0) -> None:
         self.next = step
         self.is_held = False
@@ -100,6 +102,8 @@ class Agreement:
       then: what follows the agreed step: ``"stop"``, or ``"reform"`` to change the
         members of an elastic run.
     """
+
+    then: str
 
     def __init__(self, step: int = 0) -> None:
         self.then = ""

@@ -134,6 +134,8 @@ class ActorChild(Child):
       is_lost: whether the actor has died and Ray does not restart it.
     """
 
+    is_lost: bool
+
     def __init__(
         self,
         number: int,

@@ -83,6 +83,9 @@ class StateSnapshot:
       kind: ``"held"``, or ``"initial"`` for the state the program started with.
     """
 
+    leaves: list[Any]
+    kind: str
+
     def __init__(self, leaves: Sequence[Any], kind: str = "held") -> None:
         self.leaves, self.kind = list(leaves), kind
         self._lock = threading.Lock()
@@ -151,6 +154,8 @@ class StateServer:
       token: the run's secret.
       find: returns the snapshot of a step and kind; raises KeyError if there is none.
     """
+
+    address: str
 
     def __init__(
         self, host: str, token: str, find: Callable[[int, str], StateSnapshot]

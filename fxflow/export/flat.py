@@ -148,6 +148,9 @@ class Buffer:
       ExportError: the bytes have no valid root table.
     """
 
+    left: int
+    root: Table
+
     def __init__(self, data: bytes) -> None:
         self.data = data
         # Each object takes at least four bytes, and has one parent.

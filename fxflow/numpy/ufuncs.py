@@ -200,6 +200,9 @@ class Binary(ufunc[R]):
       primitive: what it is for arrays of one inexact type; None: more than that.
     """
 
+    mixed: bool
+    primitive: Primitive | None
+
     def __init__(
         self,
         function: Callable[..., R],

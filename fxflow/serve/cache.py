@@ -69,6 +69,10 @@ class PredictionCache:
       ([1.0, 1.0], None)
     """
 
+    hits: int
+    misses: int
+    nbytes: int
+
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self.hits = self.misses = self.nbytes = 0

@@ -144,6 +144,9 @@ class Selector:
       ServeError: redis is not installed, or the store is not a Redis URL.
     """
 
+    meter: MetricsSink
+    deadline: float
+
     def __init__(
         self,
         config: SelectorConfig,

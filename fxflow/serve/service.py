@@ -269,6 +269,8 @@ class ModelService:
       deadline: seconds after which a request fails.
     """
 
+    deadline: float
+
     def __init__(self, config: ModelConfig, meter: MetricsSink | None = None) -> None:
         self.config = config
         self._meter = meter or MetricsSink()

@@ -236,6 +236,10 @@ class Sharing:
       dropped: number of records dropped because too many were pending.
     """
 
+    up: bool
+    failures: int
+    dropped: int
+
     def __init__(self, contexts: Contexts, store: RedisStore, timeout: float) -> None:
         self._contexts, self._store, self._timeout = contexts, store, timeout
         self.up = True

@@ -102,6 +102,8 @@ class Tracing:
       ''
     """
 
+    recording: bool
+
     def __init__(self, tracer: Any = None) -> None:
         self._tracer = tracer
         self.recording = tracer is not None

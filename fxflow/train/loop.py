@@ -135,6 +135,8 @@ class Hook(Protocol):
 class Every:
     """A hook that calls a function periodically; see `every`."""
 
+    epochs: int
+
     def __init__(
         self,
         function: Callable[[Progress[Any]], Any],
@@ -225,6 +227,8 @@ class EarlyStopping:
     Raises:
       ArgumentError: an argument is out of range.
     """
+
+    name: str
 
     def __init__(
         self,

@@ -147,6 +147,9 @@ class Error:
 
     __slots__ = ("code", "sites", "values")
 
+    code: Any
+    sites: tuple[Site, ...]
+
     def __init__(
         self,
         code: Any = _ZERO,

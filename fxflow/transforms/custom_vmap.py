@@ -86,6 +86,10 @@ class custom_vmap(CustomFunction[P, R]):
 class UserVmapRule:
     """The user's rule as a flat one; checks what it returns."""
 
+    rule: Callable[..., Any]
+    name: str
+    of: Call
+
     def __init__(self, rule: Callable[..., Any], name: str, of: Call) -> None:
         self.rule, self.name, self.of = rule, name, of
         self.__name__: str = getattr(rule, "__name__", "rule")

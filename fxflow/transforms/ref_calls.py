@@ -91,6 +91,8 @@ class RefCall:
 
     __slots__ = ("captured", "consts", "graph", "labels", "name", "written")
 
+    name: str
+
     graph: Graph
     written: list[int]
 

@@ -486,6 +486,8 @@ def require_donated_once(traced: Traced, arrays: Sequence[Array]) -> None:
 class Compiled(_Stage):
     """A compiled program, called like the function it came from."""
 
+    constants: list[Array]
+
     lowered: Lowered
     program: Program
 

@@ -101,6 +101,9 @@ class Size:
 
     __slots__ = ("_hash", "scope", "terms")
 
+    scope: Scope
+    terms: dict[Monomial, int]
+
     def __init__(self, terms: Mapping[Monomial, int], scope: Scope = NO_SCOPE) -> None:
         self.terms = dict(terms)
         self.scope = scope

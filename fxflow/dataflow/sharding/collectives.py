@@ -52,6 +52,8 @@ class MeshSizes:
       of: for each set of axes, as bits, the product of their lengths.
     """
 
+    of: list[int]
+
     def __init__(self, lengths: Sequence[int]) -> None:
         self.of = [1]
         for length in lengths:

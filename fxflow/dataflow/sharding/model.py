@@ -50,6 +50,11 @@ class MeshCosts:
       costs: the model of devices and links.
     """
 
+    mesh: Mesh
+    costs: Costs
+    scatters: bool
+    sizes: MeshSizes
+
     def __init__(self, mesh: Mesh, costs: Costs) -> None:
         self.mesh, self.costs = mesh, costs
         # XLA's CPU compiler writes it as an all-reduce of which a part is kept.
@@ -169,6 +174,16 @@ class Model:
       fixed: the choices of decisions that have one.
       constant: seconds that no decision changes.
     """
+
+    dims: Dimensions
+    decisions: Sequence[int]
+    costs: MeshCosts
+    donated: frozenset[int]
+    sizes: MeshSizes
+    choices: dict[int, Choices]
+    fixed: dict[int, int]
+    signatures: dict[Signature, float]
+    constant: float
 
     def __init__(
         self,

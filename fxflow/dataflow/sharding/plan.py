@@ -75,6 +75,11 @@ class ShardingPlan:
       (PartitionSpec(), PartitionSpec('data'))
     """
 
+    name: str
+    seconds: float
+    bound: float
+    memory: float
+
     def __init__(
         self, traced: Traced, sharded: Sharded, fun: Callable[..., Any]
     ) -> None:
@@ -243,6 +248,11 @@ class ShardingCheck:
       memory: bytes on each device, predicted.
       compiled_memory: arguments, results and temporaries of the program.
     """
+
+    predicted: Totals
+    compiled: Totals
+    memory: float
+    compiled_memory: int
 
     def __init__(
         self,

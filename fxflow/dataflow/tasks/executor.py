@@ -160,6 +160,12 @@ def is_there(array: Array) -> bool:
 class Load:
     """The arguments that a place has already, as the first thing that its lane does."""
 
+    row: LoadRow
+    place: Place
+    number: int
+    tells: tuple[int, ...]
+    drops: tuple[int, ...]
+
     awaited = False
     needs: tuple[int, ...] = ()
 
@@ -199,6 +205,16 @@ class Prepared:
       awaited: numbers of the fragments that the caller waits for.
       texts: what each fragment is, if its row does not say.
     """
+
+    number: int
+    name: str
+    part: Part
+    shared: list[tuple[int, int]]
+    awaited: int
+    bounded: set[int]
+    kept: list[int]
+    templates: Templates
+    source_of: dict[int, int]
 
     def __init__(
         self,
@@ -313,6 +329,19 @@ class PartStep(StepRun):
         "threaded", "times", "untaken", "window",
     )  # fmt: skip
 
+    base: int
+    executor: Executor
+    handles: Sequence[int]
+    lanes: int
+    moved: float
+    number: int
+    over: bool
+    position: int
+    program: Prepared
+    reported: bool
+    threaded: bool
+    untaken: set[int]
+
     def __init__(
         self,
         executor: Executor,
@@ -419,6 +448,8 @@ class Executor:
       handles: the arrays that stay here.
       steps: that have begun and not ended.
     """
+
+    handles: Handles
 
     def __init__(
         self,

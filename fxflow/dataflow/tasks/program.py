@@ -62,6 +62,15 @@ class ClusterProgram:
       here: this process's part; None if it has nothing to do.
     """
 
+    traced: Traced
+    plan: Plan
+    name: str
+    number: int
+    tasks: list[int]
+    processes: list[int]
+    results: int
+    templates: Templates
+
     def __init__(
         self,
         traced: Traced,

@@ -68,6 +68,12 @@ class RemoteStep:
     __slots__ = ("_event", "error", "late", "number", "program", "results", "sending",
                  "session", "sources", "times", "waiting", "waits")  # fmt: skip
 
+    late: bool
+    number: int
+    program: Any
+    session: Session
+    times: Times | None
+
     def __init__(
         self, session: Session, number: int, program: Any, times: Times | None = None
     ) -> None:
@@ -153,6 +159,12 @@ class Session:
     Attributes:
       lost: why each task that is lost is.
     """
+
+    cluster: ClusterDevices
+    deadline: float
+    streams: dict[int, Stream]
+    closed: bool
+    executor: Executor
 
     def __init__(
         self,

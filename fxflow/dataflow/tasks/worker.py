@@ -127,6 +127,10 @@ class Task:
       DistributedError: it cannot listen there.
     """
 
+    job: str
+    index: int
+    address: str
+
     def __init__(
         self,
         job: str,

@@ -62,6 +62,9 @@ class Stream:
       shared: the number of those whose arrays were in shared memory.
     """
 
+    sent: int
+    shared: int
+
     def __init__(
         self, connection: socket.socket, *, limits: Limits = LIMITS, blocks: int = 0
     ) -> None:

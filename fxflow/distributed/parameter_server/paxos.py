@@ -61,6 +61,8 @@ class Voter:
       epoch: epoch of the process's view.
     """
 
+    epoch: int
+
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
         self._promised = Ballot(0, -1)
@@ -109,6 +111,10 @@ class Proposal:
       unanimous: whether all of them must agree. This is necessary while the view does
         not know the processes: one that restarts meanwhile forgets its promises.
     """
+
+    epoch: int
+    ballot: Ballot
+    voters: tuple[int, ...]
 
     def __init__(
         self,

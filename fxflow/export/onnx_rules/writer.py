@@ -151,6 +151,10 @@ class Writer:
       stays_small: whether all users of its result broadcast it themselves.
     """
 
+    sizes: OpenSizes
+    primitive: str
+    stays_small: bool
+
     #: The platform for rules that differ by platform; selects the default rule.
     platform = "onnx"
 

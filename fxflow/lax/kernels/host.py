@@ -58,6 +58,8 @@ class Run:
       results: NumPy arrays.
     """
 
+    params: KernelParams
+
     def __init__(
         self,
         params: KernelParams,

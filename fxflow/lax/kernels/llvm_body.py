@@ -71,6 +71,10 @@ class BodyWriter:
       read: the users of each variable of the graph that is being written.
     """
 
+    w: Writer
+    arena: Arena
+    lanes: int
+
     def __init__(self, w: Writer, arena: Arena, lanes: int) -> None:
         self.w, self.arena, self.lanes = w, arena, lanes
         self.read: Mapping[Var, Any] = {}

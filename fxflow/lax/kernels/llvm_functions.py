@@ -53,6 +53,10 @@ class Number:
 
     __slots__ = ("kind", "text", "w")
 
+    kind: str
+    text: str
+    w: Writer
+
     def __init__(self, w: Writer, kind: str, text: str) -> None:
         self.w, self.kind, self.text = w, kind, text
 

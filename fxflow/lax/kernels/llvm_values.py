@@ -71,6 +71,10 @@ class Buffer(Value):
       root: pointer of the memory that this is a part of.
     """
 
+    pointer: str
+    strides: list[int | str]
+    root: str
+
     def __init__(
         self,
         pointer: str,
@@ -126,6 +130,8 @@ class Arena:
       size: bytes.
       starts: of the arrays.
     """
+
+    size: int
 
     def __init__(self) -> None:
         self.size = 0

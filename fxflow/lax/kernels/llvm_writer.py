@@ -22,6 +22,8 @@ class Writer:
       used: names of helper functions that it calls.
     """
 
+    block: str
+
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.block = "entry"

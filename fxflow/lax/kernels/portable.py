@@ -110,6 +110,12 @@ class Division:
       inner: the shape behind those: a block, but whole axes where a loop chooses it.
     """
 
+    block: Block
+    shape: tuple[int, ...]
+    grid: Sequence[int]
+    front: list[int]
+    inner: tuple[int, ...]
+
     def __init__(
         self,
         block: Block,

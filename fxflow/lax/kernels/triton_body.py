@@ -34,6 +34,9 @@ class BodyWriter:
       in_loops: bytes of the reads in loops.
     """
 
+    w: Writer
+    in_loops: int
+
     def __init__(self, w: Writer) -> None:
         self.w, self.in_loops, self._depth = w, 0, 0
 
@@ -342,6 +345,8 @@ class State:
       graphs: inside of the operation.
       given: their inputs.
     """
+
+    registers: list[Registers]
 
     def __init__(
         self, body: BodyWriter, graphs: Sequence[Graph], given: Sequence[Sequence[Any]]

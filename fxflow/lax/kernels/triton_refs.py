@@ -41,6 +41,12 @@ class Place:
       array: an i32 array of the part's shape that is added, or empty.
     """
 
+    base: Any
+    axis: int | None
+    step: int
+    size: int
+    array: str
+
     def __init__(
         self,
         base: Any,
@@ -62,6 +68,11 @@ class Part:
       mask: where the part's elements are inside of the reference; empty: all.
       inside: an i1, whether computed numbers are inside; empty: they are.
     """
+
+    mask: str
+    inside: str
+    shape: tuple[int, ...]
+    places: list[Place]
 
     def __init__(self, w: Writer, index: Index, shape: Sequence[int], arrays: Any):
         self._w, self._ref = w, tuple(shape)
@@ -216,6 +227,8 @@ class Registers:
       tile: what it holds.
     """
 
+    tile: Tile
+
     def __init__(self, tile: Tile) -> None:
         self.tile = tile
 
@@ -340,6 +353,10 @@ class Memory:
     Attributes:
       is_shared: whether the body reads what it writes, or writes several times.
     """
+
+    dtype: Any
+    shape: tuple[int, ...]
+    is_shared: bool
 
     def __init__(
         self,

@@ -88,6 +88,9 @@ class Tile:
 
     __slots__ = ("dtype", "ramp", "shape", "value")
 
+    shape: tuple[int, ...]
+    value: str
+
     def __init__(
         self, value: str, shape: Sequence[int], dtype: Any, ramp: Any = None
     ) -> None:
@@ -122,6 +125,9 @@ class Writer:
       loaded: bytes of all reads so far.
       exact: the most multiplications in a product of float32 so far.
     """
+
+    largest: int
+    loaded: int
 
     def __init__(self, least: int = 1) -> None:
         self._least, self.largest, self.loaded = least, 1, 0

@@ -130,6 +130,10 @@ class Events:
       headers: may be extended until the first event is sent.
     """
 
+    status: int
+    error: str
+    headers: dict[str, str]
+
     def __init__(
         self, request: HttpRequest, parts: AsyncGenerator[bytes, None], timeout: float
     ) -> None:
@@ -339,6 +343,8 @@ class CorkedTransport:
     """
 
     __slots__ = ("_kept", "_transport", "is_closing")
+
+    is_closing: Any
 
     def __init__(self, transport: Any) -> None:
         self._transport = transport

@@ -262,6 +262,9 @@ class Contexts:
       ((0.5, 0.0), (0.0, 0.0))
     """
 
+    forgotten: int
+    dropped: int
+
     def __init__(
         self, models: int, most: int, *, shared: bool = False, fresh: float = 0.2
     ) -> None:

@@ -68,6 +68,12 @@ class SdyShardingRule:
       ValueError: a factor is not known, or its size is missing or not wanted.
     """
 
+    operand_mappings: tuple[ArrayMapping, ...]
+    result_mappings: tuple[ArrayMapping, ...]
+    reduction_factors: tuple[str, ...]
+    need_replication_factors: tuple[str, ...]
+    permutation_factors: tuple[str, ...]
+
     def __init__(
         self,
         operand_mappings: tuple[ArrayMapping, ...],
@@ -122,6 +128,11 @@ class custom_partitioning:
       fun: the function.
       static_argnums: positions of arguments that are not arrays.
     """
+
+    fun: Callable[..., Any]
+    static_argnums: Any
+    partition: Callable[..., Any]
+    sharding_rule: Any
 
     def __init__(self, fun: Callable[..., Any], static_argnums: Any = ()) -> None:
         functools.update_wrapper(self, fun)

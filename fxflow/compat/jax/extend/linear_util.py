@@ -46,6 +46,11 @@ class WrappedFun:
       debug_info: where it comes from.
     """
 
+    f: Callable[..., Any]
+    f_transformed: Callable[..., Any]
+    params: dict[Any, Any]
+    debug_info: Any
+
     def __init__(
         self, f: Callable[..., Any], params: Any = None, debug_info: Any = None
     ) -> None:

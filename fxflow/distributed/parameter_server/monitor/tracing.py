@@ -166,6 +166,8 @@ class Offset:
       heard: when the last reading arrived.
     """
 
+    heard: int
+
     def __init__(self) -> None:
         self._best: tuple[int, int, int] | None = None
         self.heard = 0
@@ -203,6 +205,8 @@ class ServerTracing:
     Attributes:
       recorder: records the server's own spans.
     """
+
+    recorder: Recorder
 
     def __init__(self) -> None:
         self.recorder = Recorder()
@@ -281,6 +285,8 @@ class WorkerTracing:
     Attributes:
       recorder: records the worker's spans, of any thread.
     """
+
+    recorder: Recorder
 
     def __init__(self) -> None:
         self.recorder = Recorder()

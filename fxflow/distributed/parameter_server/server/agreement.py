@@ -87,6 +87,8 @@ class ViewAgreement:
       leaving: whether this server wants to leave the run.
     """
 
+    leaving: bool
+
     def __init__(
         self,
         number: int,

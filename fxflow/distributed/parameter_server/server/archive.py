@@ -399,6 +399,8 @@ class EntryLog:
       size: the file's size in bytes.
     """
 
+    size: int
+
     def __init__(self, path: Path) -> None:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -104,6 +104,13 @@ class ShardServer:
       incarnation: a random number of this process; a restarted server has another.
     """
 
+    listener: Listener
+    number: int
+    incarnation: int
+    meter: Meter
+    tracing: ServerTracing
+    gave_up: bool
+
     def __init__(
         self,
         hub: Hub,

@@ -53,6 +53,8 @@ class Replicas:
       changed: called with the previous view when a new one is entered.
     """
 
+    view: View
+
     def __init__(
         self,
         hub: Hub,

@@ -105,6 +105,11 @@ class Shard:
       place: a name for the files of tables, unique on this machine.
     """
 
+    group: WorkerGroup
+    ledger: Ledger
+    counts: Counts
+    position: Position
+
     def __init__(self, place: str = "shard") -> None:
         self._place = place
         self.model: Model | None = None

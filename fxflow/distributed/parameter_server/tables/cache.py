@@ -71,6 +71,8 @@ class RowCache:
       [False]
     """
 
+    counts: CacheCounts
+
     def __init__(
         self, shape: tuple[int, ...], dtype: Any, *, bound: int, rows: int
     ) -> None:
@@ -228,6 +230,8 @@ class WorkerTables:
     Raises:
       ArgumentError: two tables have the same name.
     """
+
+    specs: dict[str, TableSpec]
 
     def __init__(self, specs: Sequence[TableSpec], *, bound: int = 0) -> None:
         self.specs = {spec.name: spec for spec in specs}

@@ -47,6 +47,8 @@ class IdIndex:
 
     __slots__ = ("_full", "_ids", "_level", "_overflow", "_slots", "_split", "count")
 
+    count: int
+
     # Bytes per id, from which `capacity` may be derived.
     COST = (8 + 4) * _WIDTH // _MEAN + 1
 
@@ -198,6 +200,8 @@ class Memory:
       stored: whether a row is also on disk.
       capacity: maximum number of rows.
     """
+
+    end: int
 
     def __init__(self, fields: Sequence[Field], capacity: int | None) -> None:
         cost = _COST + sum(f.dtype.itemsize * math.prod(f.shape) for f in fields)

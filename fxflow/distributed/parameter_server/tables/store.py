@@ -84,6 +84,8 @@ class RowTable:
       [-0.5, -1.0, 0.0]
     """
 
+    programs: RowPrograms
+
     def __init__(self, spec: TableSpec, programs: RowPrograms | None = None) -> None:
         self.spec = spec
         self.programs = programs = programs or row_programs(spec)
@@ -556,6 +558,8 @@ class TableCut:
     Attributes:
       closed: whether reading has ended.
     """
+
+    closed: bool
 
     def __init__(
         self, memory: Memory, disk: DiskRows | None, only: Ids | None = None

@@ -105,6 +105,13 @@ class WorkerClient:
       tracing: this worker's spans, while the run is traced.
     """
 
+    view: View
+    name: str
+    seconds: float
+    workers: list[str]
+    number: int
+    tracing: WorkerTracing
+
     def __init__(
         self,
         view: View,

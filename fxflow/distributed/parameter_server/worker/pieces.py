@@ -36,6 +36,9 @@ class Cutter:
       pieces: each server's pieces, in that order.
     """
 
+    pieces: list[list[Piece]]
+    names: list[list[str]]
+
     def __init__(self, plan: PlacementPlan) -> None:
         self.plan = plan
         self._rows = {tensor.name: tensor.rows for tensor in plan.tensors}

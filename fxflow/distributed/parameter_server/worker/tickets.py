@@ -29,6 +29,10 @@ class Deadline:
 
     __slots__ = ("_end", "peer", "seconds", "what")
 
+    peer: str
+    seconds: float
+    what: str
+
     def __init__(self, seconds: float, what: str, peer: str = "") -> None:
         self.seconds = seconds
         self.what = what
