@@ -405,15 +405,6 @@ RULES: dict[str, Rule] = {
 #: Primitives whose loops LLVM vectorizes: they call no function of the C library.
 VECTORIZED = frozenset(RULES) - {"rem"}
 
-#: Primitives that are twice as fast in a kernel as in XLA, or more, which calls the
-#: C library for each number.
-SLOW_IN_XLA = frozenset(
-    {
-        *("acos", "asin", "atan", "atan2", "cbrt", "cos", "pow", "sin", "sinh"),
-        "tan",
-    }
-)
-
 #: Primitives whose cost is that of an addition.
 CHEAP = frozenset(
     {

@@ -29,7 +29,7 @@ from fxflow.lax.elementwise import mul, sub
 from fxflow.lax.kernels.blocks import ID, PARALLEL, SUM, Block
 from fxflow.lax.kernels.call import KernelCall
 from fxflow.lax.kernels.llvm_functions import FUNCTIONS
-from fxflow.lax.kernels.llvm_scalars import SLOW_IN_XLA, VECTORIZED
+from fxflow.lax.kernels.llvm_scalars import VECTORIZED
 from fxflow.lax.kernels.native import is_enabled, why_not
 from fxflow.lax.kernels.params import KernelParams, as_references
 from fxflow.lax.reshaping import reshape
@@ -37,6 +37,7 @@ from fxflow.lax.select import select
 from fxflow.transforms.passes.rewriting import (
     REDUCTIONS,
     SEARCHES,
+    SLOW_IN_XLA,
     begins_chain,
     begins_rows,
     reduced_axes,

@@ -10,7 +10,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import lax, make_graph, nn
-from fxflow.lax.kernels.llvm_scalars import SLOW_IN_XLA
+from fxflow.transforms.passes.rewriting import SLOW_IN_XLA
 from fxflow.transforms.passes.rows import fuse_rows
 from tests.transforms.passes.graphs import before_and_after
 
