@@ -34,6 +34,9 @@ from fxflow.scipy.special.spherical import sph_harm_y
 from fxflow.scipy.special.spherical_bessel import (
     airy, spherical_in, spherical_jn, spherical_kn, spherical_yn,
 )
+from fxflow.scipy.special.elementary import (
+    cbrt, cosm1, erfcinv, exp2, expm1, huber, log1p, pseudo_huber, rgamma, sinc,
+)
 
 __all__ = [
     "airy",
@@ -44,7 +47,9 @@ __all__ = [
     "betaln",
     "boxcox",
     "boxcox1p",
+    "cbrt",
     "comb",
+    "cosm1",
     "dawsn",
     "digamma",
     "ellipe",
@@ -60,11 +65,14 @@ __all__ = [
     "entr",
     "erf",
     "erfc",
+    "erfcinv",
     "erfcx",
     "erfinv",
     "exp1",
+    "exp2",
     "expi",
     "expit",
+    "expm1",
     "expn",
     "factorial",
     "fresnel",
@@ -75,6 +83,7 @@ __all__ = [
     "gammasgn",
     "hankel1",
     "hankel2",
+    "huber",
     "hyp1f1",
     "hyp2f1",
     "i0",
@@ -94,6 +103,7 @@ __all__ = [
     "kl_div",
     "kv",
     "kve",
+    "log1p",
     "log_expit",
     "log_ndtr",
     "log_softmax",
@@ -106,9 +116,12 @@ __all__ = [
     "owens_t",
     "poch",
     "polygamma",
+    "pseudo_huber",
     "psi",
     "rel_entr",
+    "rgamma",
     "sici",
+    "sinc",
     "softmax",
     "spence",
     "sph_harm_y",

@@ -238,7 +238,7 @@ def _miller(mu: Any, n: Any, x: Any, used: Any, first: Any, second: Any) -> Any:
         k, above, here, kept = state
         below = 2 * (mu + k) / x * here - above
         kept = fnp.where(k - 1 == n, below, kept)
-        # Of 64 bits, also where Python's numbers are of 32.
+        # Python's numbers would be of 32 bits here, if `x64` is off.
         one = lax.full_like(below, 1)
         down = fnp.where(lax.abs(below) > 1e100, 1e-100 * one, one)
         return k - 1, here * down, below * down, kept * down

@@ -206,7 +206,7 @@ def _rg(x: Any, y: Any, z: Any) -> Any:
     root = lax.sqrt(least * most / m)
     part = (most - m) * (m - least) / 3 * _rd(least, most, m)
     out = 0.5 * (m * _rf(least, most, m) + part + root)
-    # Of two zeros.
+    # The middle one is 0, if two are.
     out = fnp.where(zero, 0.5 * lax.sqrt(most), out)
     out = fnp.where(most == math.inf, most, out)
     return fnp.where(least >= 0, out, math.nan)
