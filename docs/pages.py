@@ -64,14 +64,14 @@ def modules(name: str = "fxflow") -> list[str]:
 
 
 def submodules(module: ModuleType) -> list[str]:
-    """Returns the modules that a public module lists, and its public packages."""
+    """Returns the modules that a module lists, and packages in it with public names."""
     listed = "__dir__" in vars(module)  # lists public names only
     prefix, found = module.__name__ + ".", []
     for name in dir(module):
         value = None if name.startswith("_") else getattr(module, name)
         if isinstance(value, ModuleType) and value.__name__.startswith(prefix):
             named = listed or name in getattr(module, "__all__", ())
-            if named or hasattr(value, "__path__"):
+            if named or (hasattr(value, "__path__") and hasattr(value, "__all__")):
                 found.append(value.__name__)
     return [name for name in found if name != "fxflow.compat"]
 
