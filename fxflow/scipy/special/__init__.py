@@ -37,6 +37,9 @@ from fxflow.scipy.special.spherical_bessel import (
 from fxflow.scipy.special.elementary import (
     cbrt, cosm1, erfcinv, exp2, expm1, huber, log1p, pseudo_huber, rgamma, sinc,
 )
+from fxflow.scipy.special.lambert import (
+    lambertw,
+)
 
 __all__ = [
     "airy",
@@ -103,6 +106,7 @@ __all__ = [
     "kl_div",
     "kv",
     "kve",
+    "lambertw",
     "log1p",
     "log_expit",
     "log_ndtr",
