@@ -112,6 +112,9 @@ def _merged(items: Items, least: float, room: float) -> tuple[list[int], Items]:
             and unique
             and nbytes[best] + items.nbytes[v] <= room
             and (tie[best] == ties[v] or tie[best] < 0 or ties[v] < 0)
+            # What is tied to others stays free to be where they may be.
+            and (ties[v] < 0 or mask[best] & masks[v] == masks[v])
+            and (tie[best] < 0 or mask[best] & masks[v] == mask[best])
         )
         if joins:
             if cheap and weight[best] + seconds[v] <= 2 * least:

@@ -67,8 +67,10 @@ def lower(
     divided = plan.meshes.get(place)
     if divided is not None:
         graph = divided.constrained(fragment)
-    native = place.is_single and place.platform == "cpu"
-    triton = place.is_single and runs_triton(place.device)
+    # Machine code is this process's own: a task has not got it.
+    here = place.is_single and type(place) is not TaskPlace
+    native = here and place.platform == "cpu"
+    triton = here and runs_triton(place.device)
     graph = optimized(graph, native=native, triton=triton)
     held = {v: consts[v] for v in graph.inputs if v in consts}
     small = {v: c for v, c in held.items() if is_small(c)}

@@ -133,6 +133,20 @@ def test_an_unknown_device_is_an_error_with_the_users_line() -> None:
         plan_of(f, X)
 
 
+def test_what_is_colocated_with_a_value_of_another_device_is_placed() -> None:
+    def f(x: Any) -> Any:
+        h = fnp.sin(x)
+        with on("cpu:2"):
+            y = fnp.tanh(h)
+        with colocate(h):
+            return fnp.sin(y)
+
+    x = fnp.ones((8, 5))
+    step = dataflow.jit(f, place="cost")
+    np.testing.assert_array_equal(step(x), fxflow.jit(f)(x))
+    assert any("cpu:2" in str(p.place) for p in step.plan(x).fragments)
+
+
 def test_colocated_values_and_effects_are_in_one_place() -> None:
     def f(x: Any, ws: Any) -> Any:
         a, b = x @ ws[0] @ ws[0], x @ ws[1] @ ws[1]

@@ -9,7 +9,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import dataflow, lax, train
+from fxflow import dataflow, kernels, lax, train
 from fxflow.dataflow import (
     Cluster,
     Costs,
@@ -214,3 +214,23 @@ def test_places_by_cost_follow_the_times_that_tasks_measure(cluster: Cluster) ->
     running.wait()
     np.testing.assert_allclose(values, float(branches(x)), rtol=1e-5)
     assert "measured" in str(step.plan(x))
+
+
+def test_what_this_process_compiles_by_itself_runs_in_tasks_by_xla(
+    cluster: Cluster,
+) -> None:
+    @kernels.kernel("i:8 v -> i:8 v", out=lambda x: x)
+    def doubled(x: Any, o: Any) -> None:
+        o[...] = x[...] * 2
+
+    def f(x: Any, image: Any, weights: Any) -> Any:
+        with on("/task:1"):
+            rows = fxflow.nn.softmax(doubled(x))
+            return rows, lax.conv_general_dilated(image, weights, (1, 1), "SAME")
+
+    args = fnp.cos(fnp.arange(2.0**17)).reshape(256, 512), fnp.ones((8, 16, 28, 28))
+    args = *args, fnp.ones((32, 16, 3, 3)) / 100
+    for got, want in zip(
+        dataflow.jit(f, devices=cluster)(*args), f(*args), strict=True
+    ):
+        np.testing.assert_allclose(got, want, rtol=1e-5)
