@@ -40,6 +40,9 @@ from fxflow.scipy.special.elementary import (
 from fxflow.scipy.special.lambert import (
     lambertw,
 )
+from fxflow.scipy.special.inverses import (
+    chdtr, chdtrc, chdtri, gammainccinv, gammaincinv,
+)
 
 __all__ = [
     "airy",
@@ -51,6 +54,9 @@ __all__ = [
     "boxcox",
     "boxcox1p",
     "cbrt",
+    "chdtr",
+    "chdtrc",
+    "chdtri",
     "comb",
     "cosm1",
     "dawsn",
@@ -82,6 +88,8 @@ __all__ = [
     "gamma",
     "gammainc",
     "gammaincc",
+    "gammainccinv",
+    "gammaincinv",
     "gammaln",
     "gammasgn",
     "hankel1",
