@@ -23,6 +23,7 @@ EXEMPT = {
     "scipy.optimize.minimize": "takes a function",
     "scipy.integrate.fixed_quad": "takes a function",
     "scipy.integrate.quad": "takes a function",
+    "scipy.signal.savgol_coeffs": "takes no array",
     "scipy.signal.unit_impulse": "takes no array",
     **dict.fromkeys(
         (
@@ -74,6 +75,18 @@ CALLS = [
         [made(lambda rng, s: rng.uniform(0.1, 1.9, s), 5)] * 2,
         1,
     ),
+    *like(
+        "scipy.ndimage",
+        [
+            *each("scipy.ndimage", "correlate1d convolve1d", A(3, 5), inexact(3)),
+            *each("scipy.ndimage", "correlate convolve", A(3, 5), inexact(2, 3)),
+            *each("scipy.ndimage", "sobel prewitt laplace", inexact(3, 5)),
+            call("scipy.ndimage.gaussian_filter1d", inexact(3, 5), 1.0),
+            call("scipy.ndimage.gaussian_filter", inexact(3, 5), 1.0),
+            call("scipy.ndimage.uniform_filter1d", inexact(3, 5), 3),
+            call("scipy.ndimage.uniform_filter", inexact(3, 5), 3),
+        ],
+    ),
     call("scipy.integrate.trapezoid", A(3, 5), ascending(5)),
     *like(
         "scipy.integrate",
@@ -109,6 +122,11 @@ CALLS = [
             call("scipy.signal.sosfilt_zi", _SOS),
             call("scipy.signal.sosfiltfilt", _SOS, real(2, 20)),
             call("scipy.signal.sos2tf", _SOS),
+            call("scipy.signal.freqz", inexact(3), _LEAD, 5),
+            *each("scipy.signal", "freqz_sos sosfreqz", _SOS, 5),
+            call("scipy.signal.group_delay", (inexact(3), _LEAD), 5),
+            call("scipy.signal.hilbert", real(2, 6)),
+            call("scipy.signal.savgol_filter", inexact(2, 7), 5, 2),
             call("scipy.signal.sos2zpk", _SOS, differentiable=False),
             call("scipy.signal.chirp", real(5, low=0), 1.0, 3.0, 2.0),
             call("scipy.signal.gausspulse", real(5), 2.0),
