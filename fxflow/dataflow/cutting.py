@@ -312,18 +312,23 @@ def levels_of(placed: Placed, units: Sequence[Any]) -> list[int]:
 
     Args:
       placed: the nodes.
-      units: of the nodes; the number of changes of unit on a path counts.
+      units: of the nodes; the number of changes of unit on a path counts, and of steps
+        back to an earlier round.
     """
-    made: dict[Var, tuple[int, Any]] = {}
+    made: dict[Var, tuple[int, Any, int]] = {}
     levels: list[int] = []
     last: tuple[int, Place, Node] | None = None  # with an ordered effect
     phases = placed.phases or [0] * len(placed.nodes)
-    numbered = zip(placed.nodes, placed.places, units, phases, strict=True)
-    for node, place, unit, level in numbered:
+    numbered = zip(
+        placed.nodes, placed.places, units, placed.rounds, phases, strict=True
+    )
+    for node, place, unit, round_, level in numbered:
         for atom in node.inputs:
             if type(atom) is Var and atom in made:
-                before, source = made[atom]
-                level = max(level, before + (source != unit))
+                before, source, made_in = made[atom]
+                # Rounds of a level run in order, or fragments would need each other.
+                apart = source != unit or made_in > round_
+                level = max(level, before + apart)
         if ORDERED in node.effects:
             if last is not None:
                 if last[1] is not place:
@@ -336,7 +341,7 @@ def levels_of(placed: Placed, units: Sequence[Any]) -> list[int]:
                 level = max(level, last[0])
             last = level, place, node
         levels.append(level)
-        made.update(dict.fromkeys(node.outputs, (level, unit)))
+        made.update(dict.fromkeys(node.outputs, (level, unit, round_)))
     return levels
 
 

@@ -76,6 +76,29 @@ def test_each_stage_scans_its_own_stack_of_layers(name: str) -> None:
     assert set(sent) == {(3, 8)}  # activations and their gradients alone
 
 
+@pytest.mark.parametrize("name", ["1f1b", "gpipe", "zb-v", "search"])
+@pytest.mark.parametrize("microbatches", [3, 4])
+def test_a_loop_over_places_in_each_microbatch(name: str, microbatches: int) -> None:
+    def recurrent(params: Any, x: Any) -> Any:
+        def body(carry: Any, t: Any) -> Any:
+            with on("cpu:0"):
+                carry = fnp.tanh((carry + t) @ params[0])
+            with on("cpu:1"):
+                carry = fnp.tanh(carry @ params[1])
+            return carry, None
+
+        return (lax.scan(body, x, fnp.arange(2.0))[0] ** 2).mean()
+
+    step = train.accumulate_gradients(recurrent, microbatches)
+    split = dataflow.jit(step, schedule=name)
+    for got, want in zip(
+        fxflow.tree.leaves(split(PARAMS[:2], X)),
+        fxflow.tree.leaves(fxflow.jit(step)(PARAMS[:2], X)),
+        strict=True,
+    ):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
 def test_rounds_share_their_programs() -> None:
     few, many = (
         dataflow.jit(train.accumulate_gradients(loss, n), devices=DEVICES)
