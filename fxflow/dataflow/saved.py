@@ -439,7 +439,9 @@ def _lines(graph: Graph) -> tuple[str, ...]:
     # Addresses of Python objects differ from run to run.
     text = re.sub(r" at 0x[0-9a-f]+", "", format_graph(graph))
     head, *operations = text.splitlines()
-    lines = [head.partition("(")[2].rpartition(")")[0]]
+    # The name of a transformed function has parentheses of its own.
+    arguments = head.removeprefix(f"graph {graph.name}")
+    lines = [arguments.partition("(")[2].rpartition(")")[0]]
     for line in operations[:-1]:
         if line.startswith("   "):  # of a graph inside the operation
             lines[-1] += "\n" + line

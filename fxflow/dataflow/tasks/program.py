@@ -200,7 +200,8 @@ class ClusterProgram:
             if time.monotonic() > end:
                 names = ", ".join(map(session.cluster.task_name, sorted(missing)))
                 raise DistributedError(
-                    f"{names} did not take their part of {self.name} within "
+                    f"no answer from {names}, which had to compile a part of "
+                    f"{self.name}, within "
                     f"{session.deadline:g} s",
                     missing,
                     session.deadline,

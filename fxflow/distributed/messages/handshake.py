@@ -42,12 +42,17 @@ def parsed(address: str) -> Address | str:
     if address.startswith("/"):
         return address
     scheme, _, path = address.partition("://")
-    found = None if scheme == "inproc" else server_address(address, bind=True)
-    if found is None and scheme != "ipc":
-        raise DistributedError(
-            f"an address is host:port or the path of a Unix socket; got {address!r}"
-        )
-    return path if found is None else found
+    if scheme == "ipc" and path:
+        return path
+    if scheme != "inproc":
+        with contextlib.suppress(DistributedError):
+            found = server_address(address, bind=True)
+            if found is not None:
+                return found
+    raise DistributedError(
+        "an address is host:port, with a port from 1 to 65535, or the path of a Unix "
+        f"socket; got {address!r}"
+    )
 
 
 def is_local(address: str) -> bool:
