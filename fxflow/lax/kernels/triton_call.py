@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,8 +13,10 @@ from fxflow.devices.clients import TRITON
 from fxflow.lax.foreign_calls import FfiCall, attributes_text
 from fxflow.lax.kernels.errors import UnsupportedError
 from fxflow.lax.kernels.params import KernelParams
-from fxflow.lax.kernels.triton import TritonModule, triton_module
 from fxflow.lax.reduction import reduce_sum
+
+if TYPE_CHECKING:
+    from fxflow.lax.kernels.triton import TritonModule
 
 
 def triton_call(
@@ -93,6 +95,9 @@ def _module(params: KernelParams, in_avals: tuple[Aval, ...]) -> TritonModule | 
             return "the body has effects"
         if 0 in params.grid or any(0 in a.shape for a in (*in_avals, *params.outs)):
             return "an array is empty"
+        # The compiler is large, and most processes have no GPU.
+        from fxflow.lax.kernels.triton import triton_module
+
         try:
             return triton_module(params, in_avals)
         except UnsupportedError as error:
