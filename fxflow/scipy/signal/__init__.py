@@ -11,6 +11,7 @@ from fxflow.scipy.signal.filter_design import (
 from fxflow.scipy.signal.filtering import (
     filtfilt, lfilter, lfilter_zi, lfiltic, sosfilt, sosfilt_zi, sosfiltfilt,
 )
+from fxflow.scipy.signal.fir_design import firwin, firwin2
 from fxflow.scipy.signal.frequency_responses import (
     freqz, freqz_sos, group_delay, sosfreqz,
 )
@@ -27,11 +28,12 @@ from fxflow.scipy.signal.waveforms import (
 __all__ = [
     "bessel", "butter", "buttord", "cheby1", "cheby2", "chirp", "convolve",
     "convolve2d", "correlate", "correlate2d", "csd", "detrend", "ellip",
-    "fftconvolve", "filtfilt", "freqz", "freqz_sos", "gausspulse", "group_delay",
-    "hilbert", "iirnotch", "iirpeak", "istft", "lfilter", "lfilter_zi", "lfiltic",
-    "savgol_coeffs", "savgol_filter", "sawtooth", "sos2tf", "sos2zpk", "sosfilt",
-    "sosfilt_zi", "sosfiltfilt", "sosfreqz", "square", "stft", "tf2sos", "tf2zpk",
-    "unit_impulse", "welch", "zpk2sos", "zpk2tf",
+    "fftconvolve", "filtfilt", "firwin", "firwin2", "freqz", "freqz_sos",
+    "gausspulse", "group_delay", "hilbert", "iirnotch", "iirpeak", "istft",
+    "lfilter", "lfilter_zi", "lfiltic", "savgol_coeffs", "savgol_filter",
+    "sawtooth", "sos2tf", "sos2zpk", "sosfilt", "sosfilt_zi", "sosfiltfilt",
+    "sosfreqz", "square", "stft", "tf2sos", "tf2zpk", "unit_impulse", "welch",
+    "zpk2sos", "zpk2tf",
 ]
 # fmt: on
 

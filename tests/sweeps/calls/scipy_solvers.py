@@ -36,7 +36,7 @@ EXEMPT = {
         f"scipy.signal.{name}": "takes an order and edges, tested with the designs"
         for name in (
             *("bessel", "butter", "buttord", "cheby1", "cheby2", "ellip"),
-            *("iirnotch", "iirpeak"),
+            *("firwin", "firwin2", "iirnotch", "iirpeak"),
         )
     },
 }
