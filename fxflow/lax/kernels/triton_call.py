@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -96,10 +97,9 @@ def _module(params: KernelParams, in_avals: tuple[Aval, ...]) -> TritonModule | 
         if 0 in params.grid or any(0 in a.shape for a in (*in_avals, *params.outs)):
             return "an array is empty"
         # The compiler is large, and most processes have no GPU.
-        from fxflow.lax.kernels.triton import triton_module
-
+        triton = importlib.import_module("fxflow.lax.kernels.triton")
         try:
-            return triton_module(params, in_avals)
+            return triton.triton_module(params, in_avals)  # type: ignore[no-any-return]
         except UnsupportedError as error:
             where = f": {describe(error.source)}" if error.source else ""
             return f"the compiler does not know {error}{where}"
