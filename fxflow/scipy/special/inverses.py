@@ -107,7 +107,10 @@ def _gammainccinv(a: Any, y: Any) -> Any:
 
 def _by_value(a: Any, x: Any) -> Any:
     """Returns the derivative of x by P(a, x)."""
-    return x / lax.exp(_log_density(a, x))
+    # x over the density of log(x), which is 0 / 0 at the ends.
+    power = (1 - a) * lax.log(fnp.where((a == 1) | (x == math.inf), 1, x))
+    out = lax.exp(power + x + lax.lgamma(a))
+    return fnp.where(x == math.inf, math.inf, out)
 
 
 # By the theorem of implicit functions.

@@ -74,9 +74,19 @@ SPECIAL = [
     *each(S, "cbrt exp2 expm1 log1p cosm1 sinc rgamma", real(3, 4, **POSITIVE)),
     call(f"{S}.lambertw", A(3, 4, **POSITIVE)),
     *each(
-        S, "gammaincinv gammainccinv chdtri", real(3, 4, **POSITIVE), real(3, 4, **UNIT)
+        S,
+        "gammaincinv gammainccinv chdtri",
+        real(3, 4, **POSITIVE),
+        real(3, 4, **UNIT),
+        differentiable=False,
     ),
-    *each(S, "chdtr chdtrc", real(3, 4, **POSITIVE), real(3, 4, **POSITIVE)),
+    *each(
+        S,
+        "chdtr chdtrc",
+        real(3, 4, **POSITIVE),
+        real(3, 4, **POSITIVE),
+        differentiable=False,
+    ),
     *each(S, "erfcinv", real(3, 4, **UNIT)),
     *each(S, "huber pseudo_huber", real(3, 4, **POSITIVE), real(3, 4, **POSITIVE)),
     *each(S, "ellipk ellipkm1 ellipe", real(3, 4, **UNIT)),
