@@ -198,9 +198,13 @@ _rj: Callable[..., Any] = by_forward(_rj_all, None, None, None, None)
 
 def _rg(x: Any, y: Any, z: Any) -> Any:
     # With the middle one last nothing cancels (DLMF 19.21.10).
-    low, high = fnp.minimum(x, y), fnp.maximum(x, y)
-    least, most = fnp.minimum(low, z), fnp.maximum(high, z)
-    middle = fnp.maximum(low, fnp.minimum(high, z))
+    # Sorted by choice, which gives each of two equal ones its own derivative.
+    low, high = fnp.where(x <= y, x, y), fnp.where(x <= y, y, x)
+    least, rest = fnp.where(low <= z, low, z), fnp.where(low <= z, z, low)
+    middle, most = (
+        fnp.where(rest <= high, rest, high),
+        fnp.where(rest <= high, high, rest),
+    )
     zero = middle == 0
     m = fnp.where(zero, 1, middle)
     root = lax.sqrt(least * most / m)
