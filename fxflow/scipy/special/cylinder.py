@@ -90,7 +90,13 @@ def _neighbours(function: Any, v: Any, x: Any) -> tuple[Any, Any]:
 
 def _jy_slope(v: Any, x: Any) -> Any:
     below, above = _neighbours(_jy, v, x)
-    return 0.5 * (below - above)
+    out = 0.5 * (below - above)
+    # That of Y is infinite at 0, and would make that of J nan in reverse.
+    return fnp.where((x == 0) & (lax.abs(out) != lax.abs(_finite(out))), 0, out)
+
+
+def _finite(out: Any) -> Any:
+    return fnp.where(out - out == 0, out, 0)
 
 
 _jy: Callable[..., Any] = by_forward(_jy_values, None, _jy_slope)
