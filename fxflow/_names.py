@@ -241,8 +241,7 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
         "trapz": "scipy.integrate.trapezoid",
     },
     "fxflow.scipy.special": {
-        "jn": "scipy.special.bessel_jn",
-        "jv": "scipy.special.bessel_jn",
+        "jn": "scipy.special.jv",
     },
     "fxflow.serve": {
         "Server": _SERVED,

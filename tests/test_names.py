@@ -76,7 +76,7 @@ MODULES += [
             "here it is fxflow.scipy.integrate.simpson$",
         ),
         ("fxflow.optim", "cosine_decay", "here it is .*.cosine_decay_schedule$"),
-        ("fxflow.scipy.special", "jv", "here it is fxflow.scipy.special.bessel_jn$"),
+        ("fxflow.scipy.special", "jn", "here it is fxflow.scipy.special.jv$"),
         ("fxflow.train", "TrainState", "keep parameters and optimizer states"),
         ("fxflow", "adam", "here it is fxflow.optim.adam$"),
         ("fxflow", "relu", "here it is fxflow.nn.relu$"),

@@ -101,7 +101,7 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Array:
       [0.5, 0.5]
     """
     x = _floats("softmax", x, True)
-    canonical_axes("softmax", axis, x.aval.ndim)
+    canonical_axes("softmax", axis, typeof(x).ndim)
     out: Array = _softmax(x, axis, where)
     return out
 
@@ -154,7 +154,7 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Array:
       [0.0, -1000.0]
     """
     x = _floats("log_softmax", x, True)
-    canonical_axes("log_softmax", axis, x.aval.ndim)
+    canonical_axes("log_softmax", axis, typeof(x).ndim)
     out: Array = _log_softmax(x, axis, where)
     return out
 

@@ -225,3 +225,11 @@ def test_log_softmax_and_its_gradient_share_their_powers() -> None:
     )
     assert text.count("stablehlo.exponential ") == 1
     assert text.count("applies stablehlo.maximum") == 1
+
+
+@pytest.mark.parametrize("function", [nn.softmax, nn.log_softmax, nn.logsumexp])
+def test_numpys_arrays_under_an_overridden_option(function: Any) -> None:
+    x = np.array([[1.0, 2.0, 3.0]], np.float32)
+    expected = function(fnp.asarray(x))
+    with fxflow.config.override(x64=True):
+        np.testing.assert_array_equal(function(x), expected)
