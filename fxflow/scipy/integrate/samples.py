@@ -200,7 +200,8 @@ def cumulative_simpson(
             even = fnp.concatenate([even, second[..., -1:]], -1)
             odd = fnp.pad(odd, [(0, 0)] * (odd.aval.ndim - 1) + [(0, 1)])
             odd = odd[..., : even.aval.shape[-1]]
-        parts = fnp.reshape(fnp.stack([even, odd], -1), (*even.aval.shape[:-1], -1))
+        lead, pairs = even.aval.shape[:-1], even.aval.shape[-1]
+        parts = fnp.reshape(fnp.stack([even, odd], -1), (*lead, 2 * pairs))
         parts = parts[..., : n - 1]
     out = fnp.cumsum(parts, -1)
     if initial is not None:
