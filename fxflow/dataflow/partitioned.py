@@ -466,6 +466,12 @@ def jit(
         raise ArgumentError(
             f"dataflow.jit: place is 'scopes', 'cost' or Costs, got {place!r}"
         )
+    if plan is not None and (place != "scopes" or schedule != "1f1b"):
+        name = "place" if place != "scopes" else "schedule"
+        raise ArgumentError(
+            f"dataflow.jit: the plan says what runs where and in which order: give "
+            f"plan= or {name}=, not both"
+        )
     costs = place if isinstance(place, Costs) else Costs() if place == "cost" else None
 
     def decorate(function: Callable[..., Any]) -> DataflowFunction[..., Any]:

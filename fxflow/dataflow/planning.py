@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -28,6 +30,7 @@ from fxflow.dataflow.saved import SavedPlan
 from fxflow.dataflow.schedules import Scheduler
 from fxflow.dataflow.scopes import Beside
 from fxflow.dataflow.sharding.stages import divided_meshes
+from fxflow.errors import PlacementError
 from fxflow.lax.remat import CALLS, inlined
 from fxflow.transforms.stages import Traced
 
@@ -139,9 +142,20 @@ class Planner(NamedTuple):
         named: dict[str, Place] = {}
         scopes = (where for where in scopes_inside(graph) if type(where) is not Beside)
         for where in (*self.places.devices, *scopes):
-            place = self.places.place(where)
-            named[place_name(place)] = place
-        return lambda name: named.get(name) or self.places.place(name)
+            # The plan goes before the scopes: their labels need not mean anything.
+            with contextlib.suppress(PlacementError):
+                place = self.places.place(where)
+                named[place_name(place)] = place
+
+        def find(name: str) -> Place:
+            if name not in named and re.match(r"(job:\S+ )?task:\d+ ", name):
+                raise PlacementError(
+                    f"it names {name}, the device of a task: give the tasks, "
+                    "dataflow.jit(devices=cluster, plan=...)"
+                )
+            return named.get(name) or self.places.place(name)
+
+        return find
 
 
 def _fits(plan: Plan, costs: Costs) -> bool:

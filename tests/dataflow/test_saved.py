@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fxflow
-from fxflow import dataflow, train
+from fxflow import dataflow, lax, train
 from fxflow import numpy as fnp
 from fxflow.dataflow import Plan, SavedPlan, on, stages
 from fxflow.errors import ArgumentError, PlacementError
@@ -223,3 +223,33 @@ def test_a_mesh_is_found_by_its_scope() -> None:
     assert str(again.plan(X)) == str(plan)
     np.testing.assert_allclose(again(X), np.cos(np.sin(X)), rtol=1e-5)
     assert "SavedPlan of g, 2 fragments" in repr(plan.saved())
+
+
+def test_a_plan_needs_no_devices_for_labels() -> None:
+    def f(x: Any) -> Any:
+        def body(carry: Any, _: Any) -> Any:
+            with on("a"):
+                carry = fnp.sin(carry)
+            with on("b"):
+                return fnp.cos(carry), None
+
+        return lax.scan(body, x, None, length=2)[0]
+
+    x = fnp.ones(3)
+    step = dataflow.jit(f, devices={"a": "cpu:1", "b": "cpu:2"})
+    again = dataflow.jit(f, plan=step.plan(x).saved())
+    np.testing.assert_array_equal(again(x), step(x))
+
+
+def test_a_plan_over_tasks_asks_for_the_tasks() -> None:
+    text = dataflow.jit(fnp.sin).plan(1.0).saved().to_json()
+    plan = SavedPlan.from_json(text.replace("cpu:0", "task:0 cpu:0"))
+    with pytest.raises(PlacementError, match=r"task:0 cpu:0.*devices=cluster"):
+        dataflow.jit(fnp.sin, plan=plan).plan(1.0)
+
+
+@pytest.mark.parametrize(("name", "value"), [("schedule", "zb-v"), ("place", "cost")])
+def test_a_plan_or_what_would_decide_it(name: str, value: str) -> None:
+    plan = dataflow.jit(fnp.sin).plan(1.0)
+    with pytest.raises(ArgumentError, match=rf"plan= or {name}=, not both"):
+        dataflow.jit(fnp.sin, plan=plan, **{name: value})
