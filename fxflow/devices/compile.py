@@ -34,7 +34,7 @@ from fxflow.devices._jaxlib import (
 )
 from fxflow.devices.buffers import Placement
 from fxflow.devices.callbacks import HostCallback, raise_original
-from fxflow.devices.remote import require_own
+from fxflow.devices.remote import RemoteDevice, refusal
 from fxflow.errors import CompileError
 
 OptionValue = str | int | float | bool
@@ -363,7 +363,8 @@ def compile(
         if isinstance(placement_or_devices, Placement)
         else tuple(placement_or_devices)
     )
-    require_own(devices, f"the program {name or 'compiled here'}")
+    if devices and isinstance(devices[0], RemoteDevice):
+        raise refusal(devices, f"the program {name or 'compiled here'}")
     settings = build_options(
         devices,
         {**faults.options(devices[0].platform), **(options or {})},

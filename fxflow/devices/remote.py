@@ -69,20 +69,6 @@ def require_one_process(devices: Sequence[Any], what: str) -> None:
         )
 
 
-def require_own(devices: Sequence[Any], what: str) -> None:
-    """Checks that this process's runtime has some devices.
-
-    Args:
-      devices: of any kind.
-      what: is to be there, for the message.
-
-    Raises:
-      PlacementError: they are remote.
-    """
-    if devices and isinstance(devices[0], RemoteDevice):
-        raise refusal(devices, what)
-
-
 def refusal(
     devices: Sequence[Any], what: str = "arrays and programs of this process"
 ) -> PlacementError:

@@ -329,7 +329,7 @@ class Lowered(_Stage):
         if mesh is None and all(t.placement.is_single for t in arg_types):
             where = [t.placement for t in arg_types] or [buffers.default_placement()]
             native = platform is None and all(p.platform == "cpu" for p in where)
-            triton = triton and all(runs_triton(p.device) for p in where)
+            triton = triton and not native and all(runs_triton(p.device) for p in where)
             graph = optimized(graph, native=native, triton=triton)
             small = [is_small(c) for c in consts]
             if any(small) and graph.mesh is None:

@@ -53,7 +53,7 @@ def rewriting_small_programs(change: Callable[[Any, str, Any], None] = setattr) 
         "flattening": {"_LARGE": 1},
         "packing": {"_LEAST": 1, "_ROWS": 1},
         "convolutions": {"_LEAST": 1},
-        "rewriting": {"_LEAST": 1, "_ROWS": 1, "_COLUMNS": 1},
+        "rewriting": {"LEAST": 1, "_ROWS": 1, "_COLUMNS": 1},
     }
     for name, values in least.items():
         module = importlib.import_module(f"fxflow.transforms.passes.{name}")

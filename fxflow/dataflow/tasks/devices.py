@@ -9,7 +9,7 @@ from typing import Any
 
 from fxflow.dataflow.scopes import DeviceSpec
 from fxflow.devices import buffers
-from fxflow.devices.remote import RemoteDevice, require_own
+from fxflow.devices.remote import RemoteDevice, refusal
 from fxflow.devices.shardings import Sharding
 from fxflow.errors import ArgumentError, PlacementError, TaskLostError
 
@@ -124,7 +124,7 @@ class TaskPlace(buffers.Placement):
         Raises:
           PlacementError: always.
         """
-        require_own(self.devices, "arrays of this process")
+        raise refusal(self.devices, "arrays of this process")
 
     def __repr__(self) -> str:
         if self.is_single:

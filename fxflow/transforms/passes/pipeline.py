@@ -20,7 +20,7 @@ from fxflow.lax.gather_scatter.gather import Gather
 from fxflow.lax.gather_scatter.scatter import COMMUTING
 from fxflow.lax.remat import CUSTOM_CALLS, Checkpoint, inlined
 from fxflow.transforms import passes as all_passes
-from fxflow.transforms.passes import GPU_PASSES, PASSES
+from fxflow.transforms.passes import GPU_PASSES, PASSES, rewriting
 from fxflow.transforms.passes.rewriting import (
     ROW_STARTS,
     begins_chain,
@@ -136,14 +136,19 @@ def _finds_work(graph: Graph) -> bool:
     return any(
         node.primitive.name in _ROWS
         or (node.primitive.name == DotGeneral.name and node.outputs[0].aval.ndim > 2)
-        or begins_rows(node)
-        or begins_chain(node)
+        or (node.primitive.name in ROW_STARTS and _begins_kernel(node))
         or (
             isinstance(node.primitive, HigherOrder)
             and (node.primitive.name == Scan.name or _work_inside(node))
         )
         for node in graph.nodes
     )
+
+
+def _begins_kernel(node: Node) -> bool:
+    aval = node.inputs[0].aval
+    large = aval.is_symbolic or aval.size >= rewriting.LEAST
+    return large and (begins_rows(node) or begins_chain(node))
 
 
 def _work_inside(node: Node) -> bool:

@@ -26,7 +26,7 @@ SLOW_IN_XLA = frozenset(
 ROW_STARTS = REDUCTIONS | SLOW_IN_XLA
 #: Elements, rows and columns of an array for which a kernel of its rows is faster than
 #: XLA (docs/design/0021-gallery.md).
-_LEAST, _ROWS, _COLUMNS = 1 << 16, 2, 16
+LEAST, _ROWS, _COLUMNS = 1 << 16, 2, 16
 
 
 def made(
@@ -122,7 +122,7 @@ def begins_rows(node: Node) -> bool:
     if aval.is_symbolic or not axes or not count or axes != (*range(count, aval.ndim),):
         return False
     rows = math.prod(aval.shape[:count])
-    return bool(aval.size >= _LEAST and rows >= _ROWS and aval.size >= _COLUMNS * rows)
+    return bool(aval.size >= LEAST and rows >= _ROWS and aval.size >= _COLUMNS * rows)
 
 
 def begins_chain(node: Node) -> bool:
@@ -131,4 +131,4 @@ def begins_chain(node: Node) -> bool:
         return False
     aval = node.outputs[0].aval
     narrow = dtypes.is_floating(aval.dtype) and aval.dtype.itemsize <= 4
-    return bool(narrow and not aval.is_symbolic and aval.size >= _LEAST)
+    return bool(narrow and not aval.is_symbolic and aval.size >= LEAST)
