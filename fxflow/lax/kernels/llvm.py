@@ -20,7 +20,6 @@ from fxflow.core.ir.higher_order import graph_cost
 from fxflow.core.ir.ref_index import WHOLE
 from fxflow.devices.pool import frame
 from fxflow.lax.kernels.blocks import PARALLEL, SUM, Block
-from fxflow.lax.kernels.errors import UnsupportedError
 from fxflow.lax.kernels.llvm_body import BodyWriter, written_refs
 from fxflow.lax.kernels.llvm_functions import helpers
 from fxflow.lax.kernels.llvm_products import functions, is_own
@@ -37,7 +36,7 @@ from fxflow.lax.kernels.llvm_writer import (
     literal,
     memory_type,
 )
-from fxflow.lax.kernels.params import KernelParams
+from fxflow.lax.kernels.params import KernelParams, require_covered
 from fxflow.lax.remat import CALLS, inlined
 
 #: Most parts in which programs along a summed axis run.
@@ -99,7 +98,7 @@ class _Module:
     def written(self) -> KernelModule:
         """Returns the module."""
         p = self._p
-        _require_covered(p)
+        require_covered(p)
         self._task()
         tasks = math.prod(p.grid[g] for g in self._axes(parallel=True)) * self._chunks
         threads = int(min(tasks, self._work // _WORK))
@@ -391,20 +390,6 @@ def _fill(w: Writer, buffer: Buffer) -> None:
 
 def _truncated(w: Writer, number: str) -> str:
     return number if not number.startswith("%") else w.op(f"trunc i64 {number} to i32")
-
-
-def _require_covered(p: KernelParams) -> None:
-    """Checks that each element of the results is in a block of some program.
-
-    Raises:
-      UnsupportedError: some may not be.
-    """
-    for aval, block in zip(p.outs, p.out_blocks, strict=True):
-        if isinstance(block.index, Graph):
-            raise UnsupportedError("blocks of results that an index map chooses")
-        for n, length, g in zip(aval.shape, block.lengths, block.index, strict=True):
-            if length * (1 if g is None else p.grid[g]) < n:
-                raise UnsupportedError("elements of results in no program's block")
 
 
 def _written_first(p: KernelParams) -> list[bool]:

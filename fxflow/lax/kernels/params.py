@@ -14,6 +14,7 @@ from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.higher_order import split_at
 from fxflow.core.ir.staging import trace_flat
 from fxflow.lax.kernels.blocks import ARBITRARY, SUM, Block
+from fxflow.lax.kernels.errors import UnsupportedError
 
 T = TypeVar("T")
 #: Platforms for which there is a compiler of kernels.
@@ -173,3 +174,25 @@ def as_references(pure: Graph, params: KernelParams) -> Graph:
     graph, consts = trace_flat(body, avals, name=pure.name)
     assert not consts
     return graph
+
+
+def require_covered(params: KernelParams) -> None:
+    """Checks that each element of the results is in a block of some program.
+
+    A compiled kernel gets results whose memory holds anything.
+
+    Args:
+      params: of the kernel.
+
+    Raises:
+      UnsupportedError: some may not be.
+    """
+    for aval, block in zip(params.outs, params.out_blocks, strict=True):
+        if isinstance(block.index, Graph):
+            raise UnsupportedError("blocks of results that an index map chooses")
+        axes = [g for g in block.index if g is not None]
+        if len(set(axes)) != len(axes):
+            raise UnsupportedError("results whose blocks lie on a diagonal")
+        for n, length, g in zip(aval.shape, block.lengths, block.index, strict=True):
+            if length * (1 if g is None else params.grid[g]) < n:
+                raise UnsupportedError("elements of results in no program's block")

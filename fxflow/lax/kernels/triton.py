@@ -17,7 +17,7 @@ from fxflow.core.ir.graph import Graph, Node, any_node, subgraphs
 from fxflow.core.ir.ref_index import WHOLE, Index, Slice
 from fxflow.lax.kernels.blocks import ARBITRARY, SUM, Block
 from fxflow.lax.kernels.errors import UnsupportedError
-from fxflow.lax.kernels.params import KernelParams
+from fxflow.lax.kernels.params import KernelParams, require_covered
 from fxflow.lax.kernels.triton_body import BodyWriter, State
 from fxflow.lax.kernels.triton_products import LEAST
 from fxflow.lax.kernels.triton_refs import Memory, Reference, Registers
@@ -91,7 +91,7 @@ class _Module:
         """Returns the module."""
         p, w = self._p, self._w
         _require_parallel(p)
-        _require_covered(p)
+        require_covered(p)
         name = re.sub(r"\W", "_", p.graph.name) or "kernel"
         parallel = math.prod(
             n for n, kind in zip(p.grid, p.kinds, strict=True) if kind != SUM
@@ -435,20 +435,3 @@ def _require_parallel(p: KernelParams) -> None:
     for g, (n, kind) in enumerate(zip(p.grid, p.kinds, strict=True)):
         if kind == ARBITRARY and n > 1:
             raise UnsupportedError(f"programs in order (axis {g} of the grid)")
-
-
-def _require_covered(p: KernelParams) -> None:
-    """Checks that each element of the results is in a block of one program.
-
-    Raises:
-      UnsupportedError: some may not be.
-    """
-    for aval, block in zip(p.outs, p.out_blocks, strict=True):
-        if isinstance(block.index, Graph):
-            raise UnsupportedError("blocks of results that an index map chooses")
-        axes = [g for g in block.index if g is not None]
-        if len(set(axes)) != len(axes):
-            raise UnsupportedError("results whose blocks lie on a diagonal")
-        for n, length, g in zip(aval.shape, block.lengths, block.index, strict=True):
-            if length * (1 if g is None else p.grid[g]) < n:
-                raise UnsupportedError("elements of results in no program's block")

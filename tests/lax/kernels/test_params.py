@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
+import fxflow
 import fxflow.numpy as fnp
 from fxflow import kernels
-from fxflow.lax.kernels.params import as_references
+from fxflow.lax.kernels.errors import UnsupportedError
+from fxflow.lax.kernels.params import as_references, require_covered
 from tests.lax.kernels.samples import accumulate, params_of
 
 
@@ -50,3 +53,15 @@ def test_an_axis_that_counts_two_axes_of_an_array_is_a_loop() -> None:
     x = np.arange(16.0, dtype=np.float32).reshape(4, 4)
     assert params_of(diagonal, x).mapped_axes() == []
     np.testing.assert_array_equal(diagonal(x), np.diag(x))
+
+
+def test_results_on_a_diagonal_are_zeros_beside_it() -> None:
+    spec = kernels.BlockSpec((2, 2), lambda i: (i, i))
+    out = fxflow.ShapeDtypeStruct((6, 6), "float32")
+    f = kernels.call(
+        lambda x, o: o.set(x[...] + 1), out, grid=3, in_specs=[spec], out_specs=spec
+    )
+    with pytest.raises(UnsupportedError, match="on a diagonal"):
+        require_covered(params_of(f, np.ones((6, 6), np.float32)))
+    expected = np.kron(np.eye(3), np.full((2, 2), 2.0))
+    np.testing.assert_array_equal(fxflow.jit(f)(fnp.ones((6, 6))), expected)
