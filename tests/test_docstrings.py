@@ -1,6 +1,7 @@
 """Public names say what they take and what they give."""
 
 import ast
+import enum
 import importlib
 import inspect
 import pkgutil
@@ -69,7 +70,7 @@ def missing(value: Any) -> list[str]:
     # A class without a docstring of its own would show its base's.
     if not doc or (inspect.isclass(value) and not value.__dict__.get("__doc__")):
         return ["docstring"]
-    if inspect.isclass(value):
+    if inspect.isclass(value) or isinstance(value, enum.Enum):
         return []
     try:
         signature = inspect.signature(value)

@@ -7,9 +7,11 @@ from collections.abc import Sequence, Set
 from typing import Any
 
 from fxflow.core.ir.graph import Graph, Var
+from fxflow.core.runtime.execute import donation_attributes
 from fxflow.dataflow.placing import Place
 from fxflow.dataflow.plan import Plan
 from fxflow.dataflow.tasks.devices import TaskPlace
+from fxflow.transforms.stages import Traced
 
 #: Smaller values are not donated: fragments that differ in it alone are two programs.
 LEAST = 4096
@@ -82,3 +84,26 @@ def reused(graph: Graph, may: Set[Var]) -> list[bool]:
         found.append(var in may and free[kind] > 0)
         free[kind] -= found[-1]
     return found
+
+
+def require_reusable(traced: Traced) -> None:
+    """Checks that a result can take the memory of each donated argument.
+
+    Args:
+      traced: a function of arrays.
+
+    Raises:
+      DonationError: no result is left that can.
+    """
+    if any(traced.donated):
+        graph = traced.graph
+        consts = graph.num_consts
+        donation_attributes(
+            graph,
+            [*[False] * consts, *traced.donated],
+            lambda: [*[""] * consts, *traced.labels],
+            traced.name,
+            False,
+            [None] * len(graph.inputs),
+            None,
+        )

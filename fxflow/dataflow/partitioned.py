@@ -17,7 +17,7 @@ from fxflow.core.runtime.execute import Program
 from fxflow.dataflow.actions import Schedule
 from fxflow.dataflow.costs import Costs
 from fxflow.dataflow.cutting import Fragment
-from fxflow.dataflow.donation import donations
+from fxflow.dataflow.donation import donations, require_reusable
 from fxflow.dataflow.lowering import described, lower, require_movable
 from fxflow.dataflow.measuring import Times, measured_timeline, timed
 from fxflow.dataflow.placing import Places
@@ -239,6 +239,7 @@ class DataflowFunction(JitFunction[P, R]):
             return cluster.program(traced, plan, arg_types)
 
         def compile() -> Any:
+            require_reusable(traced.arrays)
             plan = self._plan(traced.arrays, arg_types)
             made: Any
             if self._planner.costs is None:

@@ -139,3 +139,14 @@ def test_accumulators_of_a_pipeline_are_donated(name: str) -> None:
     weights = [counts[f.index] for f in plan.fragments if f.kind == "W"]
     assert min(weights[1:]) >= 1  # the sum of gradients so far
     assert (params[0] == 0.1).all()
+
+
+def test_what_no_result_can_take_is_refused_as_by_jit() -> None:
+    def f(w: Any, x: Any) -> Any:
+        return fnp.sum(x * 2)
+
+    args = fnp.ones((5, 5)), fnp.ones((12, 5))
+    for jit in (fxflow.jit, dataflow.jit):
+        with pytest.raises(DonationError, match=r"donated argument w f32\[5,5\]"):
+            jit(f, donate_argnums=0)(*args)
+    assert not args[0].is_deleted()
