@@ -228,6 +228,15 @@ def dot(a: Any, b: Any, *, precision: Any = "highest") -> Array:
     )
 
 
+def wide_dtype(dtype: Any) -> Any:
+    """Returns the dtype in which numbers, or products of them, are added up.
+
+    Args:
+      dtype: of floats.
+    """
+    return dtypes.float32 if dtype.itemsize < 4 else dtype
+
+
 def cdiv(a: Any, b: Any) -> Any:
     """Returns `a / b`, rounded up.
 

@@ -9,7 +9,8 @@ from typing import Any
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes, typeof
 from fxflow.errors import ArgumentError, ShapeError
-from fxflow.kernels.gallery.int8 import scaled_product, wide_dtype
+from fxflow.kernels.body import wide_dtype
+from fxflow.kernels.gallery.int8 import scaled_product
 from fxflow.nn._layers import Params, array, floats, shaped, weights
 from fxflow.numpy._operands import ArrayLike
 

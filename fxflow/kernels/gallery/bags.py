@@ -15,7 +15,7 @@ from fxflow import lax
 from fxflow.core.arrays import Array, dtypes, typeof
 from fxflow.core.ir.arith import instantiate
 from fxflow.core.ir.primitive import Zero
-from fxflow.kernels.body import loop
+from fxflow.kernels.body import loop, wide_dtype
 from fxflow.kernels.notation import kernel, like
 from fxflow.transforms.custom_jvp import custom_jvp
 from fxflow.transforms.linear_call import linear_call
@@ -130,7 +130,7 @@ def _gather(width: int | None) -> Any:
     def gather(
         ids: Any, starts: Any, stops: Any, weights: Any, table: Any, out: Any
     ) -> None:
-        wide = _wide(table.dtype)
+        wide = wide_dtype(table.dtype)
         zeros = fnp.zeros(table.shape[1], wide)
 
         @loop(0, starts.shape[0])
@@ -192,11 +192,6 @@ def _spread(bags: Bags, weights: Any, ct: Any, count: int, width: int | None) ->
                 out[fnp.maximum(ids[j], 0)] += row
 
     return spread(*bags, weights, ct)
-
-
-def _wide(dtype: Any) -> Any:
-    """Returns the dtype in which rows are added up."""
-    return dtypes.float32 if dtype.itemsize < 4 else dtype
 
 
 def rows_of(table: Any, ids: Any) -> tuple[Any, Any]:

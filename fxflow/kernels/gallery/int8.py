@@ -10,8 +10,8 @@ from typing import Any
 
 import fxflow.numpy as fnp
 from fxflow import lax
-from fxflow.core.arrays import Array, dtypes, typeof
-from fxflow.kernels.body import dot
+from fxflow.core.arrays import Array, typeof
+from fxflow.kernels.body import dot, wide_dtype
 from fxflow.kernels.notation import kernel, like
 
 #: Weights for which a kernel is worth compiling, and rows for which it is faster.
@@ -41,15 +41,6 @@ def scaled_product(x: Any, weights: Any, scale: Any) -> Array:
     even = (n for n in (most, most // 2, most // 4) if aval.shape[1] % n == 0)
     out: Array = run(x, weights, scale, units=next(even, most))
     return out
-
-
-def wide_dtype(dtype: Any) -> Any:
-    """Returns the dtype of the sums of products with such numbers.
-
-    Args:
-      dtype: of floats.
-    """
-    return dtypes.float32 if dtype.itemsize < 4 else dtype
 
 
 def _plain(x: Any, weights: Any, scale: Any) -> Any:

@@ -10,7 +10,7 @@ from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import shared
 from fxflow.core.ir.arith import repeated
 from fxflow.errors import DtypeError
-from fxflow.numpy._operands import broadcast, joint_shape, promote_inexact
+from fxflow.numpy._operands import broadcast, convert, joint_shape, promote_inexact
 from fxflow.numpy.selection import choose_between
 
 LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
@@ -42,6 +42,13 @@ def operands(name: str, *args: Any, real: bool = True) -> list[Array]:
         raise DtypeError(f"{name}: takes real numbers, got {out[0].aval}")
     shape = joint_shape(name, [a.aval for a in out])
     return [repeated(a, shape) for a in broadcast(name, out)]
+
+
+def in_64_bits(function: Any, name: str, *args: Any) -> Array:
+    """Calls a function with 64 bits, and returns the operands' dtype."""
+    given = operands(name, *args)
+    out = function(*(convert(a, dtypes.float64) for a in given))
+    return convert(out, given[0].aval.dtype)
 
 
 def safe(condition: Any, x: Any, value: float) -> Array:

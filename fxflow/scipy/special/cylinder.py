@@ -24,7 +24,7 @@ from fxflow.scipy.special._cylinder import (
     sinpi,
 )
 from fxflow.scipy.special._derivatives import by_forward
-from fxflow.scipy.special._operands import operands
+from fxflow.scipy.special._operands import in_64_bits, operands
 
 _docs = shared("""
     Args:
@@ -110,13 +110,6 @@ def _yv(v: Any, x: Any) -> Any:
     return _jy(v, x)[1]
 
 
-def _in_64_bits(function: Any, name: str, *args: Any) -> Array:
-    """Calls a function with 64 bits, and returns the operands' dtype."""
-    given = operands(name, *args)
-    out = function(*(convert(a, dtypes.float64) for a in given))
-    return convert(out, given[0].aval.dtype)
-
-
 @library()
 @_docs
 def jv(v: ArrayLike, z: ArrayLike) -> Array:
@@ -133,7 +126,7 @@ def jv(v: ArrayLike, z: ArrayLike) -> Array:
       >>> jv(0.5, 2.0).round(4)
       Array(0.513, dtype=float32)
     """
-    return _in_64_bits(_jv, "jv", v, z)
+    return in_64_bits(_jv, "jv", v, z)
 
 
 @library()
@@ -145,7 +138,7 @@ def jve(v: ArrayLike, z: ArrayLike) -> Array:
       >>> jve(0.5, 2.0).round(4)
       Array(0.513, dtype=float32)
     """
-    return _in_64_bits(_jv, "jve", v, z)
+    return in_64_bits(_jv, "jve", v, z)
 
 
 @library()
@@ -163,7 +156,7 @@ def yv(v: ArrayLike, z: ArrayLike) -> Array:
       >>> yv(0.5, 2.0).round(4)
       Array(0.2348, dtype=float32)
     """
-    return _in_64_bits(_yv, "yv", v, z)
+    return in_64_bits(_yv, "yv", v, z)
 
 
 @library()
@@ -175,7 +168,7 @@ def yve(v: ArrayLike, z: ArrayLike) -> Array:
       >>> yve(0.5, 2.0).round(4)
       Array(0.2348, dtype=float32)
     """
-    return _in_64_bits(_yv, "yve", v, z)
+    return in_64_bits(_yv, "yve", v, z)
 
 
 def _hankel(name: str, sign: int, v: Any, z: Any) -> Array:
@@ -316,7 +309,7 @@ def iv(v: ArrayLike, z: ArrayLike) -> Array:
       >>> iv(0.5, 2.0).round(4)
       Array(2.0462, dtype=float32)
     """
-    return _in_64_bits(_iv, "iv", v, z)
+    return in_64_bits(_iv, "iv", v, z)
 
 
 @library()
@@ -331,7 +324,7 @@ def ive(v: ArrayLike, z: ArrayLike) -> Array:
       >>> ive(0.5, 2.0).round(4)
       Array(0.2769, dtype=float32)
     """
-    return _in_64_bits(_ive, "ive", v, z)
+    return in_64_bits(_ive, "ive", v, z)
 
 
 @library()
@@ -348,7 +341,7 @@ def kv(v: ArrayLike, z: ArrayLike) -> Array:
       >>> kv(0.5, 2.0).round(4)
       Array(0.1199, dtype=float32)
     """
-    return _in_64_bits(_kv, "kv", v, z)
+    return in_64_bits(_kv, "kv", v, z)
 
 
 @library()
@@ -363,7 +356,7 @@ def kve(v: ArrayLike, z: ArrayLike) -> Array:
       >>> kve(0.5, 2.0).round(4)
       Array(0.8862, dtype=float32)
     """
-    return _in_64_bits(_kve, "kve", v, z)
+    return in_64_bits(_kve, "kve", v, z)
 
 
 # -- of the orders 0 and 1 -------------------------------------------------------------
@@ -397,7 +390,7 @@ def _declared(name: str, order: int, example: float) -> Callable[[Any], Array]:
     what, compute, cases = _KINDS[name.replace(str(order), "")]
 
     def function(x: Any) -> Array:
-        return _in_64_bits(lambda x: compute(lax.full_like(x, order), x), name, x)
+        return in_64_bits(lambda x: compute(lax.full_like(x, order), x), name, x)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""{what}, of order {order}.

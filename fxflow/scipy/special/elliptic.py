@@ -19,7 +19,7 @@ from fxflow.core.docs import shared
 from fxflow.core.runtime.library import library
 from fxflow.numpy._operands import ArrayLike, convert
 from fxflow.scipy.special._derivatives import by_forward
-from fxflow.scipy.special._operands import operands
+from fxflow.scipy.special._operands import in_64_bits
 
 _docs = shared("""
     Args:
@@ -40,12 +40,6 @@ _docs = shared("""
 
     Source: `scipy.special.{name}`, with derivatives by all arguments; DLMF 19.
 """)
-
-
-def _in_64_bits(function: Any, name: str, *args: Any) -> Array:
-    given = operands(name, *args)
-    out = function(*(convert(a, dtypes.float64) for a in given))
-    return convert(out, given[0].aval.dtype)
 
 
 # -- Carlson's forms -------------------------------------------------------------------
@@ -228,7 +222,7 @@ def elliprc(x: ArrayLike, y: ArrayLike) -> Array:
       >>> elliprc(0.0, 1.0).round(4)
       Array(1.5708, dtype=float32)
     """
-    return _in_64_bits(_rc, "elliprc", x, y)
+    return in_64_bits(_rc, "elliprc", x, y)
 
 
 @library()
@@ -243,7 +237,7 @@ def elliprf(x: ArrayLike, y: ArrayLike, z: ArrayLike) -> Array:
       >>> elliprf(1.0, 2.0, 3.0).round(4)
       Array(0.7269, dtype=float32)
     """
-    return _in_64_bits(_rf, "elliprf", x, y, z)
+    return in_64_bits(_rf, "elliprf", x, y, z)
 
 
 @library()
@@ -258,7 +252,7 @@ def elliprd(x: ArrayLike, y: ArrayLike, z: ArrayLike) -> Array:
       >>> elliprd(1.0, 2.0, 3.0).round(4)
       Array(0.2905, dtype=float32)
     """
-    return _in_64_bits(_rd, "elliprd", x, y, z)
+    return in_64_bits(_rd, "elliprd", x, y, z)
 
 
 @library()
@@ -273,7 +267,7 @@ def elliprg(x: ArrayLike, y: ArrayLike, z: ArrayLike) -> Array:
       >>> elliprg(1.0, 2.0, 3.0).round(4)
       Array(1.4018, dtype=float32)
     """
-    return _in_64_bits(_rg, "elliprg", x, y, z)
+    return in_64_bits(_rg, "elliprg", x, y, z)
 
 
 @library()
@@ -290,7 +284,7 @@ def elliprj(x: ArrayLike, y: ArrayLike, z: ArrayLike, p: ArrayLike) -> Array:
       >>> elliprj(1.0, 2.0, 3.0, 4.0).round(4)
       Array(0.2398, dtype=float32)
     """
-    return _in_64_bits(_rj, "elliprj", x, y, z, p)
+    return in_64_bits(_rj, "elliprj", x, y, z, p)
 
 
 # -- Legendre's forms ------------------------------------------------------------------
@@ -360,7 +354,7 @@ def ellipk(m: ArrayLike) -> Array:
       >>> ellipk(0.5).round(4)
       Array(1.8541, dtype=float32)
     """
-    return _in_64_bits(lambda m: _ellipkm1(1 - m), "ellipk", m)
+    return in_64_bits(lambda m: _ellipkm1(1 - m), "ellipk", m)
 
 
 @library()
@@ -375,7 +369,7 @@ def ellipkm1(p: ArrayLike) -> Array:
       >>> ellipkm1(1e-20).round(3)
       Array(24.412, dtype=float32)
     """
-    return _in_64_bits(_ellipkm1, "ellipkm1", p)
+    return in_64_bits(_ellipkm1, "ellipkm1", p)
 
 
 @library()
@@ -390,7 +384,7 @@ def ellipe(m: ArrayLike) -> Array:
       >>> ellipe(0.5).round(4)
       Array(1.3506, dtype=float32)
     """
-    return _in_64_bits(_ellipe, "ellipe", m)
+    return in_64_bits(_ellipe, "ellipe", m)
 
 
 def _periods(phi: Any) -> tuple[Any, Any]:
@@ -483,7 +477,7 @@ def ellipkinc(phi: ArrayLike, m: ArrayLike) -> Array:
       >>> ellipkinc(1.0, 0.5).round(4)
       Array(1.0832, dtype=float32)
     """
-    return _in_64_bits(_ellipkinc, "ellipkinc", phi, m)
+    return in_64_bits(_ellipkinc, "ellipkinc", phi, m)
 
 
 @library()
@@ -498,4 +492,4 @@ def ellipeinc(phi: ArrayLike, m: ArrayLike) -> Array:
       >>> ellipeinc(1.0, 0.5).round(4)
       Array(0.9273, dtype=float32)
     """
-    return _in_64_bits(_ellipeinc, "ellipeinc", phi, m)
+    return in_64_bits(_ellipeinc, "ellipeinc", phi, m)

@@ -11,11 +11,11 @@ from typing import Any
 
 from fxflow import lax
 from fxflow import numpy as fnp
-from fxflow.core.arrays import Array, dtypes
+from fxflow.core.arrays import Array
 from fxflow.core.docs import shared
 from fxflow.core.runtime.library import library
-from fxflow.numpy._operands import ArrayLike, convert
-from fxflow.scipy.special._operands import operands
+from fxflow.numpy._operands import ArrayLike
+from fxflow.scipy.special._operands import in_64_bits, operands
 from fxflow.scipy.special.normal import ndtri
 from fxflow.transforms.custom_jvp import custom_jvp
 from fxflow.transforms.jvp import jvp
@@ -39,12 +39,6 @@ _docs = shared("""
 
     Source: `scipy.special.{name}`, with derivatives by all arguments.
 """)
-
-
-def _in_64_bits(function: Any, name: str, *args: Any) -> Array:
-    given = operands(name, *args)
-    out = function(*(convert(a, dtypes.float64) for a in given))
-    return convert(out, given[0].aval.dtype)
 
 
 def _partial(function: Any, i: int, *args: Any) -> Any:
@@ -139,7 +133,7 @@ def gammaincinv(a: ArrayLike, y: ArrayLike) -> Array:
       >>> gammaincinv(2.0, 0.5).round(4)
       Array(1.6783, dtype=float32)
     """
-    return _in_64_bits(_gammaincinv, "gammaincinv", a, y)
+    return in_64_bits(_gammaincinv, "gammaincinv", a, y)
 
 
 @library()
@@ -156,7 +150,7 @@ def gammainccinv(a: ArrayLike, y: ArrayLike) -> Array:
       >>> gammainccinv(2.0, 0.5).round(4)
       Array(1.6783, dtype=float32)
     """
-    return _in_64_bits(_gammainccinv, "gammainccinv", a, y)
+    return in_64_bits(_gammainccinv, "gammainccinv", a, y)
 
 
 # -- chi² ------------------------------------------------------------------------------
@@ -207,4 +201,4 @@ def chdtri(v: ArrayLike, p: ArrayLike) -> Array:
       Array(1.3863, dtype=float32)
     """
     inverse = lambda v, p: 2 * _gammainccinv(0.5 * v, p)
-    return _in_64_bits(inverse, "chdtri", v, p)
+    return in_64_bits(inverse, "chdtri", v, p)

@@ -18,7 +18,7 @@ from fxflow.core.runtime.library import library
 from fxflow.numpy._operands import ArrayLike, convert
 from fxflow.scipy.special._cylinder import HIGHEST, i_and_k, j_and_y, repeat
 from fxflow.scipy.special._derivatives import by_forward
-from fxflow.scipy.special._operands import operands
+from fxflow.scipy.special._operands import in_64_bits, operands
 
 # -- spherical Bessel functions --------------------------------------------------------
 
@@ -133,9 +133,7 @@ _docs = shared("""
 
 
 def _spherical(name: str, n: Any, z: Any, derivative: bool) -> Array:
-    given = operands(name, n, z)
-    order, x = (convert(a, dtypes.float64) for a in given)
-    return convert(_FUNCTIONS[name][bool(derivative)](order, x), given[0].aval.dtype)
+    return in_64_bits(_FUNCTIONS[name][bool(derivative)], name, n, z)
 
 
 @library("derivative")
