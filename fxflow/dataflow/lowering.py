@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Set
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from fxflow.core.arrays import Array, type_on
@@ -20,6 +21,7 @@ from fxflow.dataflow.cutting import Fragment
 from fxflow.dataflow.donation import reused
 from fxflow.dataflow.placing import Place, place_name
 from fxflow.dataflow.plan import Plan
+from fxflow.dataflow.rows import Draft
 from fxflow.dataflow.tasks.devices import TaskPlace
 from fxflow.devices.clients import runs_triton
 from fxflow.errors import PlacementError
@@ -95,6 +97,45 @@ def lower(
     # numbers in the text.
     key = (place, program.text_without_locations, *_callbacks(graph))
     return LoweredFragment(program, first, inputs, program.placements, results, key)
+
+
+def drafted(
+    plan: Plan,
+    consts: Mapping[Var, Array],
+    donated: Mapping[int, Set[Var]] = MappingProxyType({}),
+) -> tuple[list[LoweredFragment], list[Draft]]:
+    """Lowers the fragments of a plan.
+
+    Args:
+      plan: of the whole.
+      consts: captured values.
+      donated: by index of a fragment, inputs whose memory it may use for its results.
+
+    Returns:
+      The fragments that differ as programs, and a draft of each fragment with the
+      number of its program among them.
+    """
+    lowered: list[LoweredFragment] = []
+    drafts: list[Draft] = []
+    numbers: dict[Any, int] = {}
+    for fragment in plan.fragments:
+        found = lower(fragment, consts, plan, donated.get(fragment.index, frozenset()))
+        number = numbers.setdefault(found.key, len(numbers))
+        if number == len(lowered):
+            lowered.append(found)
+        text = described(plan.name, fragment)
+        drafts.append(
+            Draft(
+                fragment,
+                number,
+                found.constants,
+                found.inputs,
+                found.wheres,
+                found.results,
+                text,
+            )
+        )
+    return lowered, drafts
 
 
 def _callbacks(graph: Graph) -> list[int]:

@@ -13,18 +13,17 @@ from fxflow.core.boundary import boundary
 from fxflow.core.caches import Cache
 from fxflow.core.ir.graph import Graph, Literal, Var
 from fxflow.core.ir.references import Ref
-from fxflow.core.runtime.execute import Program
 from fxflow.dataflow.actions import Schedule
 from fxflow.dataflow.costs import Costs
 from fxflow.dataflow.cutting import Fragment
 from fxflow.dataflow.donation import donations, require_reusable
-from fxflow.dataflow.lowering import described, lower, require_movable
+from fxflow.dataflow.lowering import drafted, require_movable
 from fxflow.dataflow.measuring import Times, measured_timeline, timed
 from fxflow.dataflow.placing import Places
 from fxflow.dataflow.plan import Plan, saved_plan
 from fxflow.dataflow.planning import Planner
 from fxflow.dataflow.replanning import Replanned
-from fxflow.dataflow.rows import Draft, Rows
+from fxflow.dataflow.rows import Rows
 from fxflow.dataflow.runner import Launch, copied, in_lanes, run_step
 from fxflow.dataflow.saved import SavedPlan
 from fxflow.dataflow.schedules import schedule_of
@@ -72,30 +71,12 @@ class Partitioned:
 
     def _prepare(self, graph: Graph) -> None:
         """Gives each value at each place a slot, and each fragment a row."""
-        fragments = self.plan.fragments
         consts = dict(zip(graph.inputs, self._consts, strict=False))
-        drafts: list[Draft] = []
-        compiled: list[Program] = []
-        numbers: dict[Any, int] = {}
         donated = self.traced.arrays.donated
         owned = donations(self.plan, donated)
-        for fragment in fragments:
-            found = lower(fragment, consts, self.plan, owned.get(fragment.index, set()))
-            number = numbers.setdefault(found.key, len(numbers))
-            if number == len(compiled):
-                compiled.append(found.program.compile(self.traced.options))
-            text = described(self.plan.name, fragment)
-            drafts.append(
-                Draft(
-                    fragment,
-                    number,
-                    found.constants,
-                    found.inputs,
-                    found.wheres,
-                    found.results,
-                    text,
-                )
-            )
+        lowered, drafts = drafted(self.plan, consts, owned)
+        options = self.traced.options
+        compiled = [found.program.compile(options) for found in lowered]
         count = len(graph.inputs) - graph.num_consts
         rows = Rows(graph, drafts, [None] * count)
         part, places = rows.parts[HERE], rows.places[HERE]

@@ -14,11 +14,11 @@ from fxflow.core.arrays import Array, ArrayType, Aval, as_array, type_on
 from fxflow.core.arrays.array import forget, host_of
 from fxflow.core.ir.graph import Literal, Var
 from fxflow.core.runtime.execute import Program
-from fxflow.dataflow.lowering import LoweredFragment, described, lower
+from fxflow.dataflow.lowering import drafted
 from fxflow.dataflow.measuring import Times
 from fxflow.dataflow.placing import Place
 from fxflow.dataflow.plan import Plan
-from fxflow.dataflow.rows import Draft, ProgramRow, Rows, granted
+from fxflow.dataflow.rows import ProgramRow, Rows, granted
 from fxflow.dataflow.runner import copied
 from fxflow.dataflow.tasks.devices import HERE, TaskPlace
 from fxflow.dataflow.tasks.executor import DIRECT, PartStep, Prepared, is_there
@@ -86,29 +86,9 @@ class ClusterProgram:
         graph = plan.graph
         self._values = [as_array(c) for c in traced.arrays.consts]
         self._consts = dict(zip(graph.inputs, self._values, strict=False))
-        self._lowered: list[LoweredFragment] = []
-        drafts: list[Draft] = []
-        numbers: dict[Any, int] = {}
-        for fragment in plan.fragments:
-            found = lower(fragment, self._consts, plan)
-            number = numbers.setdefault(found.key, len(numbers))
-            if number == len(self._lowered):
-                self._lowered.append(found)
-            text = described(plan.name, fragment)
-            drafts.append(
-                Draft(
-                    fragment,
-                    number,
-                    found.constants,
-                    found.inputs,
-                    found.wheres,
-                    found.results,
-                    text,
-                )
-            )
-        self._drafts = drafts
+        self._lowered, self._drafts = drafted(plan, self._consts)
         places = [t.placement for t in arg_types]
-        self._rows = rows = Rows(graph, drafts, places, traced.arrays.donated)
+        self._rows = rows = Rows(graph, self._drafts, places, traced.arrays.donated)
         self.tasks = sorted(n for n in rows.parts if n != HERE)
         here = rows.parts[HERE]
         self.processes = [*self.tasks, *([HERE] if here.fragments else [])]
