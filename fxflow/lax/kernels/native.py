@@ -7,13 +7,10 @@ from typing import Any
 
 from fxflow._config import config
 from fxflow.core.arrays import Aval
-from fxflow.core.source import describe
 from fxflow.devices.native import register_kernel, vector_lanes
-from fxflow.lax.foreign_calls import FfiCall
-from fxflow.lax.kernels.errors import UnsupportedError
+from fxflow.lax.kernels.compiled import caller, module_or_why
 from fxflow.lax.kernels.llvm import kernel_module
 from fxflow.lax.kernels.params import KernelParams
-from fxflow.lax.reduction import reduce_sum
 
 #: The name of the pass that puts these calls in place of kernels.
 PASS = "compile_kernels"
@@ -43,31 +40,8 @@ def native_call(
     if isinstance(found, str):
         return None
     target, chunks = found
-    parts = [s and chunks > 1 for s in params.sums()]
-    outs = [
-        a.update(shape=(chunks, *a.shape)) if divided else a
-        for a, divided in zip(params.outs, parts, strict=True)
-    ]
-
-    def call(*operands: Any) -> list[Any]:
-        results = FfiCall.bind(
-            *operands,
-            target=target,
-            out_avals=tuple(outs),
-            has_side_effect=False,
-            vmap_method=None,
-            in_layouts=tuple(tuple(range(a.ndim)) for a in in_avals),
-            out_layouts=tuple(tuple(range(a.ndim)) for a in outs),
-            aliases=(),
-            config="{}",
-            api_version=4,
-        )
-        return [
-            reduce_sum(x, (0,)) if divided else x
-            for x, divided in zip(results, parts, strict=True)
-        ]
-
-    return call
+    parts = [chunks if s and chunks > 1 else 0 for s in params.sums()]
+    return caller(params, in_avals, parts, target, "{}")
 
 
 def why_not(params: KernelParams, in_avals: Sequence[Aval]) -> str:
@@ -92,16 +66,12 @@ def _module(params: KernelParams, in_avals: tuple[Aval, ...]) -> tuple[str, int]
         lanes = vector_lanes()
         if not lanes:
             return "llvmlite is not installed (pip install fxflow[kernels])"
-        if params.pure.effects:
-            return "the body has effects"
-        if 0 in params.grid or any(0 in a.shape for a in (*in_avals, *params.outs)):
-            return "an array is empty"
-        try:
+
+        def compile() -> tuple[str, int]:
             module = kernel_module(params, in_avals, lanes)
-        except UnsupportedError as error:
-            where = f": {describe(error.source)}" if error.source else ""
-            return f"the compiler does not know {error}{where}"
-        register_kernel(module.target, module.text)
-        return module.target, module.chunks
+            register_kernel(module.target, module.text)
+            return module.target, module.chunks
+
+        return module_or_why(params, in_avals, compile)
 
     return params.graph.remembered(("native", params, in_avals), compiled)

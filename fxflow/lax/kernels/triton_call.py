@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fxflow.core.arrays import Aval
-from fxflow.core.source import describe
 from fxflow.devices.clients import TRITON
-from fxflow.lax.foreign_calls import FfiCall, attributes_text
-from fxflow.lax.kernels.errors import UnsupportedError
+from fxflow.lax.foreign_calls import attributes_text
+from fxflow.lax.kernels.compiled import caller, module_or_why
 from fxflow.lax.kernels.params import KernelParams
-from fxflow.lax.reduction import reduce_sum
 
 if TYPE_CHECKING:
     from fxflow.lax.kernels.triton import TritonModule
@@ -36,10 +34,6 @@ def triton_call(
     module = _module(params, tuple(in_avals))
     if isinstance(module, str):
         return None
-    outs = [
-        a.update(shape=(n, *a.shape)) if n else a
-        for a, n in zip(params.outs, module.parts, strict=True)
-    ]
     number = np.int32
     config = attributes_text(
         {
@@ -52,26 +46,7 @@ def triton_call(
             "grid_z": number(1),
         }
     )
-
-    def call(*operands: Any) -> list[Any]:
-        results = FfiCall.bind(
-            *operands,
-            target=TRITON,
-            out_avals=tuple(outs),
-            has_side_effect=False,
-            vmap_method=None,
-            in_layouts=tuple(tuple(range(a.ndim)) for a in in_avals),
-            out_layouts=tuple(tuple(range(a.ndim)) for a in outs),
-            aliases=(),
-            config=config,
-            api_version=4,
-        )
-        return [
-            reduce_sum(x, (0,)) if n else x
-            for x, n in zip(results, module.parts, strict=True)
-        ]
-
-    return call
+    return caller(params, in_avals, module.parts, TRITON, config)
 
 
 def triton_text(params: KernelParams, in_avals: Sequence[Aval]) -> str:
@@ -92,16 +67,12 @@ def _module(params: KernelParams, in_avals: tuple[Aval, ...]) -> TritonModule | 
     def made() -> TritonModule | str:
         if "gpu" not in params.platforms:
             return "it is not for GPUs"
-        if params.pure.effects:
-            return "the body has effects"
-        if 0 in params.grid or any(0 in a.shape for a in (*in_avals, *params.outs)):
-            return "an array is empty"
-        # The compiler is large, and most processes have no GPU.
-        triton = importlib.import_module("fxflow.lax.kernels.triton")
-        try:
+
+        def compile() -> TritonModule:
+            # The compiler is large, and most processes have no GPU.
+            triton = importlib.import_module("fxflow.lax.kernels.triton")
             return triton.triton_module(params, in_avals)  # type: ignore[no-any-return]
-        except UnsupportedError as error:
-            where = f": {describe(error.source)}" if error.source else ""
-            return f"the compiler does not know {error}{where}"
+
+        return module_or_why(params, in_avals, compile)
 
     return params.graph.remembered(("triton call", params, in_avals), made)
