@@ -13,13 +13,18 @@ from fxflow.numpy._operands import ArrayLike, promote_inexact
 
 
 def _widths(name: str, y: Any, x: Any, dx: Any, axis: Any) -> tuple[Array, Array, int]:
-    """Returns samples with the axis last, distances that broadcast, and the axis."""
+    """Returns samples with the axis last, distances that broadcast, and the axis.
+
+    Raises:
+      ShapeError: the coordinates do not fit, or there are no samples.
+    """
     y, given = promote_inexact(name, y, dx if x is None else x)
     axis = canonical_axis(name, axis, y.aval.ndim)
     n = y.aval.shape[axis]
     y = fnp.moveaxis(y, axis, -1)
     if x is None:
-        return y, fnp.broadcast_to(given, (max(n - 1, 0),)), axis
+        h = fnp.broadcast_to(given, (max(n - 1, 0),))
+        return _some(name, y), h, axis
     if given.aval.ndim > 1:
         if given.aval.ndim != y.aval.ndim:
             raise ShapeError(
@@ -30,7 +35,18 @@ def _widths(name: str, y: Any, x: Any, dx: Any, axis: Any) -> tuple[Array, Array
         raise ShapeError(
             f"{name}: x must have {n} points along the axis, as y, got {given.aval}"
         )
-    return y, fnp.diff(given), axis
+    return _some(name, y), fnp.diff(given), axis
+
+
+def _some(name: str, y: Array) -> Array:
+    if not y.aval.shape[-1]:
+        raise ShapeError(f"{name}: there must be at least one sample, got {y.aval}")
+    return y
+
+
+def _trapezoids(y: Array, h: Array) -> Array:
+    """Returns the integral over each interval by the trapezoidal rule."""
+    return h * (y[..., 1:] + y[..., :-1]) / 2
 
 
 def _parts(y: Array, h: Array) -> tuple[Array, Array]:
@@ -86,12 +102,10 @@ def simpson(
     """
     y, h, _ = _widths("simpson", y, x, dx, axis)
     n = y.aval.shape[-1]
-    if n < 1:
-        raise ShapeError(f"simpson: there must be at least one sample, got {y.aval}")
     if n == 1:
         return fnp.zeros_like(y[..., 0])
     if n == 2:
-        return (h * (y[..., 1:] + y[..., :-1]))[..., 0] / 2
+        return _trapezoids(y, h)[..., 0]
     first, second = _parts(y, h)
     out = fnp.sum(first[..., ::2] + second[..., ::2], -1)
     return out if n % 2 else out + second[..., -1]
@@ -134,11 +148,7 @@ def cumulative_trapezoid(
             f"cumulative_trapezoid: initial must be 0 or None, got {initial!r}"
         )
     y, h, axis = _widths("cumulative_trapezoid", y, x, dx, axis)
-    if not y.aval.shape[-1]:
-        raise ShapeError(
-            f"cumulative_trapezoid: there must be at least one sample, got {y.aval}"
-        )
-    out = fnp.cumsum(h * (y[..., 1:] + y[..., :-1]) / 2, -1)
+    out = fnp.cumsum(_trapezoids(y, h), -1)
     if initial is not None:
         zeros = fnp.zeros(_one(y), out.aval.dtype)
         out = fnp.concatenate([zeros, out], -1)
@@ -186,12 +196,8 @@ def cumulative_simpson(
     """
     y, h, axis = _widths("cumulative_simpson", y, x, dx, axis)
     n = y.aval.shape[-1]
-    if n < 1:
-        raise ShapeError(
-            f"cumulative_simpson: there must be at least one sample, got {y.aval}"
-        )
     if n < 3:
-        parts = h * (y[..., 1:] + y[..., :-1]) / 2
+        parts = _trapezoids(y, h)
     else:
         first, second = _parts(y, h)
         even = first[..., ::2]
