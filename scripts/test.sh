@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Runs all tests: sets up environments outside the checkout, then runs the linters, the
 # type checker, and the suite (with doctests, notebooks, docs). If the machine has other
-# Pythons, the newest runs a quarter of the suite's files, and the others run the smoke
-# tests. Each commit runs another fifth of the slow tests and of tests with many cases, and
-# another quarter of the files.
+# Pythons, the newest runs a sixth of the suite's files, and the others run the smoke
+# tests. Each commit runs another eighth of the slow tests and of tests with many cases, and
+# another sixth of the files.
 # Arguments are passed to pytest; then nothing else runs.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
@@ -39,7 +39,7 @@ find_python() {
 
 step() { printf '\n== %s\n' "$*"; }
 
-echo "About 20 minutes on 2 cores: lint and types 1 minute, other Pythons 4, the suite the rest."
+echo "About 20 minutes on 2 cores: lint and types 1 minute, other Pythons 3, the suite the rest."
 step "lint"
 "$python" -m ruff check .
 "$python" -m ruff format --check .
@@ -62,19 +62,19 @@ done
 # mostly wait. For the same reason there is one more worker than there are cores.
 cores=$(getconf _NPROCESSORS_ONLN)
 workers=$((cores < 3 ? cores + 1 : 4))
-# Each commit runs another fifth of the slow tests and of the cases of long tests.
+# Each commit runs another eighth of the slow tests and of the cases of long tests.
 commit=$(git rev-parse --short=7 HEAD 2>/dev/null || echo 0)
 run_suite() {
-    "$python" -m pytest -q --durations=10 --draw-cases "$((16#$commit))/5" \
+    "$python" -m pytest -q --durations=10 --draw-cases "$((16#$commit))/8" \
         --numprocesses "$workers" --dist loadfile --no-loadscope-reorder "$@"
 }
 
 suite=$python
 for version in "${others[@]}"; do
     if [[ $version == "$newest" ]]; then
-        step "a quarter of the suite on Python $version, without slow tests (4 minutes)"
+        step "a sixth of the suite on Python $version, without slow tests (3 minutes)"
         make_environment test test "2.4 GB" "$(find_python "$version")"
-        run_suite --draw-files "$((16#$commit))/4" -m "not slow and not soak"
+        run_suite --draw-files "$((16#$commit))/6" -m "not slow and not soak"
     else
         step "smoke test on Python $version (20 s)"
         make_environment smoke smoke "700 MB" "$(find_python "$version")"
