@@ -210,7 +210,12 @@ def record(name: str, options: list[str]) -> None:
     about, load = machine(), os.getloadavg()[0]
     printed = []
     started = [sys.executable, str(HERE / command[0]), *command[1:]]
-    with subprocess.Popen(started, stdout=subprocess.PIPE, text=True) as process:
+    # Scripts and the processes that they start measure this checkout.
+    paths = [str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+    with subprocess.Popen(
+        started, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
         assert process.stdout is not None
         for line in process.stdout:
             print(line, end="", flush=True)
