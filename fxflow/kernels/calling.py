@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,12 +20,20 @@ from fxflow.core.ir.graph import Graph, Var
 from fxflow.core.ir.higher_order import split_at
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.runtime.bodies import trace_body
-from fxflow.core.source import name_of
-from fxflow.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.core.source import describe, located, name_of
+from fxflow.errors import (
+    ArgumentError,
+    DtypeError,
+    ShapeError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+)
 from fxflow.kernels.body import in_program
+from fxflow.kernels.signatures import counted, reference_names, require_takes
 from fxflow.lax.kernels.blocks import ARBITRARY, ID, KINDS, PARALLEL, Block
 from fxflow.lax.kernels.call import KernelCall
 from fxflow.lax.kernels.params import PLATFORMS, KernelParams
+from fxflow.lax.kernels.uses import uses_of
 
 IndexMap = Callable[..., Any]
 
@@ -114,10 +123,10 @@ def call(
             f"kernels.call: grid must be of ints that are not negative, got {grid!r}"
         )
     is_one = not isinstance(out, Sequence) or isinstance(out, str)
-    outs = tuple(type_of(o) for o in ([out] if is_one else out))
+    outs = tuple(type_of(o, "kernels.call: out") for o in ([out] if is_one else out))
     specs = _out_specs(out_specs, is_one, len(outs))
     called = name or name_of(body)
-    temporary = tuple(type_of(s) for s in scratch)
+    temporary = tuple(type_of(s, "kernels.call: scratch") for s in scratch)
     pairs = tuple(sorted((aliases or {}).items()))
     wanted = None if kinds is None else tuple(kinds)
     _check_kinds(wanted, sizes)
@@ -133,13 +142,18 @@ def call(
                 f"{len(given)} blocks"
             )
         avals = [typeof(x) for x in arrays]
+        names = [f"operand {i}" for i in range(len(avals))]
+        names += [f"result {i}" for i in range(len(outs))]
         blocks = [
-            block_of(called, spec, aval, len(sizes))
-            for spec, aval in zip([*given, *specs], [*avals, *outs], strict=True)
+            block_of(f"{called}: {name}", spec, aval, len(sizes))
+            for name, spec, aval in zip(
+                names, [*given, *specs], [*avals, *outs], strict=True
+            )
         ]
         params = kernel_params(
             body, called, avals, outs, sizes, blocks, temporary, pairs, wanted
         )
+        params = require_written(params, called, body)
         if reference is not None:
             params = with_reference(params, called, reference, avals)
         params = params.only_on(where)
@@ -157,12 +171,22 @@ def type_like(out: Any, results: Sequence[Any]) -> Any:
     return list(results) if isinstance(out, list) else tuple(results)
 
 
-def type_of(value: Any) -> Aval:
+def type_of(value: Any, what: str = "kernels: a result") -> Aval:
     """Returns the type of a result or scratch.
 
+    Args:
+      value: anything with a shape and a dtype.
+      what: it is the type of, in messages.
+
     Raises:
+      ArgumentError: it has none.
       DtypeError: it is one of keys.
     """
+    if not (is_arraylike(value) or hasattr(value, "dtype")):
+        raise ArgumentError(
+            f"{what} needs a type, something with a shape and a dtype such as "
+            f"kernels.like(x), got {value!r}"
+        )
     aval = like_type(value)
     if dtypes.is_key(aval.dtype):
         raise DtypeError(f"kernels: keys have no blocks, got {aval}")
@@ -233,15 +257,19 @@ def block_of(called: str, spec: BlockSpec, aval: Aval, num_ids: int) -> Block:
       ArgumentError, ShapeError: the spec does not fit the array.
     """
     if not isinstance(spec, BlockSpec):
-        raise ArgumentError(f"{called}: a block is a BlockSpec, got {spec!r}")
+        raise ArgumentError(
+            f"{called}: a block is a BlockSpec, got {spec!r}; BlockSpec() is the whole "
+            "array"
+        )
     shape = aval.shape if spec.shape is None else tuple(spec.shape)
     if len(shape) != aval.ndim or not all(
         n is None or (isinstance(n, int) and n > 0) or n == aval.shape[i]
         for i, n in enumerate(shape)
     ):
         raise ShapeError(
-            f"{called}: the block {shape} does not fit {aval}: give a positive length, "
-            "or None, for each axis"
+            f"{called}: the block {shape} does not fit {aval}, which has {aval.ndim} "
+            f"{'axis' if aval.ndim == 1 else 'axes'}: give a positive length for each "
+            "axis, or None for one of length 1 that the program does not see"
         )
     if spec.index_map is None:
         return Block(shape, (None,) * len(shape))
@@ -266,12 +294,17 @@ def _index(called: str, index_map: IndexMap, num_ids: int, ndim: int) -> Any:
                 f"{called}: an index map must return {ndim} integers, one for each "
                 f"axis of the array, got {len(found)}"
             )
-        arrays = [as_array(i) for i in found]
-        for x in arrays:
-            if x.ndim or not dtypes.is_integer(x.dtype):
+        for i in found:
+            if (
+                not is_arraylike(i)
+                or typeof(i).ndim
+                or not dtypes.is_integer(typeof(i).dtype)
+            ):
+                got = typeof(i) if is_arraylike(i) else repr(i)
                 raise ArgumentError(
-                    f"{called}: an index map must return integers, got {typeof(x)}"
+                    f"{called}: an index map must return integers, got {got}"
                 )
+        arrays = [as_array(i) for i in found]
         return [x.astype(np.int32) for x in arrays]
 
     graph, consts = trace_flat(run, [ID] * num_ids, name=f"index_map of {called}")
@@ -370,9 +403,14 @@ def kernel_params(
     refs = [AbstractRef(Aval(a.shape, a.dtype)) for a in (*types, *scratch)]
     num_ids = len(grid)
 
+    given_in_words = functools.partial(
+        counted, operand=len(avals), result=len(outs), scratch=len(scratch)
+    )
+
     def traced(*values: Any) -> None:
         ids, given = split_at(values, num_ids)
-        with in_program(ids, grid):
+        require_takes(called, "the body", body, len(given), given_in_words())
+        with in_program(ids, grid), _hinting():
             returned: Any = body(*given)  # type: ignore[func-returns-value]
         if returned is not None:
             raise ArgumentError(
@@ -382,7 +420,11 @@ def kernel_params(
 
     leaves = [ID] * num_ids + refs
     in_tree = tree.structure(tuple(range(len(leaves))))
-    found = trace_body(traced, in_tree, leaves, name=called)
+    labels = lambda: [
+        *(f"program_id({g})" for g in range(num_ids)),
+        *reference_names(body, len(avals), len(outs), len(scratch)),
+    ]
+    found = trace_body(traced, in_tree, leaves, name=called, labels=labels)
     consts = found.consts
     for const in consts:
         if type(const) in REFS:
@@ -398,6 +440,73 @@ def kernel_params(
     shifted = tuple((i + count, out) for i, out in aliases)
     params = KernelParams(graph, grid, wanted, all_blocks, tuple(outs), shifted)
     return TracedKernel(params, consts)
+
+
+def require_written(
+    traced: TracedKernel, called: str, body: Callable[..., None]
+) -> TracedKernel:
+    """Returns a kernel; checks that it writes its results, and nothing else.
+
+    Args:
+      traced: the kernel.
+      called: its name.
+      body: of it.
+
+    Raises:
+      ArgumentError: the body writes to an operand, or never to a result.
+    """
+    params, count = traced.params, len(traced.consts)
+    key = ("writes its results", count, params.num_inputs, params.aliases)
+    params.graph.remembered(key, lambda: _require_written(params, count, called, body))
+    return traced
+
+
+def _require_written(
+    params: KernelParams, count: int, called: str, body: Callable[..., None]
+) -> bool:
+    _, operands, results, scratch = params.split(uses_of(params.graph))
+    operands = operands[count:]
+    keeps = params.keeps_contents()
+    wrong = [use.writes > 0 for use in operands]
+    wrong += [
+        not (use.writes or kept) for use, kept in zip(results, keeps, strict=True)
+    ]
+    if True not in wrong:
+        return True
+    position = wrong.index(True)
+    name = reference_names(body, len(operands), len(results), len(scratch))[position]
+    name = f"{name}, {params.graph.in_avals[len(params.grid) + count + position]}"
+    if position < len(operands):
+        write: Any = operands[position].first_write
+        raise ArgumentError(
+            f"{called}: the body writes to {name}, at {describe(write.source)}, but "
+            "operands are read-only: write to a result, or to a copy "
+            "(fxflow.new_ref(ref[...]))"
+        )
+    raise ArgumentError(
+        f"{called}: the body never writes to {name}: {located(body)} must write it "
+        "with ref[...] = value (ref = value only renames it)"
+    )
+
+
+@contextmanager
+def _hinting() -> Iterator[None]:
+    """Says which functions take the place of Python's `if` and `for` in a body."""
+    try:
+        yield
+    except TracerBoolConversionError as error:
+        error.args = (
+            f"{error} In the body of a kernel, @kernels.when(condition) runs a "
+            "function where the condition holds.",
+        )
+        raise
+    except TracerIntegerConversionError as error:
+        error.args = (
+            f"{error} In the body of a kernel, @kernels.loop(start, stop) runs a "
+            "function for each integer of a range, and ref[kernels.ds(start, size)] "
+            "is a part of a reference.",
+        )
+        raise
 
 
 def with_reference(
@@ -421,6 +530,8 @@ def with_reference(
     wanted = [(a.shape, a.dtype) for a in params.outs]
 
     def run(*operands: Any) -> list[Any]:
+        words = counted(operand=len(operands))
+        require_takes(called, "reference", reference, len(operands), words)
         outs = [as_array(x) for x in tree.leaves(reference(*operands))]
         if [(x.shape, x.dtype) for x in outs] != wanted:
             raise ArgumentError(

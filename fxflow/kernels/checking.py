@@ -11,13 +11,14 @@ import numpy as np
 
 from fxflow.core import tree
 from fxflow.core.arrays import Aval, dtypes, typeof
-from fxflow.core.ir.graph import Graph, Node, subgraphs
+from fxflow.core.ir.graph import Node
 from fxflow.core.ir.higher_order import run_host, watch
 from fxflow.core.source import describe
 from fxflow.errors import KernelError
 from fxflow.lax.kernels.blocks import ARBITRARY, PARALLEL
 from fxflow.lax.kernels.host import Ids, Run, checking, overlap
 from fxflow.lax.kernels.params import KernelParams
+from fxflow.lax.kernels.uses import uses_of
 from fxflow.lax.remat import CALLS, inlined
 from fxflow.transforms.inspection import make_graph
 from fxflow.transforms.jit import jit
@@ -148,17 +149,7 @@ class Findings:
                 )
 
     def _close(self, x: Any, y: Any) -> Any:
-        if x.dtype.kind in "biu":
-            return x == y
-        kind = np.complex128 if x.dtype.kind == "c" else np.float64
-        # Half precision does not hold as many digits as the tolerances ask for.
-        eps = float(dtypes.finfo(x.dtype).eps)
-        rtol, atol = max(self._rtol, 8 * eps), self._atol
-        if x.dtype.itemsize < 4:
-            atol = max(atol, 8 * eps)
-        x, y = x.astype(kind), y.astype(kind)
-        near = np.isclose(x, y, rtol=rtol, atol=atol, equal_nan=True)
-        return np.asarray(near)
+        return near(x, y, self._rtol, self._atol)
 
     # -- one kernel --------------------------------------------------------------------
 
@@ -391,6 +382,24 @@ def _poison(number: int) -> Callable[[Aval, tuple[int, ...]], Any]:
     return filled
 
 
+def near(x: Any, y: Any, rtol: float, atol: float) -> Any:
+    """Returns where two arrays agree: integers exactly, NaN with NaN.
+
+    Args:
+      x, y: NumPy arrays of one shape.
+      rtol, atol: tolerances, at least what the dtype can hold.
+    """
+    if not dtypes.is_inexact(x.dtype):
+        return np.asarray(x == y)
+    kind = np.complex128 if x.dtype.kind == "c" else np.float64
+    # Half precision does not hold as many digits as the tolerances ask for.
+    eps = float(dtypes.finfo(x.dtype).eps)
+    if x.dtype.itemsize < 4:
+        atol = max(atol, 8 * eps)
+    x, y, rtol = x.astype(kind), y.astype(kind), max(rtol, 8 * eps)
+    return np.asarray(np.isclose(x, y, rtol=rtol, atol=atol, equal_nan=True))
+
+
 def _differs(x: Any, y: Any) -> Any:
     """Returns where two arrays differ; NaN is like NaN."""
     x, y = np.asarray(x), np.asarray(y)
@@ -442,26 +451,6 @@ def _first(mask: Any) -> tuple[int, ...]:
 
 def _line(params: KernelParams, result: int) -> str:
     """Returns the line that writes to a result."""
-    position = len(params.grid) + params.num_inputs + result
-    found = _write_to(params.graph, position)
+    _, _, uses, _ = params.split(uses_of(params.graph))
+    found = uses[result].first_write
     return describe(found.source) if found else "nothing writes to it"
-
-
-def _write_to(graph: Graph, position: int) -> Node | None:
-    """Returns the first operation that writes to a reference that a graph takes."""
-    var = graph.inputs[position]
-    for node in graph.nodes:
-        if var not in node.inputs:
-            continue
-        inner = [g for _, g in subgraphs(node.params)]
-        if not inner:
-            if node.effects:
-                return node
-            continue
-        for part in inner:
-            offset = len(node.inputs) - len(part.inputs)
-            at = node.inputs.index(var) - offset
-            found = _write_to(part, at) if 0 <= at < len(part.inputs) else None
-            if found is not None:
-                return found
-    return None

@@ -18,10 +18,12 @@ from fxflow.kernels.calling import (
     compiled_platforms,
     kernel_params,
     operand,
+    require_written,
     type_like,
     type_of,
     with_reference,
 )
+from fxflow.kernels.signatures import counted, require_takes
 from fxflow.kernels.tuning import choice_for, defaults
 from fxflow.lax.kernels.blocks import ARBITRARY, PARALLEL, SUM, Block
 from fxflow.lax.kernels.call import KernelCall
@@ -208,12 +210,27 @@ class _Kernel:
     ) -> None:
         self._notation, self._read, self._kinds = notation, read, kinds
         self._called, self._axes = called, read.axes()
+        self._body = body
         self._functions = {"body": body, "out": out, "scratch": scratch or _nothing}
         self._takes = {key: _static(f) for key, f in self._functions.items()}
         takes = self._takes
         self._reference = reference
         self._reference_takes = _static(reference) if reference else {}
         self._defaults = {**takes["scratch"], **takes["out"], **takes["body"]}
+        count = len(read.inputs)
+        given = f"{counted(operand=count)} of {notation!r}"
+        for what, function in (
+            ("out", out), ("scratch", scratch), ("reference", reference)
+        ):  # fmt: skip
+            if function is not None:
+                require_takes(called, what, function, count, given)
+        for name, default in self._reference_takes.items():
+            if name not in self._defaults and default is inspect.Parameter.empty:
+                raise ArgumentError(
+                    f"{called}: reference takes the keyword argument {name}, which is "
+                    "not one of the kernel's: "
+                    f"{', '.join(self._defaults) or 'it has none'}"
+                )
 
     def call(self, operands: Sequence[Any], static: Mapping[str, Any]) -> Any:
         """Runs the kernel.
@@ -254,7 +271,7 @@ class _Kernel:
         called, read = self._called, self._read
         result = self._function("out", values)(*arrays)
         is_one = not isinstance(result, tuple | list)
-        outs = [type_of(o) for o in ([result] if is_one else result)]
+        outs = [type_of(o, f"{called}: out") for o in ([result] if is_one else result)]
         if len(outs) != len(read.outputs):
             raise ArgumentError(
                 f"{called}: out returned {len(outs)} types, but {self._notation!r} has "
@@ -272,10 +289,11 @@ class _Kernel:
             outs,
             grid,
             blocks,
-            [type_of(s) for s in scratch],
+            [type_of(s, f"{called}: scratch") for s in scratch],
             (),
             self._kinds,
         )
+        traced = require_written(traced, called, self._body)
         if self._reference is not None:
             given = {k: values[k] for k in self._reference_takes if k in values}
             function = self._reference
@@ -294,7 +312,8 @@ class _Kernel:
         if unknown := static.keys() - self._defaults.keys():
             raise ArgumentError(
                 f"{self._called}: unknown arguments {', '.join(sorted(unknown))}; the "
-                f"kernel's keyword arguments: {', '.join(self._defaults) or 'none'}"
+                f"kernel's keyword arguments: {', '.join(self._defaults) or 'none'} "
+                "(those of the body, out and scratch that stand behind a *)"
             )
         missing = [k for k, v in values.items() if v is inspect.Parameter.empty]
         if missing:
@@ -442,7 +461,7 @@ def _block_length(
         size = static[size]
     if not isinstance(size, int) or isinstance(size, bool) or size < 1:
         raise ArgumentError(
-            f"{called}: the blocks of the axis {axis.name} must have a positive "
-            f"length, got {size!r}"
+            f"{called}: {axis.length}, the length of the blocks of the axis "
+            f"{axis.name}, must be a positive int, got {size!r}"
         )
     return max(min(size, length), 1)

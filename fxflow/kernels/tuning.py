@@ -23,6 +23,7 @@ from fxflow.core.runtime.eager import EvalTrace
 from fxflow.devices import buffers, cache
 from fxflow.devices.native import compiler_version
 from fxflow.errors import ArgumentError, KernelError
+from fxflow.kernels.checking import near
 from fxflow.lax.kernels.params import KernelParams
 from fxflow.transforms.inspection import make_graph
 from fxflow.transforms.jit import jit
@@ -375,15 +376,12 @@ def _compare(
 
 def _close(x: Any, y: Any) -> bool:
     if not dtypes.is_inexact(x.dtype):
-        return bool(np.array_equal(x, y))
-    eps = float(dtypes.finfo(x.dtype).eps)
-    kind = np.complex128 if x.dtype.kind == "c" else np.float64
-    x, y = x.astype(kind), y.astype(kind)
+        return bool(near(x, y, 0.0, 0.0).all())
     finite = np.abs(x[np.isfinite(x)])
     scale = float(finite.max()) if finite.size else 1.0
     # Sums in blocks of another length round differently.
-    tolerance = max(1e3 * eps, 1e-12) * scale
-    return bool(np.allclose(x, y, rtol=1e3 * eps, atol=tolerance, equal_nan=True))
+    rtol = 1e3 * float(dtypes.finfo(x.dtype).eps)
+    return bool(near(x, y, rtol, max(rtol, 1e-12) * scale).all())
 
 
 def _text(choice: Choice) -> str:

@@ -10,7 +10,14 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import kernels
-from fxflow.errors import ArgumentError, DtypeError, KernelError, ShapeError
+from fxflow.errors import (
+    ArgumentError,
+    DtypeError,
+    KernelError,
+    ShapeError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+)
 from fxflow.kernels import BlockSpec
 
 
@@ -117,7 +124,7 @@ CASES: dict[str, tuple[Any, type[Exception], str]] = {
     "rank": (
         lambda: kernels.call(copy, X, grid=2, in_specs=[BlockSpec((2,))])(X),
         ShapeError,
-        r"copy: the block \(2,\) does not fit f32\[4,3\]",
+        r"copy: operand 0: the block \(2,\) does not fit f32\[4,3\], which has 2",
     ),
     "length": (
         lambda: kernels.call(copy, X, in_specs=[BlockSpec((2, 0))])(X),
@@ -155,6 +162,61 @@ CASES: dict[str, tuple[Any, type[Exception], str]] = {
         "returning: the body of a kernel writes its results to references and returns "
         "nothing",
     ),
+    "arity": (
+        lambda: kernels.call(lambda x, o, n: None, X)(X),
+        ArgumentError,
+        r"the body takes \(x, o, n\), but is given 1 operand and 1 result: make static "
+        r"arguments keyword-only, behind a \*: \(..., \*, n\)",
+    ),
+    "more references": (
+        lambda: kernels.call(copy, X, scratch=[X, X])(X),
+        ArgumentError,
+        r"takes \(x, o\), but is given 1 operand, 1 result and 2 scratch: take each",
+    ),
+    "arity of a reference": (
+        lambda: kernels.call(copy, X, reference=lambda: 0)(X),
+        ArgumentError,
+        r"copy: reference takes \(\), but is given 1 operand",
+    ),
+    "block of an axis": (
+        lambda: kernels.call(copy, X, in_specs=[None])(X),
+        ArgumentError,
+        r"copy: operand 0: a block is a BlockSpec, got None; BlockSpec\(\) is the w",
+    ),
+    "no index": (
+        lambda: kernels.call(
+            copy, X, grid=2, in_specs=[BlockSpec((2, 3), lambda i: (i, None))]
+        )(X),
+        ArgumentError,
+        "an index map must return integers, got None",
+    ),
+    "no type": (
+        lambda: kernels.call(copy, None),
+        ArgumentError,
+        "out needs a type, something with a shape and a dtype .*, got None",
+    ),
+    "unwritten": (
+        lambda: kernels.call(renaming, X)(X),
+        ArgumentError,
+        r"renaming: the body never writes to o \(result 0\), Ref\{f32\[4,3\]\}: "
+        r"renaming at .*test_calling.py:\d+ must write it with ref\[...\] = value",
+    ),
+    "operand written": (
+        lambda: kernels.call(in_place, X)(X),
+        ArgumentError,
+        r"in_place: the body writes to x \(operand 0\), Ref\{f32\[4,3\]\}, at "
+        r".*test_calling.py:\d+ \(add\), but operands are read-only",
+    ),
+    "branch": (
+        lambda: kernels.call(branching, X, grid=2, in_specs=[ROWS], out_specs=ROWS)(X),
+        TracerBoolConversionError,
+        r"argument program_id\(0\) of branching.*@kernels.when\(condition\)",
+    ),
+    "range": (
+        lambda: kernels.call(counting, X, grid=2, in_specs=[ROWS], out_specs=ROWS)(X),
+        TracerIntegerConversionError,
+        r"argument program_id\(0\) of counting.*@kernels.loop\(start, stop\)",
+    ),
     "alias": (
         lambda: kernels.call(copy, X, aliases={1: 0})(X),
         ArgumentError,
@@ -191,6 +253,28 @@ CASES: dict[str, tuple[Any, type[Exception], str]] = {
         r"an index map must not capture arrays, got i32\[4\]",
     ),
 }
+
+
+def renaming(x: Any, o: Any) -> None:
+    o = x[...]  # noqa: F841
+
+
+def in_place(x: Any, o: Any) -> None:
+    @kernels.loop(0, 2)
+    def add(i: Any) -> None:
+        x[i] += 1
+
+    o[...] = x[...]
+
+
+def branching(x: Any, o: Any) -> None:
+    if kernels.program_id(0) == 0:
+        o[...] = x[...]
+
+
+def counting(x: Any, o: Any) -> None:
+    for i in range(kernels.program_id(0)):
+        o[i] = x[i]
 
 
 def capturing(ref: Any) -> Any:

@@ -121,13 +121,45 @@ def test_operands_that_do_not_fit() -> None:
         lengths(x, fnp.ones((1, 3)))
 
 
+def test_static_arguments_are_keyword_only() -> None:
+    def made(out: Any = lambda x: x, reference: Any = None, scratch: Any = None) -> Any:
+        @kernels.kernel(
+            "i:rows -> i:rows", out=out, reference=reference, scratch=scratch
+        )
+        def copy(x: Any, o: Any, *, rows: int = 2) -> None:
+            o[...] = x[...]
+
+        return copy
+
+    for what in ("out", "reference", "scratch"):
+        with pytest.raises(
+            ArgumentError,
+            match=rf"copy: {what} takes \(x, rows\), but is given 1 operand of 'i:rows "
+            r"-> i:rows': make static arguments keyword-only, behind a \*: "
+            r"\(..., \*, rows\)",
+        ):
+            made(**{what: lambda x, rows: x})
+    with pytest.raises(ArgumentError, match=r"keyword argument n, .* kernel's: rows"):
+        made(reference=lambda x, *, n: x)
+    f = made(lambda x, *, rows: x, lambda x, *, rows, n=1: x)
+    x = fnp.arange(4.0)
+    np.testing.assert_array_equal(kernels.check(lambda x: f(x, rows=3), x), x)
+    with pytest.raises(ArgumentError, match=r"copy: out needs a type, .* got None"):
+        made(lambda x: None)(x)
+    with pytest.raises(ArgumentError, match=r"copy: scratch needs a type, .* got '3'"):
+        made(scratch=lambda x: "3")(x)
+
+
 def test_arguments_that_do_not_fit() -> None:
     x, ids = fnp.ones((4, 2)), fnp.zeros(4, "int32")
     with pytest.raises(ArgumentError, match="the argument segments has no default"):
         segment_sum(x, ids)
     with pytest.raises(ArgumentError, match=r"arguments colums; .*segments, rows"):
         segment_sum(x, ids, segments=2, colums=3)
-    with pytest.raises(ArgumentError, match="must have a positive length, got 0"):
+    with pytest.raises(
+        ArgumentError,
+        match="rows, the length of the blocks of the axis n, must be a pos",
+    ):
         segment_sum(x, ids, segments=2, rows=0)
     with pytest.raises(ArgumentError, match=r"1 operands were given, but .* has 2"):
         segment_sum(x, segments=2)

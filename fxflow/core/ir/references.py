@@ -291,6 +291,42 @@ def _restored(aval: AbstractRef, value: Any) -> Ref:
     return Ref(aval, None, value)
 
 
+def _unread(symbol: str) -> Any:
+    """Returns an operator of references that says to read them first."""
+
+    def method(self: _Typed, *others: Any) -> Any:
+        raise TypeError(
+            f"{symbol}: a reference ({self.aval}) is not an array: read it first: "
+            "ref[...]"
+        )
+
+    return method
+
+
+def _missing(self: _Typed, name: str) -> Any:
+    """Says to read a reference first whose attribute is one of arrays."""
+    hint = f": read it first: ref[...].{name}" if hasattr(Array, name) else ""
+    raise AttributeError(
+        f"{type(self).__name__!r} object has no attribute {name!r}{hint}"
+    )
+
+
+#: Python's operators of arrays; `==` and `!=` compare references as objects.
+_OPERATORS = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%",
+    "pow": "**", "matmul": "@", "and": "&", "or": "|", "xor": "^", "lshift": "<<",
+    "rshift": ">>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "neg": "-",
+    "abs": "abs()", "invert": "~",
+}  # fmt: skip
+_COMPARISONS = {"lt", "le", "gt", "ge"}
+for _kind in (Ref, RefView):
+    for _name, _symbol in _OPERATORS.items():
+        setattr(_kind, f"__{_name}__", _unread(_symbol))
+        if _name not in {*_COMPARISONS, "neg", "abs", "invert"}:
+            setattr(_kind, f"__r{_name}__", _unread(_symbol))
+    _kind.__getattr__ = _missing  # type: ignore[union-attr]
+
+
 # -- which interpreter -----------------------------------------------------------------
 
 

@@ -65,6 +65,7 @@ def trace_body(
     name: str,
     check: Callable[[Any], Any] | None = None,
     keywords: bool = False,
+    labels: Callable[[], list[str]] | None = None,
 ) -> Body:
     """Traces a function of pytrees, or finds it traced.
 
@@ -75,6 +76,7 @@ def trace_body(
       name: of the graph.
       check: called with the result when it is traced; raises if it is not wanted.
       keywords: whether `in_tree` is of `(args, kwargs)`.
+      labels: gives what messages call the leaves of `name`; None: the function's names.
     """
     key: Any = function_key(function)
     if key is not None:
@@ -103,8 +105,8 @@ def trace_body(
         flat,
         avals,
         name=name,
-        labels=lambda: tree_labels(function, in_tree, keywords),
-        called=source.name_of(function),
+        labels=labels or (lambda: tree_labels(function, in_tree, keywords)),
+        called=name if labels else source.name_of(function),
     )
     body = Body(graph, consts, structure[0])
     if key is not None:

@@ -17,10 +17,9 @@ import numpy as np
 from fxflow.core.arrays import Aval
 from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.higher_order import graph_cost
-from fxflow.core.ir.ref_index import WHOLE
 from fxflow.devices.pool import frame
 from fxflow.lax.kernels.blocks import PARALLEL, SUM, Block
-from fxflow.lax.kernels.llvm_body import BodyWriter, written_refs
+from fxflow.lax.kernels.llvm_body import BodyWriter
 from fxflow.lax.kernels.llvm_functions import helpers
 from fxflow.lax.kernels.llvm_products import functions, is_own
 from fxflow.lax.kernels.llvm_scalars import scalar
@@ -37,7 +36,7 @@ from fxflow.lax.kernels.llvm_writer import (
     memory_type,
 )
 from fxflow.lax.kernels.params import KernelParams, require_covered
-from fxflow.lax.remat import CALLS, inlined
+from fxflow.lax.kernels.uses import uses_of
 
 #: Most parts in which programs along a summed axis run.
 _CHUNKS = 4
@@ -230,11 +229,11 @@ class _Module:
         """Returns the results whose blocks have contents before the first program."""
         p = self._p
         keeps, sums = p.keeps_contents(), p.sums()
-        fresh = _written_first(p)
+        _, _, uses, _ = p.split(uses_of(p.graph))
         return [
             i
-            for i in range(len(p.outs))
-            if keeps[i] or sums[i] or p.is_in_order() or not fresh[i]
+            for i, use in enumerate(uses)
+            if keeps[i] or sums[i] or p.is_in_order() or not use.covers_first
         ]
 
     def _begin(self, arrays: Sequence[Buffer], i: int, ids: Sequence[str]) -> None:
@@ -392,27 +391,10 @@ def _truncated(w: Writer, number: str) -> str:
     return number if not number.startswith("%") else w.op(f"trunc i64 {number} to i32")
 
 
-def _written_first(p: KernelParams) -> list[bool]:
-    """Returns which results a program writes as a whole before it reads them."""
-    graph = inlined(p.graph, CALLS)
-    first = len(p.grid) + p.num_inputs
-    found = []
-    for var in graph.inputs[first : first + len(p.outs)]:
-        user = next((n for n in graph.nodes if var in n.inputs), None)
-        found.append(
-            user is not None
-            and user.primitive.name == "swap"
-            and user.inputs[0] is var
-            and user.params["index"] == WHOLE
-        )
-    return found
-
-
 def _operands_written(p: KernelParams) -> set[int]:
     """Returns the positions of operands that the body writes to."""
-    written = written_refs(inlined(p.graph, CALLS))
-    inputs = p.graph.inputs[len(p.grid) :]
-    return {i for i, v in enumerate(inputs[: p.num_inputs]) if v in written}
+    _, uses, _, _ = p.split(uses_of(p.graph))
+    return {i for i, use in enumerate(uses) if use.writes}
 
 
 def _once(text: str) -> str:

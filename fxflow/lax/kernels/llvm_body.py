@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Aval, dtypes
-from fxflow.core.ir.graph import Graph, Literal, Node, Var, subgraphs
+from fxflow.core.ir.graph import Graph, Literal, Node, Var
 from fxflow.lax.kernels import llvm_control, llvm_parts, llvm_refs
 from fxflow.lax.kernels.errors import UnsupportedError
 from fxflow.lax.kernels.llvm_products import product
@@ -36,6 +36,7 @@ from fxflow.lax.kernels.llvm_writer import (
     register_type,
     rounded,
 )
+from fxflow.lax.kernels.uses import written_refs
 from fxflow.lax.remat import CALLS, inlined
 
 Operand = Value | Buffer
@@ -369,28 +370,6 @@ def _uses(graph: Graph) -> dict[Var, list[Any]]:
         if type(atom) is Var:
             found.setdefault(atom, []).append(None)
     return found
-
-
-def written_refs(graph: Graph) -> frozenset[Var]:
-    """Returns the references that a graph writes to, here or in graphs inside."""
-
-    def find() -> frozenset[Var]:
-        found: set[Var] = set()
-        for node in graph.nodes:
-            if node.primitive.name in ("swap", "addupdate"):
-                found.add(node.inputs[0])
-            for _, inner in subgraphs(node.params):
-                # Inputs of the graph are the last operands.
-                offset = len(node.inputs) - len(inner.inputs)
-                written = written_refs(inlined(inner, CALLS))
-                found.update(
-                    node.inputs[offset + k]
-                    for k, v in enumerate(inner.inputs)
-                    if v in written
-                )
-        return frozenset(found)
-
-    return graph.remembered("written references", find)
 
 
 def _reduction(name: str, dtype: Any) -> tuple[str, Callable[[Writer, str, str], str]]:

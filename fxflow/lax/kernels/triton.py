@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from fxflow.core.arrays import AbstractRef, Aval
-from fxflow.core.ir.graph import Graph, Node, any_node, subgraphs
+from fxflow.core.ir.graph import Graph, Node, any_node
 from fxflow.core.ir.ref_index import WHOLE, Index, Slice
 from fxflow.lax.kernels.blocks import ARBITRARY, SUM, Block
 from fxflow.lax.kernels.errors import UnsupportedError
@@ -23,6 +23,7 @@ from fxflow.lax.kernels.triton_products import LEAST
 from fxflow.lax.kernels.triton_refs import Memory, Reference, Registers
 from fxflow.lax.kernels.triton_scalars import elementwise
 from fxflow.lax.kernels.triton_writer import I32, Tile, Writer, memory_type
+from fxflow.lax.kernels.uses import Use, uses_of
 from fxflow.lax.remat import CALLS, inlined
 
 #: Programs for which a GPU has work: eight for each of an H200's 132 processors.
@@ -83,7 +84,7 @@ class _Module:
         products = any_node(self._graph, "has product", _is_product)
         self._w = Writer(LEAST if products else 1)
         self._body = BodyWriter(self._w)
-        self._uses = _uses_of(self._graph)
+        self._uses = uses_of(self._graph)
         self._summed = [g for g, kind in enumerate(params.kinds) if kind == SUM]
         self._shared = False
 
@@ -246,7 +247,7 @@ class _Module:
         return {i: ref.tile for i, ref in totals.items()}
 
     def _result(
-        self, out: int, block: Memory, use: _Use, stores: Any, ids: Sequence[str]
+        self, out: int, block: Memory, use: Use, stores: Any, ids: Sequence[str]
     ) -> Reference:
         """Returns the reference to a block of a result, with its first contents."""
         p, w = self._p, self._w
@@ -343,83 +344,6 @@ class _Module:
                 number = w.op(f"arith.addi {number}, {ids[g]} : i32")
         whole = self._window(p.num_inputs + out, ids)
         return whole.with_axis_in_front(self._parts[out], number)
-
-
-class _Use(NamedTuple):
-    """How a body uses a reference.
-
-    Attributes:
-      reads: whether it reads it.
-      writes: how often it writes it; twice if it does in a loop or a branch.
-      covers_first: whether it writes all of it before anything else.
-    """
-
-    reads: bool
-    writes: int
-    covers_first: bool
-
-
-def _uses_of(graph: Graph) -> list[_Use]:
-    """Returns how a body uses each of its inputs."""
-    read = {a for node in graph.nodes for a in node.inputs}
-    found = []
-    for var in graph.inputs:
-        users = [node for node in graph.nodes if var in node.inputs]
-        reads, writes = False, 0
-        for node in users:
-            name = node.primitive.name
-            if name == "swap" and var is node.inputs[0]:
-                reads |= node.outputs[0] in read
-                writes += 1
-            elif name == "addupdate":
-                reads, writes = True, writes + 1
-            elif name == "get":
-                reads = True
-            else:
-                # A loop or a branch: what it does with it, in any round.
-                inner = _inner(node, var)
-                reads |= any(u.reads for u in inner)
-                writes += 2 * sum(u.writes for u in inner)
-        covers = bool(users) and users[0].primitive.name == "swap"
-        if covers:
-            node = users[0]
-            covers = node.inputs[0] is var and node.outputs[0] not in read
-            covers &= _is_all(node.params["index"], var.aval)
-        found.append(_Use(reads, writes, covers))
-    return found
-
-
-def _is_all(index: Index, aval: Any) -> bool:
-    """Returns whether an index names all elements of a reference."""
-    shape = getattr(aval, "inner_aval", aval).shape
-    items = [i for i in index.items if i is not None]
-    at = next((i for i, item in enumerate(items) if item is Ellipsis), len(items))
-    behind = len(items) - at - 1
-    lengths = [*shape[:at], *(shape[-behind:] if behind > 0 else ())]
-    rest = [item for item in items if item is not Ellipsis]
-    return all(
-        n == 1
-        if type(item) is int
-        else type(item) is tuple and len(range(*slice(*item).indices(n))) == n
-        for item, n in zip(rest, lengths, strict=True)
-    )
-
-
-def _inner(node: Node, var: Any) -> list[_Use]:
-    """Returns how graphs inside of an operation use one of its operands."""
-    found = []
-    for name, graph in subgraphs(node.params):
-        count = len(graph.inputs)
-        positions = list(range(len(node.inputs)))[-count:] if count else []
-        if name == "condition":
-            positions[: node.params["num_condition"]] = range(
-                node.params["num_condition"]
-            )
-        uses = _uses_of(inlined(graph, CALLS))
-        for position, use in zip(positions, uses, strict=True):
-            if node.inputs[position] is var:
-                found.append(use)
-    return found
 
 
 def _is_product(node: Node) -> bool:

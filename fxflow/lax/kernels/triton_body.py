@@ -14,13 +14,13 @@ from fxflow.core.ir.ref_index import OPERAND, Index
 from fxflow.lax.control_flow.scan import ScanParams
 from fxflow.lax.control_flow.while_loop import WhileParams
 from fxflow.lax.kernels.errors import UnsupportedError
-from fxflow.lax.kernels.llvm_body import written_refs
 from fxflow.lax.kernels.triton_parts import RULES as PARTS
 from fxflow.lax.kernels.triton_parts import taken
 from fxflow.lax.kernels.triton_products import product
 from fxflow.lax.kernels.triton_refs import Memory, Reference, Registers
 from fxflow.lax.kernels.triton_scalars import converted, elementwise, is_known
 from fxflow.lax.kernels.triton_writer import I32, Tile, Writer
+from fxflow.lax.kernels.uses import written_refs
 from fxflow.lax.remat import CALLS, inlined
 
 
