@@ -274,35 +274,33 @@ def _kinds(
     is forward ("F") and the others are backward ("B"); what comes apart because no
     other unit waits for it are the gradients of weights ("W"). What no stage's scope
     holds, and what is in other rounds, is "O": slices before a loop, updates after it.
-    Without stages, the lower half of the levels is forward.
+    Without stages, the places of a loop that is written out count as such.
     """
-    made: dict[Var, tuple[int, int]] = {}
+    made: dict[Var, tuple[int, _Unit]] = {}
     first: dict[tuple[int, _Unit], int] = {}
     linked: set[int] = set()
     holds = []
+    staged = any(group.unit.stage is not None for group in groups)
     for group in groups:
-        stage = group.unit.stage
-        holds.append(any(stated[i] for i in group.nodes))
-        if stage is not None and holds[-1]:
+        held = any(stated[i] for i in group.nodes) if staged else group.round > 0
+        holds.append(held)
+        if held and (group.unit.stage is not None or not staged):
             key = group.round, group.unit
             first[key] = min(first.get(key, group.level), group.level)
             for node in (placed.nodes[i] for i in group.nodes):
                 for atom in node.inputs:
                     if type(atom) is Var and atom in made:
                         round_, source = made[atom]
-                        if round_ == group.round and source != stage:
+                        if round_ == group.round and source != group.unit:
                             linked.add(round_)
-                made.update(dict.fromkeys(node.outputs, (group.round, stage)))
-    top = max((group.level for group in groups), default=0)
+                made.update(dict.fromkeys(node.outputs, (group.round, group.unit)))
     kinds = []
     for group, held in zip(groups, holds, strict=True):
-        if group.unit.stage is None:
-            forward = 2 * group.level <= top
-        elif held and group.round in linked:
-            forward = group.level == first[group.round, group.unit]
-        else:
+        key = group.round, group.unit
+        if not held or group.round not in linked or key not in first:
             kinds.append("O")
             continue
+        forward = group.level == first[key]
         kinds.append("W" if not group.awaited else "F" if forward else "B")
     return kinds
 

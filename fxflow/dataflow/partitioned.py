@@ -221,6 +221,7 @@ class DataflowFunction(JitFunction[P, R]):
 
         def compile() -> Any:
             require_reusable(traced.arrays)
+            self._require_one_cluster(traced, arg_types)
             plan = self._plan(traced.arrays, arg_types)
             made: Any
             if self._planner.costs is None:
@@ -236,6 +237,22 @@ class DataflowFunction(JitFunction[P, R]):
             return made
 
         return self._caches.compiled.once(key, compile, patient=True)
+
+    def _require_one_cluster(
+        self, traced: Traced, arg_types: Sequence[ArrayType]
+    ) -> None:
+        """Checks that handles are of the cluster in which the function runs."""
+        cluster, what = self._planner.places.cluster, "its devices are"
+        for label, kind in zip(traced.arrays.labels, arg_types, strict=True):
+            found = cluster_among([kind.placement])
+            if None is not found is not cluster is not None:
+                raise ArgumentError(
+                    f"{self._name}: argument {label} is {kind.aval} on "
+                    f"{kind.placement} of another cluster than {what} of: fetch it "
+                    "(dataflow.fetch), and pass the value"
+                )
+            if cluster is None and found is not None:
+                cluster, what = found, f"argument {label} is"
 
     def lower(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Raises an error: there is a program for each fragment, not one.

@@ -101,6 +101,11 @@ class Places:
         self._cluster = cluster_among(places)
 
     @property
+    def cluster(self) -> ClusterDevices | None:
+        """The cluster whose tasks `devices` names, if it does."""
+        return self._cluster
+
+    @property
     def devices(self) -> list[Any]:
         """The devices, or meshes, that stages are spread over."""
         if self._cluster is not None and not self._by_label and self._devices is None:

@@ -120,6 +120,8 @@ class Cluster(ClusterDevices):
         self._children: _Children | None = None
         self._closed = False
         self._returned: set[int] = set()
+        #: The tasks that `_await_missing` awaits.
+        self._awaiting: set[int] = set()
 
     # -- life --------------------------------------------------------------------------
 
@@ -164,7 +166,11 @@ class Cluster(ClusterDevices):
     def __repr__(self) -> str:
         told = ", ".join(f"{job}: {count}" for job, count in self.jobs.items())
         state = "closed" if self._closed else "connected" if self._session else "new"
-        return f"<Cluster of tasks {told} ({state})>"
+        lost = "".join(
+            f"; {self.task_name(number)} is lost: {why}"
+            for number, why in sorted(self.lost.items())
+        )
+        return f"<Cluster of tasks {told} ({state}{lost})>"
 
     @property
     def lost(self) -> dict[int, str]:
@@ -206,6 +212,8 @@ class Cluster(ClusterDevices):
     ) -> tuple[dict[int, tuple[Stream, Meet]], dict[int, DistributedError]]:
         """Connects to tasks; returns what they say, or the errors, by number."""
         numbers = list(numbers)
+        if not numbers:
+            return {}, {}
         with ThreadPoolExecutor(min(32, len(numbers))) as pool:
             asked = {
                 number: pool.submit(self._meet, number, name, seconds, retry)
@@ -220,8 +228,8 @@ class Cluster(ClusterDevices):
                 failed[number] = error
         return met, failed
 
-    def _session_of(self, met: Mapping[int, tuple[Stream, Meet]]) -> Session:
-        """Returns the session with the tasks that answered.
+    def _streams_of(self, met: Mapping[int, tuple[Stream, Meet]]) -> dict[int, Stream]:
+        """Returns the connections to the tasks that answered.
 
         Raises:
           DistributedError: one has other devices than the cluster's description.
@@ -240,6 +248,11 @@ class Cluster(ClusterDevices):
             if number in met:
                 for device, nbytes in zip(row, met[number][1].memory, strict=False):
                     device.memory = nbytes
+        return streams
+
+    def _session_of(self, met: Mapping[int, tuple[Stream, Meet]]) -> Session:
+        """Returns the session with the tasks that answered; see `_streams_of`."""
+        streams = self._streams_of(met)
         children = weakref.ref(self)
 
         def reason(number: int) -> str:
@@ -254,9 +267,15 @@ class Cluster(ClusterDevices):
     ) -> tuple[Stream, Meet]:
         """Connects to a task; returns what it says."""
         address, name = self.addresses[number], self.task_name(number)
-        if self._children is not None:
-            self._children.require_running(number)
-        connection = handshake.connect(address, self._keys, seconds, name, retry=retry)
+        end = time.monotonic() + seconds
+
+        def check() -> None:
+            if why := self._ended(number):
+                raise DistributedError(f"{name}: {why}", [number])
+
+        connection = handshake.connect(
+            address, self._keys, seconds, name, retry=retry, check=check
+        )
         stream = stream_to(connection, address)
         own = Meet(
             HERE, session, __version__, jaxlib_version(), "", number, [],
@@ -265,7 +284,7 @@ class Cluster(ClusterDevices):
         stream.post(Message.of(own), waits=True)
         why = ""
         try:
-            answer = stream.receive(seconds).fields
+            answer = stream.receive(max(0.1, end - time.monotonic())).fields
             if not isinstance(answer, Meet):
                 why = "it is not a task"
             else:
@@ -288,79 +307,106 @@ class Cluster(ClusterDevices):
         needed: Iterable[int] = (),
         seconds: float = START,
     ) -> list[int]:
-        """Connects again, to the tasks that answer; arrays that tasks held are lost.
+        """Connects again to the tasks that were lost, if they answer.
 
-        Functions with ``devices=cluster`` are planned again for their devices. The
-        others are left out until the next call; `returned` names those of them that
-        answer again.
+        What other tasks hold, and the steps that only they take part in, stay. Arrays
+        of a lost task are lost, also if it answers again.
+
+        Functions with ``devices=cluster`` are planned again for the devices of the
+        tasks that answer. The others are left out until the next call; `returned` names
+        those of them that answer again.
 
         Args:
           minimum: the number of tasks that must answer.
           needed: numbers of tasks that must answer.
-          seconds: to wait for these.
+          seconds: to wait for these. Tasks of `local_cluster` that have ended are not
+            awaited.
 
         Returns:
-          The numbers of the tasks that answered.
+          The numbers of the tasks that answer.
 
         Raises:
-          TaskLostError: too few answered in time.
+          TaskLostError: too few answer in time.
+          ArgumentError: there are not as many tasks, or not one of that number.
           DistributedError: the cluster was closed.
         """
-        needed = set(needed)
+        needed, count = set(needed), len(self.addresses)
+        if not 0 <= minimum <= count or not needed <= set(range(count)):
+            raise ArgumentError(
+                f"reconnect: the cluster has {count} tasks, numbered from 0, and "
+                f"minimum is {minimum}, needed {sorted(needed)}"
+            )
         self._known()
         with self._lock:
-            self._close_session()
+            session = self._session
             name, end = secrets.token_hex(8), time.monotonic() + seconds
             met: dict[int, tuple[Stream, Meet]] = {}
             try:
                 while True:
                     if self._closed:
                         raise DistributedError("the cluster was closed")
-                    absent = [i for i in range(len(self.addresses)) if i not in met]
+                    stay = [] if session is None else session.renew(name, ANSWER)
+                    absent = {*range(count)} - met.keys() - set(stay)
                     found, failed = self._meet_all(absent, name, ANSWER, False)
                     met |= found
-                    if len(met) >= minimum and needed <= met.keys():
+                    alive = {*stay, *met}
+                    if len(alive) >= minimum and needed <= alive:
                         break
-                    if time.monotonic() > end:
-                        raise self._too_few(met, minimum, needed, failed, seconds)
+                    left = {*alive, *(n for n in failed if not self._ended(n))}
+                    hopeless = len(left) < minimum or not needed <= left
+                    if hopeless or time.monotonic() > end:
+                        within = "" if hopeless else f" within {seconds:g} s"
+                        raise self._too_few(alive, minimum, needed, failed, within)
                     time.sleep(_RETRY)
+                streams = self._streams_of(met)
             except BaseException:
                 for stream, _ in met.values():
                     stream.close()
                 raise
             self.leave_out({number: str(error) for number, error in failed.items()})
-            self._session = self._session_of(met)
+            if session is None:
+                self._session = self._session_of(met)
+            else:
+                session.join(streams)
             self._returned = set()
-            if self.missing:
+            self._awaiting = awaiting = {n for n in failed if not self._ended(n)}
+            if awaiting:
                 threading.Thread(
                     target=self._await_missing,
-                    args=(self._session,),
+                    args=(awaiting,),
                     name="fxflow cluster awaits tasks",
                     daemon=True,
                 ).start()
-            return sorted(met)
+            return sorted(alive)
+
+    def _ended(self, number: int) -> str:
+        """Returns how a task of `local_cluster` ended; empty if it has not."""
+        children = self._children
+        return "" if children is None else children.ended(number)
 
     def _too_few(
         self,
-        met: Mapping[int, Any],
+        alive: set[int],
         minimum: int,
         needed: set[int],
         failed: Mapping[int, DistributedError],
-        seconds: float,
+        within: str,
     ) -> TaskLostError:
-        absent = sorted(needed - met.keys()) or sorted(failed)
+        absent = sorted(needed - alive) or sorted(failed)
         why = "; ".join(str(failed[number]) for number in absent)
-        count = max(minimum, len(needed))
-        return TaskLostError(
-            f"{len(met)} of {len(self.addresses)} tasks answer, and at least {count} "
-            f"must within {seconds:g} s: {why}",
-            absent[0],
-        )
+        if needed <= alive:
+            told = (
+                f"{len(alive)} of {len(self.addresses)} tasks answer, and at least "
+                f"{minimum} must{within}"
+            )
+        else:
+            names = ", ".join(map(self.task_name, absent))
+            told = f"{names} must answer{within}"
+        return TaskLostError(f"{told}: {why}", absent[0])
 
-    def _await_missing(self, session: Session) -> None:
+    def _await_missing(self, missing: set[int]) -> None:
         """Looks which of the tasks that were left out answer again."""
-        missing = list(self.missing)
-        while missing and not self._closed and self._session is session:
+        while missing and not self._closed and self._awaiting is missing:
             for number in list(missing):
                 with contextlib.suppress(DistributedError):
                     address, name = self.addresses[number], self.task_name(number)
@@ -368,7 +414,7 @@ class Cluster(ClusterDevices):
                         address, self._keys, ANSWER, name, retry=False
                     ).close()
                     missing.remove(number)
-                    if self._session is session:
+                    if self._awaiting is missing:
                         self._returned.add(number)
             time.sleep(_RETRY)
 
@@ -376,11 +422,6 @@ class Cluster(ClusterDevices):
     def returned(self) -> list[int]:
         """The tasks that were left out by `reconnect` and answer again."""
         return sorted(self._returned)
-
-    def _close_session(self) -> None:
-        session, self._session = self._session, None
-        if session is not None:
-            session.close()
 
     def program(
         self, traced: Traced, plan: Plan, arg_types: Sequence[ArrayType]
@@ -426,18 +467,16 @@ class _Children:
             self.close()
             raise failure
 
-    def require_running(self, number: int) -> None:
-        """Checks that a task has not ended while it was starting.
-
-        Raises:
-          DistributedError: it has.
-        """
-        if (code := self._processes[number].poll()) is not None:
-            raise DistributedError(f"task {number} ended with status {code}", [number])
+    def ended(self, number: int) -> str:
+        """Returns how a task ended; empty if it has not."""
+        return self._told(self._processes[number].poll())
 
     def reason(self, number: int) -> str:
-        """Returns how a task ended, or nothing."""
-        code = self._processes[number].wait(0.5)
+        """Returns how a task that does not answer ended; empty if it has not."""
+        return self._told(self._processes[number].wait(0.5))
+
+    @staticmethod
+    def _told(code: int | None) -> str:
         if code is None:
             return ""
         if code < 0:

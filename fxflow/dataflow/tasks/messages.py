@@ -46,6 +46,19 @@ class Meet(NamedTuple):
     memory: list[int]
 
 
+@fields_of("renew")
+class Renew(NamedTuple):
+    """The session goes on with fewer tasks, under another name; the answer repeats it.
+
+    Attributes:
+      session: its name from then.
+      tasks: that stay; connections to others end.
+    """
+
+    session: str
+    tasks: list[int]
+
+
 @fields_of("register")
 class Register(NamedTuple):
     """A task's part of a program; programs and captured values travel as arrays.
@@ -176,6 +189,19 @@ class Fetched(NamedTuple):
 
     handle: int
     error: str
+
+
+@fields_of("hold")
+class Hold(NamedTuple):
+    """A value to keep, from the controller; the answer is `Fetched` without a value.
+
+    Attributes:
+      handle: its number.
+      place: where; see `rows.PlaceRow`.
+    """
+
+    handle: int
+    place: list[Any]
 
 
 @fields_of("doing")

@@ -151,6 +151,12 @@ class ClusterProgram:
             self._answers.setdefault(task, error)
             self._answered.notify_all()
 
+    def unregister(self) -> None:
+        """Records that a task no longer has its part: the next call sends it again."""
+        session, self._session = self._session, None
+        if session is not None:
+            session.drop_program(self.number)
+
     def _register(self, session: Session) -> None:
         """Sends each task its part, and compiles this process's own."""
         session.require_alive(self.tasks)
@@ -162,8 +168,9 @@ class ClusterProgram:
         end = time.monotonic() + session.deadline
         while True:
             with self._answered:
+                left = min(0.5, max(0.0, end - time.monotonic()))
                 self._answered.wait_for(
-                    lambda: self._answers.keys() >= set(self.tasks), timeout=0.5
+                    lambda: self._answers.keys() >= set(self.tasks), timeout=left
                 )
                 missing = set(self.tasks) - self._answers.keys()
             session.require_alive(self.tasks)

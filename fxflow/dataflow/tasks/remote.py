@@ -9,7 +9,7 @@ import numpy as np
 
 from fxflow.core import tree
 from fxflow.core.arrays import Array, ArrayType, Aval
-from fxflow.core.arrays.array import host_of
+from fxflow.core.arrays.array import as_array, host_of
 from fxflow.core.arrays.aval import _Typed
 from fxflow.devices.shardings import Sharding
 from fxflow.errors import ArgumentError, DeletedArrayError
@@ -30,8 +30,24 @@ class Step(Protocol):
         """Waits for the end; raises what the step raised."""
 
 
+class _Held:
+    """The step of an array that was sent to its task."""
+
+    ended = True
+    error = None
+
+    def wait(self) -> None:
+        """Returns at once."""
+
+
+HELD: Step = _Held()
+
+
 class Owner(Protocol):
     """The connection to the tasks, as a handle sees it."""
+
+    def put(self, value: Array, kind: ArrayType) -> RemoteArray:
+        """Returns an array of a task with a value of this process."""
 
     def fetched(self, arrays: Sequence[RemoteArray]) -> list[Array]:
         """Returns the values of arrays."""
@@ -137,6 +153,31 @@ class RemoteArray(_Typed):
         """Asks for the value, so that a later `fetch` need not wait as long."""
         if self._value is None and self._owner is not None and self._step.ended:
             self._owner.ask(self)
+
+    def put(self, value: Any) -> RemoteArray:
+        """Sends a value to where this array is; `train.checkpoint.restore` does it.
+
+        Args:
+          value: an array of the same type.
+
+        Returns:
+          A new handle; this one stays what it is.
+
+        Raises:
+          ArgumentError: the value has another shape or dtype.
+          DistributedError: the task is lost.
+          DeletedArrayError: this array was donated or deleted.
+        """
+        if self._owner is None:
+            raise self._deleted()
+        array = value if isinstance(value, Array) else as_array(value, self.dtype)
+        if (array.shape, array.dtype) != (self.shape, self.dtype):
+            raise ArgumentError(
+                f"put: the array is {self.aval}, and the value is {array.aval}"
+            )
+        return self._owner.put(array, self._type)
+
+    __fxflow_put__ = put
 
     def is_ready(self) -> bool:
         """Returns whether the value is computed, or never will be."""
@@ -273,6 +314,6 @@ def require_no_other(arrays: Sequence[Any], owner: Owner) -> None:
             if array._owner is None:
                 raise array._deleted()
             raise ArgumentError(
-                f"{array!r} is of another cluster, or of an earlier connection: fetch "
-                "it, and pass the value"
+                f"{array!r} is a handle of another cluster: fetch it (dataflow.fetch), "
+                "and pass the value"
             )

@@ -9,14 +9,16 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays import Array, Aval, type_on
-from fxflow.core.arrays.array import from_host
+from fxflow.core.arrays import Array, ArrayType, Aval, type_on
+from fxflow.core.arrays.array import from_host, host_of
 from fxflow.dataflow.measuring import Times
+from fxflow.dataflow.rows import PlaceRow
 from fxflow.dataflow.tasks.devices import HERE, ClusterDevices
 from fxflow.dataflow.tasks.executor import Executor, PartStep, Worker
 from fxflow.dataflow.tasks.messages import (
@@ -28,12 +30,14 @@ from fxflow.dataflow.tasks.messages import (
     Fetch,
     Fetched,
     Free,
+    Hold,
     Registered,
+    Renew,
     Stop,
     Value,
     Want,
 )
-from fxflow.dataflow.tasks.remote import RemoteArray, require_no_other
+from fxflow.dataflow.tasks.remote import HELD, RemoteArray, require_no_other
 from fxflow.devices import buffers
 from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.messages.stream import Receiver, Stream
@@ -41,7 +45,7 @@ from fxflow.errors import DistributedError, TaskLostError
 
 #: The most steps that are under way; a further call waits for the oldest.
 MOST_STEPS = 4
-#: Seconds that a task has to say what it is doing.
+#: Seconds that a task has to say what it is doing; less if the deadline is short.
 ANSWER = 2.0
 #: Seconds without an answer after which a task is lost, if something is awaited of it.
 SILENCE = 10.0
@@ -56,6 +60,7 @@ class RemoteStep:
       program: that it runs.
 
     Attributes:
+      begun: when it began, by `time.monotonic`.
       waiting: numbers of the processes that have not finished it.
       late: whether a wait took too long.
       waits: of processes that gave up: the fragment that waited, and for which edge.
@@ -65,9 +70,10 @@ class RemoteStep:
       times: when each fragment ran, if that is measured.
     """
 
-    __slots__ = ("_event", "error", "late", "number", "program", "results", "sending",
+    __slots__ = ("_event", "begun", "error", "late", "number", "program", "results", "sending",
                  "session", "sources", "times", "waiting", "waits")  # fmt: skip
 
+    begun: float
     late: bool
     number: int
     program: Any
@@ -78,7 +84,7 @@ class RemoteStep:
         self, session: Session, number: int, program: Any, times: Times | None = None
     ) -> None:
         self.session, self.number, self.program = session, number, program
-        self.times = times
+        self.times, self.begun = times, time.monotonic()
         self.waiting: set[int] = set(program.processes)
         self.results: dict[int, weakref.ref[RemoteArray]] = {}
         self.late = False
@@ -149,6 +155,8 @@ class _Fetching:
 class Session:
     """The connections of a controller to its tasks.
 
+    A task that is lost may join again (`renew`, `join`); what others hold stays there.
+
     Args:
       cluster: the tasks.
       streams: connected to the tasks, by their numbers; the cluster's `missing` names
@@ -174,11 +182,17 @@ class Session:
         reason: Callable[[int], str] = lambda number: "",
     ) -> None:
         self.cluster, self.deadline = cluster, deadline
-        self.streams = dict(streams)
+        self._answer_time = min(ANSWER, deadline / 4)
+        #: When all tasks were last asked what they are doing.
+        self._asked_all = 0.0
+        self.streams: dict[int, Stream] = {}
         self.lost: dict[int, str] = dict(cluster.missing)
+        #: Of tasks that joined again: the first result since then, and the reason why
+        #: those before it are lost.
+        self._joined: dict[int, tuple[int, str]] = {}
         self.closed = False
         self._reason = reason
-        self._number_of = {stream: i for i, stream in streams.items()}
+        self._number_of: dict[Stream, int] = {}
         self._lock = threading.RLock()
         self._steps: dict[int, RemoteStep] = {}
         self._numbers, self._results = itertools.count(), 0
@@ -188,13 +202,14 @@ class Session:
         )
         self._dropped: deque[int] = deque()
         self._fetching: dict[int, list[_Fetching]] = {}
-        self._freed: dict[int, deque[int]] = {number: deque() for number in streams}
+        self._freed: dict[int, deque[int]] = {}
         #: How many threads wait for tasks to take their parts.
         self._expecting = 0
         #: When each task last sent something, and when it was last asked to.
-        self._heard = dict.fromkeys(streams, time.monotonic())
-        self._asked = dict.fromkeys(streams, 0.0)
+        self._heard: dict[int, float] = {}
+        self._asked: dict[int, float] = {}
         self._states: dict[int, DoingOk] = {}
+        self._renewed: set[int] = set()
         self._answered = threading.Condition()
         self._explainer = Worker("fxflow explain")
         self._moved = time.monotonic()
@@ -202,8 +217,7 @@ class Session:
             self._post, self._post_frames, self._failed_here, self._done_here, deadline
         )
         self._receiver = Receiver(self._on_message, self._on_end, self._on_tick)
-        for stream in streams.values():
-            self._receiver.add(stream)
+        self._add(streams)
         self._thread = threading.Thread(
             target=self._receiver.run, name="fxflow cluster", daemon=True
         )
@@ -241,11 +255,100 @@ class Session:
         if self.lost:
             for task in tasks:
                 if task in self.lost:
-                    raise self.lost_error(task)
+                    raise self.cluster.lost_error(task, self.lost[task])
 
-    def lost_error(self, task: int) -> TaskLostError:
-        """Returns the error for a task that is lost."""
-        return self.cluster.lost_error(task, self.lost[task])
+    # -- lost tasks --------------------------------------------------------------------
+
+    @property
+    def alive(self) -> list[int]:
+        """The numbers of the tasks that are not lost."""
+        return sorted(task for task in self.streams if task not in self.lost)
+
+    def _add(self, streams: Mapping[int, Stream]) -> None:
+        """Reads connections to tasks."""
+        for task, stream in streams.items():
+            self.streams[task], self._number_of[stream] = stream, task
+            self._freed[task] = deque()
+            self._heard[task], self._asked[task] = time.monotonic(), 0.0
+            self._receiver.add(stream)
+
+    def _remove(self, stream: Stream) -> None:
+        """Ends a connection; only in the receiver's thread."""
+        self._number_of.pop(stream, None)
+        self._receiver.remove(stream)
+
+    def renew(self, name: str, seconds: float) -> list[int]:
+        """Gives the session another name in the tasks that answer; others are lost.
+
+        The tasks end their connections to those that are lost, and accept none of the
+        old name: a task that was stopped and wakes up does not take part.
+
+        Args:
+          name: new.
+          seconds: that a task has to answer.
+
+        Returns:
+          The numbers of the tasks that answered.
+        """
+        while True:
+            alive = self.alive
+            with self._answered:
+                self._renewed.clear()
+            for task in alive:
+                self._post(task, Message.of(Renew(name, alive)))
+            silent: set[int] = set()
+
+            def all_known() -> bool:
+                silent.clear()
+                silent.update({*alive} - self._renewed - self.lost.keys())
+                return not silent
+
+            with self._answered:
+                self._answered.wait_for(all_known, seconds)
+            for task in silent:
+                self._lose(task, f"it did not answer within {seconds:g} s")
+                self._receiver.call(partial(self._remove, self.streams[task]))
+            if alive == self.alive:
+                return alive
+
+    def join(self, streams: Mapping[int, Stream]) -> None:
+        """Takes in tasks that were lost; they hold nothing.
+
+        Args:
+          streams: connected to them, by their numbers.
+        """
+        with self._lock:
+            self._add(streams)
+            for task in streams:
+                self._joined[task] = self._results, self.lost.pop(task, "")
+            for program in list(self._registered.values()):
+                if not streams.keys().isdisjoint(program.tasks):
+                    program.unregister()
+
+    def require_held(self, array: RemoteArray) -> None:
+        """Checks that a task has not been lost since it computed an array.
+
+        Raises:
+          TaskLostError: it has.
+          DistributedError: the cluster was closed.
+        """
+        if self.closed:
+            raise self._closed_error()
+        task, name = array.task, self.cluster.task_name(array.task)
+        if task in self.lost:
+            raise TaskLostError(
+                f"{name} is lost, and this {array.aval} with it: {self.lost[task]}",
+                task,
+            )
+        first, why = self._joined.get(task, (0, ""))
+        if array._number < first:
+            told = f": {why}" if why else ""
+            here = " Its value is here: pass fetch() of it." if array._value else ""
+            raise TaskLostError(
+                f"{name} was lost, and this {array.aval} with it{told}. The task has "
+                f"connected again, without what it held before.{here}",
+                task,
+            )
 
     # -- waits -------------------------------------------------------------------------
 
@@ -272,7 +375,7 @@ class Session:
 
     def _explain(self, step: RemoteStep) -> None:
         program = step.program
-        states = self.states(program.tasks)
+        states = self.states(program.tasks, recent=True)
         # A process that has given up told it; the others tell it now.
         waits = dict(step.waits)
         for task, state in states.items():
@@ -312,16 +415,41 @@ class Session:
         seconds, processes = self.deadline, tuple(t for t in late if t >= 0)
         self.fail(step, lambda: DistributedError(told, processes, seconds))
 
-    def states(self, tasks: Sequence[int]) -> dict[int, DoingOk]:
-        """Returns what tasks are doing; those that do not answer are missing."""
+    def states(
+        self, tasks: Sequence[int], *, recent: bool = False
+    ) -> dict[int, DoingOk]:
+        """Returns what tasks are doing; those that do not answer are missing.
+
+        Args:
+          tasks: their numbers.
+          recent: whether answers to questions of a moment ago are good enough.
+        """
         asked = {task for task in tasks if task not in self.lost}
+        since = time.monotonic() - self._asked_all
+        if not recent or since > 2 * self._answer_time:
+            self._ask_all()
+        left = self._asked_all + self._answer_time - time.monotonic()
+        with self._answered:
+            self._answered.wait_for(lambda: self._states.keys() >= asked, max(left, 0))
+            return dict(self._states)
+
+    def _ask_all(self) -> None:
+        """Asks all tasks what they are doing."""
         with self._answered:
             self._states.clear()
-        for task in asked:
+            self._asked_all = time.monotonic()
+        for task in self.alive:
             self._post(task, Message.of(Doing()), False)
-        with self._answered:
-            self._answered.wait_for(lambda: self._states.keys() >= asked, ANSWER)
-            return dict(self._states)
+
+    def _ask_in_time(self) -> None:
+        """Asks before a wait ends, so that its error comes at the deadline."""
+        step = next(iter(list(self._steps.values())), None)
+        if step is not None:
+            now = time.monotonic()
+            ends = max(step.begun, self._moved) + self.deadline
+            late = now >= ends - 1.5 * self._answer_time
+            if late and now - self._asked_all >= self._answer_time:
+                self._ask_all()
 
     def wait_queue(self, queue: SimpleQueue[Any], step: RemoteStep) -> Any:
         """Returns the next item of a queue; the step fails if none comes in time."""
@@ -372,6 +500,7 @@ class Session:
 
     def drop_program(self, number: int) -> None:
         """Records that a program is not needed any more; called by destructors."""
+        self._registered.pop(number, None)
         self._dropped.append(number)
 
     def begin(
@@ -399,6 +528,10 @@ class Session:
                 oldest.wait(raises=False)
         with self._lock:
             self.require_alive(program.tasks)
+            if self._joined:
+                for array in arrays:
+                    if isinstance(array, RemoteArray):
+                        self.require_held(array)
             step = RemoteStep(self, next(self._numbers), program, times)
             step.sources = tuple(
                 {
@@ -503,11 +636,39 @@ class Session:
             fetching: _Fetching | None = array._asked
             if fetching is not None:
                 return fetching
-            self.require_alive([task])
+            self.require_held(array)
             fetching = array._asked = _Fetching(task)
             self._fetching.setdefault(number, []).append(fetching)
         self._post(task, Message.of(Fetch(number)), False)
         return fetching
+
+    def put(self, value: Array, kind: ArrayType) -> RemoteArray:
+        """Returns an array of a task with a value of this process.
+
+        Args:
+          value: with the dtype and shape of `kind`.
+          kind: its type, with a place of a task.
+
+        Raises:
+          DistributedError: the task is lost, or has no room.
+        """
+        task: int = kind.placement.device.number
+        with self._lock:
+            self.require_alive([task])
+            number, self._results = self._results, self._results + 1
+            array = RemoteArray(self, number, kind, HELD)
+            array._asked = fetching = _Fetching(task)
+            self._fetching[number] = [fetching]
+        hold = Hold(number, list(PlaceRow.of(kind.placement)))
+        self._post(task, Message.of(hold, arrays={"": host_of(value)}), True)
+        if not self.wait(fetching.event):
+            fetching.error = f"no answer within {self.deadline:g} s"
+        array._asked = None
+        self.require_held(array)
+        if fetching.error:
+            name = self.cluster.task_name(task)
+            raise DistributedError(f"{name}: {fetching.error}", [task], self.deadline)
+        return array
 
     def _answer(
         self, asked: _Fetching | None, array: RemoteArray
@@ -519,14 +680,15 @@ class Session:
                 f"{array!r} did not come within {self.deadline:g} s: the task does not "
                 "answer"
             )
-        if asked.host is None:
-            self.require_alive([asked.task])
+        if asked.error or asked.host is None:
+            self.require_held(array)
             raise DistributedError(asked.error, [asked.task], self.deadline)
         return asked.host
 
     def released(self, task: int, number: int) -> None:
         """Records that a task need not keep a value; called by destructors."""
-        self._freed[task].append(number)
+        if number >= self._joined.get(task, (0,))[0]:
+            self._freed[task].append(number)
 
     # -- what arrives ------------------------------------------------------------------
 
@@ -538,6 +700,8 @@ class Session:
 
     def _on_message(self, stream: Stream, message: Message) -> None:
         task, fields = self._number_of[stream], message.fields
+        if self.streams[task] is not stream or task in self.lost:
+            return
         self._heard[task] = time.monotonic()
         step = self._steps.get(message.sequence)
         match fields:
@@ -566,8 +730,7 @@ class Session:
             case Fetched(number, error):
                 waiting = self._fetching.pop(number, [])
                 for fetching in waiting:
-                    if not error:
-                        (fetching.host,) = message.arrays.values()
+                    fetching.host = next(iter(message.arrays.values()), None)
                     fetching.error = error
                     fetching.event.set()
             case Registered(error):
@@ -577,6 +740,10 @@ class Session:
             case DoingOk():
                 with self._answered:
                     self._states[task] = fields
+                    self._answered.notify_all()
+            case Renew():
+                with self._answered:
+                    self._renewed.add(task)
                     self._answered.notify_all()
 
     def _keep_small(
@@ -589,28 +756,33 @@ class Session:
                 array._value = restored(host, array.aval)
 
     def _on_end(self, stream: Stream, why: str) -> None:
-        task = self._number_of[stream]
-        if self.closed:
-            return
-        self._lose(task, self._reason(task) or why)
+        task = self._number_of.pop(stream)
+        if not self.closed and self.streams[task] is stream:
+            self._lose(task, self._reason(task) or why)
 
     def _lose(self, task: int, told: str) -> None:
         """Fails everything that needs a task that is lost."""
+        error = partial(self.cluster.lost_error, task, told)
         with self._lock:
             self.lost[task] = told
             for step in list(self._steps.values()):
-                self.fail(step, lambda: self.lost_error(task))
+                if task in step.program.tasks:
+                    self.fail(step, error)
             for waiting in list(self._fetching.values()):
                 for fetching in waiting:
                     if fetching.task == task:
                         fetching.event.set()
             for program in list(self._registered.values()):
-                program.answered(task, told)
+                if task in program.tasks:
+                    program.answered(task, told)
+        with self._answered:
+            self._answered.notify_all()
 
     def _on_tick(self) -> None:
         self.executor.check_deadlines()
         programs = [self._dropped.popleft() for _ in range(len(self._dropped))]
         self._check_silence()
+        self._ask_in_time()
         for task, freed in self._freed.items():
             if (freed or programs) and task not in self.lost:
                 with self._lock:
@@ -643,7 +815,7 @@ class Session:
                 self._post(task, Message.of(Doing()))
             elif now - self._asked[task] > most:
                 self._lose(task, f"it has not answered for {now - heard:.1f} s")
-                self._receiver.remove(self.streams[task])
+                self._remove(self.streams[task])
 
 
 _NO_STATE = DoingOk([], "", 0)

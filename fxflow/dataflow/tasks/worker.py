@@ -41,9 +41,11 @@ from fxflow.dataflow.tasks.messages import (
     Fetch,
     Fetched,
     Free,
+    Hold,
     Meet,
     Register,
     Registered,
+    Renew,
     Run,
     Stop,
     Value,
@@ -284,6 +286,20 @@ class Task:
             service.links[number] = stream
         self._receiver.add(stream)
 
+    def renew(self, service: _Service, renew: Renew) -> None:
+        """Ends the connections to tasks that are lost; in the receiver's thread.
+
+        Args:
+          service: for which.
+          renew: the name of its session from now, and the tasks that stay.
+        """
+        with self._lock:
+            service.session = renew.session
+            left = [n for n in service.links if n != HERE and n not in renew.tasks]
+            links = [service.links.pop(number) for number in left]
+        for link in links:
+            self._receiver.remove(link)
+
     # -- messages ----------------------------------------------------------------------
 
     def _on_message(self, stream: Stream, message: Message) -> None:
@@ -375,7 +391,11 @@ class _Service:
         executor = self.executor
         match fields:
             case Run():
-                program, arrays = self._programs[message.worker], message.arrays
+                program, arrays = self._programs.get(message.worker), message.arrays
+                if program is None:  # the controller has just connected again
+                    told = Failed("the task does not have this program", -1, -1)
+                    self._tell(Message.of(told, message.worker, step))
+                    return
                 base, measured, *numbers = arrays.pop(NUMBERS).tolist()
                 count = len(program.part.donated)
                 if len(numbers) > count:
@@ -398,9 +418,15 @@ class _Service:
                     self._programs.pop(number, None)
             case Fetch(number):
                 self._fetch(number)
+            case Hold(number, place):
+                (host,) = message.arrays.values()
+                self._hold(number, place, host)
             case Doing():
                 state = DoingOk(executor.doing(), self.compiling, len(executor.handles))
                 self._tell(Message.of(state))
+            case Renew():
+                self._task.renew(self, fields)
+                self._tell(Message.of(Renew(self.session, [])))
             case Register():
                 self._registrar.call(lambda: self._register(message))
 
@@ -436,6 +462,19 @@ class _Service:
                 self._tell(Message.of(Fetched(number, told_of(error))))
 
         self._fetcher.call(send)
+
+    def _hold(self, number: int, place: list[Any], host: np.ndarray[Any, Any]) -> None:
+        def keep() -> None:
+            try:
+                array = array_at(host, place_here(PlaceRow.read(place)))
+                array.block_until_ready()
+                self.executor.handles.keep(number, array)
+                why = ""
+            except BaseException as error:
+                why = told_of(error)
+            self._tell(Message.of(Fetched(number, why)))
+
+        self._fetcher.call(keep)
 
     # -- programs ----------------------------------------------------------------------
 

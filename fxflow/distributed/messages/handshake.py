@@ -18,6 +18,7 @@ import secrets
 import socket
 import struct
 import time
+from collections.abc import Callable
 
 from fxflow.distributed.addresses import Address, is_loopback, server_address
 from fxflow.distributed.messages.keys import Keys
@@ -119,7 +120,13 @@ def _remove_stale(path: str) -> None:
 
 
 def connect(
-    address: str, keys: Keys | None, seconds: float, what: str, *, retry: bool = True
+    address: str,
+    keys: Keys | None,
+    seconds: float,
+    what: str,
+    *,
+    retry: bool = True,
+    check: Callable[[], None] = lambda: None,
 ) -> socket.socket:
     """Connects to an address, retrying until a process listens there.
 
@@ -129,6 +136,7 @@ def connect(
       seconds: how long to retry, and to wait for the answer.
       what: what listens there, in the error's message.
       retry: whether to wait for a process if none listens there.
+      check: called before each attempt; raises an error if no process will listen.
 
     Raises:
       DistributedError: no process listens there in time, or it is not of this run.
@@ -140,6 +148,7 @@ def connect(
     if isinstance(found, Address) and ":" in found.host:
         family = socket.AF_INET6
     while True:
+        check()
         made = socket.socket(family, socket.SOCK_STREAM)
         made.settimeout(max(0.1, end - time.monotonic()))
         try:

@@ -254,7 +254,8 @@ def restore(
       like: pytree of the expected leaves: arrays or `ShapeDtypeStruct`, random keys,
         Python values. Arrays are restored with the shardings of its arrays, or of
         `ShapeDtypeStruct(…, sharding=)`; the checkpoint may have been saved with
-        another mesh, other devices and another number of processes. NumPy arrays are
+        another mesh, other devices and another number of processes. In place of a
+        `dataflow.RemoteArray` the value is sent to its task's device. NumPy arrays are
         restored as NumPy arrays. None restores everything as NumPy arrays (keys as
         keys), in dictionaries, lists and tuples.
       shardings: a pytree prefix of `like` with shardings that override those of `like`.
@@ -453,6 +454,7 @@ def _value(
     def part(index: Index) -> Any:
         return reader.read(number, entry, index).astype(dtype, copy=False)
 
+    moved = place is not None
     if place is None:
         place = _place(expected)
     if isinstance(place, Sharding):
@@ -468,8 +470,12 @@ def _value(
         if isinstance(expected, np.ndarray):  # indexing gives a scalar for 0 axes
             bits = np.asarray(bits, dtype)
     if entry.key:
-        return wrap_key_data(bits, impl=entry.key)
-    return convert(bits, dtype, weak_type=True) if weak else bits
+        bits = wrap_key_data(bits, impl=entry.key)
+    elif weak:
+        bits = convert(bits, dtype, weak_type=True)
+    # An array of a task: its value goes back there.
+    put = getattr(type(expected), "__fxflow_put__", None)
+    return bits if put is None or moved else put(expected, bits)
 
 
 def _place(expected: Any) -> Any:

@@ -21,6 +21,7 @@ from fxflow.dataflow.tasks import cluster as clusters
 from fxflow.dataflow.tasks import session
 from fxflow.distributed.messages.keys import new_keys
 from fxflow.errors import ArgumentError, DistributedError, TaskLostError
+from tests.dataflow.tasks.harness import Tasks
 
 
 def started(*options: str, **variables: str) -> subprocess.Popen[bytes]:
@@ -215,34 +216,82 @@ def test_tasks_end_with_the_controller(tmp_path: Path) -> None:
     assert not alive(pid)
 
 
-def test_connecting_again_drops_arrays_and_plans_for_the_tasks_that_answer() -> None:
-    def spread(x: Any) -> Any:
-        for stage in stages(2):
-            with on(stage):
-                x = x * 2
-        return x
+def spread(x: Any) -> Any:
+    for stage in stages(2):
+        with on(stage):
+            x = x * 2
+    return x
 
+
+def test_connecting_again_keeps_what_the_tasks_that_answer_hold() -> None:
     with dataflow.local_cluster(2) as made:
         step = dataflow.jit(spread, devices=made)
-        x = step(2.0)
+        here, there = dataflow.jit(twice, devices=made), twice_there
+        x = step(fnp.ones(5000))
+        first, pending = here(fnp.ones(5000)), here(fnp.zeros(5000))
         assert made.reconnect() == [0, 1]
-        with pytest.raises(ArgumentError, match="of an earlier connection"):
-            step(x)
-        assert step(2.0).device.task == 1
+        assert step(x).device.task == 1
         assert made._children is not None
         os.kill(made._children.pids[1], signal.SIGKILL)
-        with pytest.raises(TaskLostError, match=r"2 must within 0\.1 s: task 1 ended"):
-            made.reconnect(minimum=2, seconds=0.1)
+        begun = time.monotonic()
+        # Ended processes do not return, so they are not awaited.
+        with pytest.raises(TaskLostError, match="at least 2 must: task:1: the process"):
+            made.reconnect(minimum=2)
+        match = "task:1 must answer: task:1: the process was ended by signal 9"
+        with pytest.raises(TaskLostError, match=match):
+            made.reconnect(needed=[1])
+        assert time.monotonic() < begun + 30
         assert made.reconnect() == [0]
-        assert made.missing == {1: "task 1 ended with status -9"}
+        assert made.missing == {1: "task:1: the process was ended by signal 9"}
         assert not made.returned
+        assert "; task:1 is lost: the process was ended by signal 9)>" in str(made)
+        # What the other task holds is there, and is fed on without moving.
+        np.testing.assert_array_equal(here(first), np.full(5000, 4.0))
+        np.testing.assert_array_equal(pending, np.zeros(5000))
+        match = r"task:1 is lost, and this f32\[5000\] with it: .* signal 9"
+        with pytest.raises(TaskLostError, match=match):
+            x.fetch()
         found = step(2.0)
         assert (float(found), found.device.task) == (8.0, 0)
-        with pytest.raises(TaskLostError, match="task:1 is lost: task 1 ended") as lost:
-            dataflow.jit(twice_there, devices=made)(2.0)
+        with pytest.raises(TaskLostError, match=r"task:1 is lost: .* signal 9") as lost:
+            dataflow.jit(there, devices=made)(2.0)
         assert lost.value.task == 1
+        with pytest.raises(ArgumentError, match="2 tasks, numbered from 0"):
+            made.reconnect(needed=[2])
     with pytest.raises(DistributedError, match="was closed"):
         made.reconnect()
+
+
+def test_a_task_that_returns_does_not_have_what_it_held_before() -> None:
+    with Tasks(2) as tasks:
+        made = tasks.cluster
+        step = dataflow.jit(spread, devices=made)
+        there = dataflow.jit(twice_there, devices=made)
+        x, y = there(fnp.ones(5000)), there(1.0)
+        assert float(y) == 2
+        tasks.kill(1)
+        tasks.start(1)
+        assert made.reconnect(needed=[1]) == [0, 1]
+        match = r"task:1 was lost, and this f32\[5000\] with it: .* connected again"
+        with pytest.raises(TaskLostError, match=match):
+            x.fetch()
+        with pytest.raises(TaskLostError, match=match):
+            there(x)
+        with pytest.raises(TaskLostError, match=r"Its value is here: pass fetch\(\)"):
+            there(y)
+        # Programs are sent again.
+        assert float(there(y.fetch())) == 4
+        assert float(step(1.0)) == 4
+
+
+def test_a_task_that_ends_while_it_starts_is_not_awaited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    begun = time.monotonic()
+    with pytest.raises(DistributedError, match="task:0: the process ended with status"):
+        dataflow.local_cluster(1)
+    assert time.monotonic() < begun + 30
 
 
 def test_a_task_that_is_stopped_before_its_part_is_sent_is_lost(

@@ -30,6 +30,8 @@ ALL = [
     messages.Free([1], [2]),
     messages.Fetch(7),
     messages.Fetched(7, ""),
+    messages.Renew("b", [0, 2]),
+    messages.Hold(7, [["cpu:0"], None, []]),
     messages.Doing(),
     messages.DoingOk([[1, 2, 3, -1, 0.5]], "f", 3),
 ]

@@ -92,8 +92,26 @@ def test_a_handle_is_saved_and_restored(cluster: Cluster, tmp_path: Path) -> Non
         np.testing.assert_array_equal(found["w"], state["w"])
         np.testing.assert_array_equal(found["small"], [0, 2])
         assert found["n"] == 3
+    assert isinstance(found["w"], RemoteArray)
+    assert found["w"].device is state["w"].device
     again = dataflow.jit(doubled, devices=cluster)(found["w"])
     np.testing.assert_array_equal(again, np.asarray(state["w"]) * 2)
+
+
+def test_a_value_is_sent_to_where_an_array_is(cluster: Cluster) -> None:
+    x = handle(cluster)
+    y = x.put(np.ones(5000, np.float32))
+    assert (repr(y), y.is_ready()) == (repr(x), True)
+    np.testing.assert_array_equal(
+        dataflow.jit(doubled, devices=cluster)(y), [2.0] * 5000
+    )
+    with pytest.raises(
+        ArgumentError, match=r"is f32\[5000\], and the value is f32\[3\]"
+    ):
+        x.put(fnp.ones(3))
+    x.delete()
+    with pytest.raises(DeletedArrayError):
+        x.put(y)
 
 
 def test_functions_of_trees_know_handles(cluster: Cluster) -> None:
@@ -155,5 +173,10 @@ def test_handles_of_another_cluster_are_refused(cluster: Cluster) -> None:
                 return x + 1
 
         x = dataflow.jit(f, devices=other)(fnp.zeros(5000))
-        with pytest.raises(ArgumentError, match=r"several clusters|another cluster"):
+        match = (
+            r"argument x is f32\[5000\].* on task:0 cpu:0 of another cluster than its"
+        )
+        with pytest.raises(ArgumentError, match=match):
             dataflow.jit(doubled, devices=cluster)(x)
+        with pytest.raises(ArgumentError, match="argument a is f32.* than argument b"):
+            dataflow.jit(lambda b, a: a + b)(handle(cluster), x)
