@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from fxflow._version import __version__
 from fxflow.core.arrays import ArrayType

@@ -70,8 +70,8 @@ class RemoteStep:
       times: when each fragment ran, if that is measured.
     """
 
-    __slots__ = ("_event", "begun", "error", "late", "number", "program", "results", "sending",
-                 "session", "sources", "times", "waiting", "waits")  # fmt: skip
+    __slots__ = ("_event", "begun", "error", "late", "number", "program", "results",
+                 "sending", "session", "sources", "times", "waiting", "waits")  # fmt: skip
 
     begun: float
     late: bool
@@ -187,7 +187,7 @@ class Session:
         self._asked_all = 0.0
         self.streams: dict[int, Stream] = {}
         self.lost: dict[int, str] = dict(cluster.missing)
-        #: Of tasks that joined again: the first result since then, and the reason why
+        #: By task that joined again: its first result since then, and the reason why
         #: those before it are lost.
         self._joined: dict[int, tuple[int, str]] = {}
         self.closed = False
@@ -296,20 +296,18 @@ class Session:
                 self._renewed.clear()
             for task in alive:
                 self._post(task, Message.of(Renew(name, alive)))
-            silent: set[int] = set()
-
-            def all_known() -> bool:
-                silent.clear()
-                silent.update({*alive} - self._renewed - self.lost.keys())
-                return not silent
-
             with self._answered:
-                self._answered.wait_for(all_known, seconds)
-            for task in silent:
+                silent = partial(self._silent, alive)
+                self._answered.wait_for(lambda ask=silent: not ask(), seconds)
+            for task in silent():
                 self._lose(task, f"it did not answer within {seconds:g} s")
                 self._receiver.call(partial(self._remove, self.streams[task]))
             if alive == self.alive:
                 return alive
+
+    def _silent(self, tasks: Sequence[int]) -> set[int]:
+        """Returns which tasks have neither answered `Renew` nor are lost."""
+        return {*tasks} - self._renewed - self.lost.keys()
 
     def join(self, streams: Mapping[int, Stream]) -> None:
         """Takes in tasks that were lost; they hold nothing.

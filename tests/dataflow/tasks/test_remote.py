@@ -178,5 +178,5 @@ def test_handles_of_another_cluster_are_refused(cluster: Cluster) -> None:
         )
         with pytest.raises(ArgumentError, match=match):
             dataflow.jit(doubled, devices=cluster)(x)
-        with pytest.raises(ArgumentError, match="argument a is f32.* than argument b"):
+        with pytest.raises(ArgumentError, match=r"argument a is f32.* than argument b"):
             dataflow.jit(lambda b, a: a + b)(handle(cluster), x)
