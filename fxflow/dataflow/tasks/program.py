@@ -24,7 +24,8 @@ from fxflow.dataflow.tasks.devices import HERE, TaskPlace
 from fxflow.dataflow.tasks.executor import DIRECT, PartStep, Prepared, is_there
 from fxflow.dataflow.tasks.messages import NUMBERS, Register, Run
 from fxflow.dataflow.tasks.remote import RemoteArray
-from fxflow.dataflow.tasks.session import RemoteStep, Session
+from fxflow.dataflow.tasks.session import Session
+from fxflow.dataflow.tasks.steps import RemoteStep
 from fxflow.distributed.messages.codec import Message, Templates
 from fxflow.distributed.program_text import require_harmless
 from fxflow.errors import DistributedError, PlacementError

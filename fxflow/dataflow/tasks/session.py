@@ -38,118 +38,14 @@ from fxflow.dataflow.tasks.messages import (
     Want,
 )
 from fxflow.dataflow.tasks.remote import HELD, RemoteArray, require_no_other
+from fxflow.dataflow.tasks.steps import ANSWER, MOST_STEPS, Fetching, RemoteStep
 from fxflow.devices import buffers
 from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.messages.stream import Receiver, Stream
 from fxflow.errors import DistributedError, TaskLostError
 
-#: The most steps that are under way; a further call waits for the oldest.
-MOST_STEPS = 4
-#: Seconds that a task has to say what it is doing; less if the deadline is short.
-ANSWER = 2.0
 #: Seconds without an answer after which a task is lost, if something is awaited of it.
 SILENCE = 10.0
-
-
-class RemoteStep:
-    """A step under way, as its results see it.
-
-    Args:
-      session: of the step.
-      number: of the step.
-      program: that it runs.
-
-    Attributes:
-      begun: when it began, by `time.monotonic`.
-      waiting: numbers of the processes that have not finished it.
-      late: whether a wait took too long.
-      waits: of processes that gave up: the fragment that waited, and for which edge.
-      sending: edges of arguments that are being sent.
-      sources: the steps whose results it takes, unless they have ended well.
-      results: its results that are still referred to, by position.
-      times: when each fragment ran, if that is measured.
-    """
-
-    __slots__ = ("_event", "begun", "error", "late", "number", "program", "results",
-                 "sending", "session", "sources", "times", "waiting", "waits")  # fmt: skip
-
-    begun: float
-    late: bool
-    number: int
-    program: Any
-    session: Session
-    times: Times | None
-
-    def __init__(
-        self, session: Session, number: int, program: Any, times: Times | None = None
-    ) -> None:
-        self.session, self.number, self.program = session, number, program
-        self.times, self.begun = times, time.monotonic()
-        self.waiting: set[int] = set(program.processes)
-        self.results: dict[int, weakref.ref[RemoteArray]] = {}
-        self.late = False
-        self.waits: dict[int, tuple[int, int]] = {}
-        self.sending: set[int] = set()
-        self.sources: tuple[Any, ...] = ()
-        self.error: Callable[[], BaseException] | None = None
-        self._event = threading.Event()
-
-    @property
-    def stopped(self) -> bool:
-        """Whether its values are not wanted any more."""
-        return self.error is not None
-
-    def stop(self, error: BaseException) -> None:
-        """Ends it with an error."""
-        self.session.fail(self, lambda: error)
-
-    @property
-    def ended(self) -> bool:
-        """Whether it has been computed, or has failed."""
-        return self._event.is_set()
-
-    def end(self) -> None:
-        """Wakes everything that waits for the end."""
-        if self.error is None:
-            self.sources = ()
-        self._event.set()
-
-    def wait(self, raises: bool = True) -> None:
-        """Waits for the end.
-
-        Args:
-          raises: whether to raise what the step raised.
-
-        Raises:
-          DistributedError: it failed, or did not end in time.
-        """
-        session = self.session
-        if not self._event.is_set() and not session.wait(self._event):
-            session.give_up(self)
-            # Others that are late may be explained before.
-            if not self._event.wait(2 * MOST_STEPS * ANSWER):
-                raise DistributedError(
-                    f"step {self.number} of {self.program.name} has taken "
-                    f"{session.deadline:g} s, and its tasks do not answer",
-                    self.waiting - {HERE},
-                    session.deadline,
-                )
-        if not raises or self.error is None:
-            return
-        # What an earlier step raised says more than that its results are missing.
-        for source in self.sources:
-            source.wait()
-        raise self.error()
-
-
-class _Fetching:
-    """A value that was asked for."""
-
-    def __init__(self, task: int) -> None:
-        self.task = task
-        self.event = threading.Event()
-        self.host: np.ndarray[Any, Any] | None = None
-        self.error = ""
 
 
 class Session:
@@ -201,7 +97,7 @@ class Session:
             weakref.WeakValueDictionary()
         )
         self._dropped: deque[int] = deque()
-        self._fetching: dict[int, list[_Fetching]] = {}
+        self._fetching: dict[int, list[Fetching]] = {}
         self._freed: dict[int, deque[int]] = {}
         #: How many threads wait for tasks to take their parts.
         self._expecting = 0
@@ -297,17 +193,17 @@ class Session:
             for task in alive:
                 self._post(task, Message.of(Renew(name, alive)))
             with self._answered:
-                silent = partial(self._silent, alive)
-                self._answered.wait_for(lambda ask=silent: not ask(), seconds)
-            for task in silent():
+                self._answered.wait_for(partial(self._have_renewed, alive), seconds)
+                silent = {*alive} - self._renewed - self.lost.keys()
+            for task in silent:
                 self._lose(task, f"it did not answer within {seconds:g} s")
                 self._receiver.call(partial(self._remove, self.streams[task]))
             if alive == self.alive:
                 return alive
 
-    def _silent(self, tasks: Sequence[int]) -> set[int]:
-        """Returns which tasks have neither answered `Renew` nor are lost."""
-        return {*tasks} - self._renewed - self.lost.keys()
+    def _have_renewed(self, tasks: Sequence[int]) -> bool:
+        """Returns whether all of some tasks have answered `Renew`, or are lost."""
+        return {*tasks} <= self._renewed | self.lost.keys()
 
     def join(self, streams: Mapping[int, Stream]) -> None:
         """Takes in tasks that were lost; they hold nothing.
@@ -627,15 +523,15 @@ class Session:
             found.append(value)
         return found
 
-    def ask(self, array: RemoteArray) -> _Fetching:
+    def ask(self, array: RemoteArray) -> Fetching:
         """Asks for the value of an array that is computed, if that was not done."""
         task, number = array.task, array._number
         with self._lock:
-            fetching: _Fetching | None = array._asked
+            fetching: Fetching | None = array._asked
             if fetching is not None:
                 return fetching
             self.require_held(array)
-            fetching = array._asked = _Fetching(task)
+            fetching = array._asked = Fetching(task)
             self._fetching.setdefault(number, []).append(fetching)
         self._post(task, Message.of(Fetch(number)), False)
         return fetching
@@ -655,7 +551,7 @@ class Session:
             self.require_alive([task])
             number, self._results = self._results, self._results + 1
             array = RemoteArray(self, number, kind, HELD)
-            array._asked = fetching = _Fetching(task)
+            array._asked = fetching = Fetching(task)
             self._fetching[number] = [fetching]
         hold = Hold(number, list(PlaceRow.of(kind.placement)))
         self._post(task, Message.of(hold, arrays={"": host_of(value)}), True)
@@ -669,7 +565,7 @@ class Session:
         return array
 
     def _answer(
-        self, asked: _Fetching | None, array: RemoteArray
+        self, asked: Fetching | None, array: RemoteArray
     ) -> np.ndarray[Any, Any]:
         """Waits for a value that was asked for."""
         assert asked is not None
@@ -814,9 +710,6 @@ class Session:
             elif now - self._asked[task] > most:
                 self._lose(task, f"it has not answered for {now - heard:.1f} s")
                 self._remove(self.streams[task])
-
-
-_NO_STATE = DoingOk([], "", 0)
 
 
 def restored(host: np.ndarray[Any, Any], aval: Aval) -> Array:

@@ -15,7 +15,8 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import dataflow, lax
 from fxflow.dataflow import Cluster, on
-from fxflow.dataflow.tasks.session import MOST_STEPS, restored
+from fxflow.dataflow.tasks.session import restored
+from fxflow.dataflow.tasks.steps import MOST_STEPS
 from fxflow.errors import DistributedError, TaskLostError
 
 
