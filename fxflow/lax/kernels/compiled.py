@@ -42,6 +42,7 @@ def caller(
     parts: Sequence[int],
     target: str,
     config: str,
+    pairs: Sequence[tuple[int, int]] = (),
 ) -> Callable[..., list[Any]]:
     """Returns a function of the operands that calls a compiled kernel.
 
@@ -52,6 +53,7 @@ def caller(
         it is not divided.
       target: of the call.
       config: attributes of the call.
+      pairs: operands, and the results that have their memory.
     """
     outs = [
         a.update(shape=(n, *a.shape)) if n else a
@@ -67,7 +69,7 @@ def caller(
             vmap_method=None,
             in_layouts=tuple(tuple(range(a.ndim)) for a in in_avals),
             out_layouts=tuple(tuple(range(a.ndim)) for a in outs),
-            aliases=(),
+            aliases=tuple(pairs),
             config=config,
             api_version=4,
         )

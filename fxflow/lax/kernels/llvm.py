@@ -19,6 +19,7 @@ from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.higher_order import graph_cost
 from fxflow.devices.pool import frame
 from fxflow.lax.kernels.blocks import PARALLEL, SUM, Block
+from fxflow.lax.kernels.in_place import Pair
 from fxflow.lax.kernels.llvm_body import BodyWriter
 from fxflow.lax.kernels.llvm_functions import helpers
 from fxflow.lax.kernels.llvm_products import functions, is_own
@@ -60,7 +61,10 @@ class KernelModule(NamedTuple):
 
 
 def kernel_module(
-    params: KernelParams, in_avals: Sequence[Aval], lanes: int
+    params: KernelParams,
+    in_avals: Sequence[Aval],
+    lanes: int,
+    pairs: Sequence[Pair] = (),
 ) -> KernelModule:
     """Returns a kernel as a module.
 
@@ -68,6 +72,7 @@ def kernel_module(
       params: of the kernel.
       in_avals: types of the operands.
       lanes: numbers of float32 in a vector of the processor.
+      pairs: operands, and the results that have their memory; see `in_place`.
 
     Returns:
       The module, whose name follows from its text.
@@ -76,8 +81,8 @@ def kernel_module(
       UnsupportedError: the compiler does not know an operation or a dtype.
     """
     return params.graph.remembered(
-        ("llvm", params, tuple(in_avals), lanes),
-        lambda: _Module(params, in_avals, lanes).written(),
+        ("llvm", params, tuple(in_avals), lanes, tuple(pairs)),
+        lambda: _Module(params, in_avals, lanes, pairs).written(),
     )
 
 
@@ -85,11 +90,16 @@ class _Module:
     """Writes the module of a kernel."""
 
     def __init__(
-        self, params: KernelParams, in_avals: Sequence[Aval], lanes: int
+        self,
+        params: KernelParams,
+        in_avals: Sequence[Aval],
+        lanes: int,
+        pairs: Sequence[Pair],
     ) -> None:
         self._p, self._avals = params, [*in_avals, *params.outs]
         self._w, self._arena = Writer(), Arena()
         self._body = BodyWriter(self._w, self._arena, lanes)
+        self._held = {out for _, out in pairs}
         cost = graph_cost(params.pure)
         self._work = (cost["flops"] + cost["bytes"] / 8) * params.num_programs
         self._chunks = self._parts()
@@ -234,6 +244,7 @@ class _Module:
             i
             for i, use in enumerate(uses)
             if keeps[i] or sums[i] or p.is_in_order() or not use.covers_first
+            if i not in self._held
         ]
 
     def _begin(self, arrays: Sequence[Buffer], i: int, ids: Sequence[str]) -> None:
@@ -275,7 +286,10 @@ class _Module:
             values.append(window.seen(room))
             if out >= 0:
                 after.append((room, window, summed))
-        self._body.run(p.graph, [*numbers, *values, *scratch])
+        first = len(numbers) + p.num_inputs
+        _, _, uses, _ = p.split(uses_of(p.graph))
+        last = {first + i for i in self._held if uses[i].writes == 1}
+        self._body.run(p.graph, [*numbers, *values, *scratch], last)
         for room, window, summed in after:
             window.copy_out(w, room, added=summed)
 

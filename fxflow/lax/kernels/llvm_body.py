@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from fxflow.core.arrays import Aval, dtypes
 from fxflow.core.ir.graph import Graph, Literal, Node, Var
+from fxflow.core.ir.ref_index import WHOLE
 from fxflow.lax.kernels import llvm_control, llvm_parts, llvm_refs
 from fxflow.lax.kernels.errors import UnsupportedError
 from fxflow.lax.kernels.llvm_products import product
@@ -80,12 +81,16 @@ class BodyWriter:
         self.w, self.arena, self.lanes = w, arena, lanes
         self.read: Mapping[Var, Any] = {}
 
-    def run(self, graph: Graph, given: Sequence[Any]) -> list[Any]:
+    def run(
+        self, graph: Graph, given: Sequence[Any], last: Collection[int] = ()
+    ) -> list[Any]:
         """Writes a graph.
 
         Args:
           graph: of any operations; calls are written out.
           given: values of its inputs; for references the memory that they refer to.
+          last: positions of references that are written once; where the last operation
+            does, what is read from them before is not copied.
 
         Returns:
           The values of its outputs.
@@ -97,17 +102,19 @@ class BodyWriter:
         env: dict[Any, Any] = dict(zip(graph.inputs, given, strict=True))
         uses = _uses(graph)
         written = written_refs(graph)
+        final = _last_written(graph, last)
         before, self.read = self.read, uses
         for node in graph.nodes:
             operands = [self._operand(env, a) for a in node.inputs]
             try:
-                results = self._node(node, operands, written)
+                results = self._node(node, operands, written, final)
             except UnsupportedError as error:
                 # The innermost operation is the one to name.
                 error.source = error.source or node.source
                 raise
             for var, value in zip(node.outputs, results, strict=True):
-                env[var] = self._kept(value, uses.get(var, ()), node)
+                kept = node.primitive.name == "get" and node.inputs[0] is final
+                env[var] = value if kept else self._kept(value, uses.get(var, ()), node)
             self.read = uses
         self.read = before
         return [self._operand(env, a) for a in graph.outputs]
@@ -156,7 +163,11 @@ class BodyWriter:
     # -- operations --------------------------------------------------------------------
 
     def _node(
-        self, node: Node, operands: list[Any], written: frozenset[Var]
+        self,
+        node: Node,
+        operands: list[Any],
+        written: frozenset[Var],
+        final: Var | None,
     ) -> Sequence[Any]:
         name = node.primitive.name
         rule: Callable[..., Any] | None = getattr(self, f"_{name}", None)
@@ -167,7 +178,10 @@ class BodyWriter:
         elif name == "get":
             value = llvm_refs.part(self, operands[0], node, operands[1:])
             # A later write must not change what was read.
-            out = self.copied(value) if node.inputs[0] in written else value
+            if node.inputs[0] is final and node.params["index"] == WHOLE:
+                out = _elements(value)
+            else:
+                out = self.copied(value) if node.inputs[0] in written else value
         elif is_known(name):
             out = self._elementwise(node, operands)
         elif name.startswith("reduce_") and "axes" in node.params:
@@ -262,6 +276,22 @@ class BodyWriter:
                 [
                     w.sum(w.times(i, s), a)
                     for i, s, a in zip(index, steps, starts, strict=True)
+                ],
+            )
+
+        return Lazy(out.shape, out.dtype, element, x.steps, other=x.roots)
+
+    def _rev(self, node: Node, operands: list[Value]) -> Value:
+        (x,) = operands
+        out, axes = node.outputs[0].aval, node.params["dimensions"]
+
+        def element(w: Writer, index: Sequence[str]) -> str:
+            ends = enumerate(zip(index, out.shape, strict=True))
+            return x.at(
+                w,
+                [
+                    w.op(f"sub i64 {n - 1}, {i}") if d in axes else i
+                    for d, (i, n) in ends
                 ],
             )
 
@@ -370,6 +400,19 @@ def _uses(graph: Graph) -> dict[Var, list[Any]]:
         if type(atom) is Var:
             found.setdefault(atom, []).append(None)
     return found
+
+
+def _last_written(graph: Graph, positions: Collection[int]) -> Var | None:
+    """Returns which of some inputs the last operation of a graph writes."""
+    if not (positions and graph.nodes and graph.nodes[-1].primitive.name == "swap"):
+        return None
+    ref = graph.nodes[-1].inputs[0]
+    return next((v for v in map(graph.inputs.__getitem__, positions) if v is ref), None)
+
+
+def _elements(x: Value) -> Lazy:
+    """Returns an array whose memory the last operation writes, element by element."""
+    return Lazy(x.shape, x.dtype, x.at, 0, aligned=x.aligned)
 
 
 def _reduction(name: str, dtype: Any) -> tuple[str, Callable[[Writer, str, str], str]]:

@@ -181,6 +181,8 @@ def _write(body: BodyWriter, node: Node, operands: list[Any], *, added: bool) ->
     outside = _outside(body, ref, node, arrays)
     target = Buffer(pointer, tuple(n for n, _ in axes), [s for _, s in axes], ref.dtype)
     shape = target.shape
+    if ref.root in value.other:
+        value = body.copied(value)
     if value.shape and len(value.shape) != len(shape):
         raise UnsupportedError("a write of another rank")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 
 
 def triton_call(
-    params: KernelParams, in_avals: Sequence[Aval]
+    params: KernelParams, in_avals: Sequence[Aval], free: Collection[int] = ()
 ) -> Callable[..., list[Any]] | None:
     """Returns a function that runs a kernel by Triton, or None.
 
     Args:
       params: of the kernel.
       in_avals: types of the operands.
+      free: operands whose memory a result may take; not used on GPUs.
 
     Returns:
       A function of the operands; None if the compiler does not know the kernel (see

@@ -12,6 +12,7 @@ from typing import Any
 from fxflow.core.ir.graph import Graph, Node, renamed
 from fxflow.core.ir.staging import trace_closed
 from fxflow.lax.kernels.call import KernelCall
+from fxflow.lax.kernels.in_place import free_operands
 from fxflow.lax.kernels.native import native_call
 from fxflow.lax.kernels.params import KernelParams
 from fxflow.lax.kernels.triton_call import triton_call
@@ -41,10 +42,15 @@ def compile_gpu_kernels(graph: Graph) -> Graph:
 def _with_calls(graph: Graph, compiler: Compiler) -> Graph:
     nodes: list[Node] = []
     names: dict[Any, Any] = {}
-    for node in graph.nodes:
+    free: dict[int, frozenset[int]] | None = None
+    for i, node in enumerate(graph.nodes):
         if names:
             node = node.replace(inputs=renamed(node.inputs, names))
-        made = _compiled(node, compiler)
+        if node.primitive.name != KernelCall.name:
+            nodes.append(node)
+            continue
+        free = free_operands(graph) if free is None else free
+        made = _compiled(node, compiler, free[i])
         if made is None:
             nodes.append(node)
             continue
@@ -56,11 +62,11 @@ def _with_calls(graph: Graph, compiler: Compiler) -> Graph:
     return graph.replace(nodes=nodes, outputs=renamed(graph.outputs, names))
 
 
-def _compiled(node: Node, compiler: Compiler) -> tuple[list[Node], list[Any]] | None:
-    if node.primitive.name != KernelCall.name:
-        return None
+def _compiled(
+    node: Node, compiler: Compiler, free: frozenset[int]
+) -> tuple[list[Node], list[Any]] | None:
     avals = [a.aval for a in node.inputs]
-    call = compiler(KernelParams(**node.params), avals)
+    call = compiler(KernelParams(**node.params), avals, free)
     if call is None:
         return None
     nodes, results = written_out(

@@ -42,6 +42,11 @@ def sliced(x: Any, o: Any) -> None:
     o[...] = (x[...] + 1)[1:5, 2:9:3]
 
 
+@body()
+def reversed_axes(x: Any, o: Any) -> None:
+    o[...] = fnp.exp(x[...])[::-1] + x[...][::-1, ::-1]
+
+
 @body(np.zeros((8, 20), np.float32))
 def padded(x: Any, o: Any) -> None:
     o[...] = fnp.pad(fnp.exp(x[...]), ((1, 1), (0, 4)), constant_values=3.0)
