@@ -16,7 +16,9 @@ import numpy as np
 from fxflow.core.arrays import dtypes, typeof
 from fxflow.core.ir import arith
 from fxflow.lax.bitwise import bitwise_and
+from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.comparison import eq, ge, gt, le, lt
+from fxflow.lax.concatenation import concatenate
 from fxflow.lax.conversion import convert
 from fxflow.lax.creation import full_like
 from fxflow.lax.elementwise import abs as abs_
@@ -25,6 +27,7 @@ from fxflow.lax.exponential import log, log1p
 from fxflow.lax.gammas import lgamma
 from fxflow.lax.powers import sqrt, square
 from fxflow.lax.select import select
+from fxflow.lax.slicing import index_in_dim
 from fxflow.lax.special import scaled
 
 # log Γ(x) = (x - ½) log x - x + ½ log 2π + 1/12x - 1/360x³ + …  (DLMF 5.11.1); from
@@ -124,6 +127,15 @@ def log_gamma_ratio(p: Any, q: Any) -> Any:
     return select(far, neg(wide), sub(lgamma(add(p, q)), lgamma(q)))
 
 
+def _log_gammas(*args: Any) -> list[Any]:
+    """Returns log Γ of arrays of one type, by one program, which compiles faster."""
+    shape = typeof(args[0]).shape
+    axes = tuple(range(1, len(shape) + 1))
+    rows = [broadcast_in_dim(x, (1, *shape), axes) for x in args]
+    out = lgamma(concatenate(rows, 0))
+    return [index_in_dim(out, i, 0, keepdims=False) for i in range(len(args))]
+
+
 def log_beta(a: Any, b: Any) -> Any:
     """Returns log |Γ(a) Γ(b) / Γ(a + b)|.
 
@@ -142,10 +154,10 @@ def log_beta(a: Any, b: Any) -> Any:
     p, q = select(ordered, a, b), select(ordered, b, a)
     far = bitwise_and(_between(q, large), ge(add(p, q), large))
     both = bitwise_and(far, ge(p, large))
-    plain = sub(
-        add(lgamma(select(both, one, p)), lgamma(select(far, one, q))),
-        lgamma(select(far, one, add(p, q))),
+    of_p, of_q, of_both = _log_gammas(
+        select(both, one, p), select(far, one, q), select(far, one, add(p, q))
     )
+    plain = sub(add(of_p, of_q), of_both)
     q_far = select(far, q, large)
     mixed = add(plain, _drop(select(far, select(both, one, p), one), q_far))
     large_pair = _both_large(select(both, p, large), select(both, q, large))

@@ -92,7 +92,9 @@ def _fraction(a: Any, b: Any, x: Any, rest: Any) -> Any:
     return div(one, while_loop(go_on, step, start)[4])
 
 
-def _log_head(a: Any, b: Any, x: Any, rest: Any, logs: tuple[Any, Any]) -> Any:
+def _log_head(
+    a: Any, b: Any, x: Any, rest: Any, logs: tuple[Any, Any], size: Any
+) -> Any:
     """Returns log(xᵃ (1 - x)ᵇ / B(a, b)), without cancellation for large a and b.
 
     Args:
@@ -101,13 +103,14 @@ def _log_head(a: Any, b: Any, x: Any, rest: Any, logs: tuple[Any, Any]) -> Any:
       x: float array, in (0, 1).
       rest: 1 - x.
       logs: the logarithms of both.
+      size: log B(a, b).
     """
     dtype = typeof(x).dtype
     bound, one = arith.constant(LARGE, dtype), arith.constant(1, dtype)
     large = bitwise_and(ge(a, bound), ge(b, bound))
     small_a, small_b = select(large, one, a), select(large, one, b)
     plain = add(mul(small_a, logs[0]), mul(small_b, logs[1]))
-    plain = sub(plain, log_beta(small_a, small_b))
+    plain = sub(plain, size)
     # a log(x/x₀) + b log((1 - x)/(1 - x₀)), x₀ the mean: the linear parts cancel.
     p, q = select(large, a, bound), select(large, b, bound)
     total = add(p, q)
@@ -155,6 +158,77 @@ def _rule(p: Any, q: Any, y: Any, rest: Any, wanted: Any) -> Any:
     return div(mul(end, total), rest)
 
 
+def _log_of(x: Any, rest: Any) -> Any:
+    """Returns log(x), with all digits where x is near 1, rest = 1 - x."""
+    near = lt(rest, arith.constant(0.25, typeof(x).dtype))
+    one = full_like(x, 1)
+    far = log(select(near, one, x))
+    return select(near, log1p(neg(select(near, rest, full_like(x, 0)))), far)
+
+
+def _head(a: Any, b: Any, x: Any, rest: Any) -> Any:
+    """Returns xᵃ (1 - x)ᵇ / B(a, b), rest = 1 - x."""
+    dtype = typeof(x).dtype
+    one = arith.constant(1, dtype)
+    first = lt(x, rest)
+    logs = _log_of(x, rest), _log_of(rest, x)
+    size = log_beta(a, b)
+    head = _log_head(a, b, x, rest, logs, size)
+    # A power has digits that the exponential of a large product has not.
+    bound = arith.constant(LARGE, dtype)
+    least = float(np.log(float(dtypes.finfo(dtype).tiny))) * 0.8
+    plain = bitwise_and(gt(head, arith.constant(least, dtype)), lt(min_(a, b), bound))
+    base = select(plain, select(first, x, rest), one)
+    power = select(first, a, b)
+    other = select(first, mul(b, logs[1]), mul(a, logs[0]))
+    other = sub(other, size)
+    product = mul(pow_(base, power), exp(select(plain, other, full_like(x, 0))))
+    return select(plain, product, exp(select(plain, full_like(x, 0), head)))
+
+
+def smaller_tail(a: Any, b: Any, x: Any, rest: Any) -> tuple[Any, Any]:
+    """Returns Iₓ(a, b) below the mean, 1 - Iₓ(a, b) beyond it, and where that is.
+
+    Args:
+      a: float array of 32 or 64 bits, positive.
+      b: float array, positive.
+      x: float array, in (0, 1).
+      rest: 1 - x.
+    """
+    value, head, mirrored = tail_parts(a, b, x, rest)
+    return mul(head, value), mirrored
+
+
+def tail_parts(a: Any, b: Any, x: Any, rest: Any) -> tuple[Any, Any, Any]:
+    """Returns the factors of `smaller_tail` and where the mean is below.
+
+    The second factor is the density of log(x / (1 - x)).
+    """
+    dtype = typeof(x).dtype
+    ones, half = full_like(x, 1), scaled(0.5, full_like(x, 1))
+    # Beyond the mean the fraction of 1 - Iₓ(a, b) = I₁₋ₓ(b, a) converges faster.
+    middle = div(add(a, ones), add(add(a, b), arith.constant(2, dtype)))
+    mirrored = gt(x, middle)
+    p, q = select(mirrored, b, a), select(mirrored, a, b)
+    y, complement = select(mirrored, rest, x), select(mirrored, x, rest)
+    bound = arith.constant(_RULE, dtype)
+    by_rule = bitwise_and(gt(p, bound), gt(q, bound))
+    fraction = _fraction(
+        select(by_rule, ones, p),
+        select(by_rule, ones, q),
+        select(by_rule, half, y),
+        select(by_rule, half, complement),
+    )
+    rule = _rule(
+        select(by_rule, p, bound),
+        select(by_rule, q, bound),
+        select(by_rule, y, half),
+        select(by_rule, complement, half),
+        by_rule,
+    )
+    return select(by_rule, rule, fraction), _head(p, q, y, complement), mirrored
+
+
 def _betainc(a: Any, b: Any, x: Any) -> Any:
     dtype = typeof(x).dtype
     if dtypes.bits(dtype) < 32:
@@ -170,36 +244,7 @@ def _betainc(a: Any, b: Any, x: Any) -> Any:
     a_, b_ = select(inside, a, one), select(inside, b, one)
     half = scaled(0.5, full_like(x, 1))
     x_ = select(inside, x, half)
-    # Beyond the mean the fraction of 1 - Iₓ(a, b) = I₁₋ₓ(b, a) converges faster.
-    complement = sub(one, x_)
-    middle = div(add(a_, one), add(add(a_, b_), arith.constant(2, dtype)))
-    mirrored = gt(x_, middle)
-    p, q = select(mirrored, b_, a_), select(mirrored, a_, b_)
-    y, rest = select(mirrored, complement, x_), select(mirrored, x_, complement)
-    # Not log(1 - x), which loses the digits of a small x.
-    log_x, log_complement = log(x_), log1p(neg(x_))
-    logs = (
-        select(mirrored, log_complement, log_x),
-        select(mirrored, log_x, log_complement),
-    )
-    bound = arith.constant(_RULE, dtype)
-    by_rule = bitwise_and(gt(p, bound), gt(q, bound))
-    head = exp(_log_head(p, q, y, rest, logs))
-    ones = full_like(x, 1)
-    fraction = _fraction(
-        select(by_rule, ones, p),
-        select(by_rule, ones, q),
-        select(by_rule, half, y),
-        select(by_rule, half, rest),
-    )
-    rule = _rule(
-        select(by_rule, p, bound),
-        select(by_rule, q, bound),
-        select(by_rule, y, half),
-        select(by_rule, rest, half),
-        by_rule,
-    )
-    value = mul(head, select(by_rule, rule, fraction))
+    value, mirrored = smaller_tail(a_, b_, x_, sub(one, x_))
     value = select(mirrored, sub(one, value), value)
     ends = bitwise_or(eq(x, zero), eq(x, one))
     low, high = _all_at_zero(a, b), _all_at_zero(b, a)
@@ -250,9 +295,10 @@ def _slope_in_x(out: Any, a: Any, b: Any, x: Any) -> Any:
     )
     middle = select(end, scaled(0.5, full_like(x, 1)), x)
     logs = log(middle), log1p(neg(middle))
-    inner = _log_head(a, b, middle, sub(one, middle), logs)
+    size = log_beta(a, b)
+    inner = _log_head(a, b, middle, sub(one, middle), logs, size)
     inner = sub(inner, add(*logs))
-    head = select(end, sub(outer, log_beta(a, b)), inner)
+    head = select(end, sub(outer, size), inner)
     # The factor of the end may be 0, and 0 times inf is nan.
     most = np.log(float(dtypes.finfo(typeof(x).dtype).max)) - 1
     bounded = min_(head, full_like(head, most))

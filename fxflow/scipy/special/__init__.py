@@ -24,10 +24,13 @@ from fxflow.scipy.special.entropies import (
 )
 from fxflow.scipy.special.exponential_sums import log_softmax, logsumexp, softmax
 from fxflow.scipy.special.gammas import (
-    beta, betainc, betaln, digamma, factorial, gamma, gammainc, gammaincc, gammaln,
+    beta, betaln, digamma, factorial, gamma, gammainc, gammaincc, gammaln,
     gammasgn, multigammaln, poch, polygamma, psi, zeta,
 )
 from fxflow.scipy.special.hypergeometric import hyp1f1, hyp2f1
+from fxflow.scipy.special.incomplete_beta import (
+    betainc, betaincc, betainccinv, betaincinv, stdtr, stdtrit,
+)
 from fxflow.scipy.special.integrals import fresnel, owens_t, sici, spence
 from fxflow.scipy.special.normal import erf, erfc, erfinv, log_ndtr, ndtr, ndtri
 from fxflow.scipy.special.spherical import sph_harm_y
@@ -50,6 +53,9 @@ __all__ = [
     "bessel_jn",
     "beta",
     "betainc",
+    "betaincc",
+    "betainccinv",
+    "betaincinv",
     "betaln",
     "boxcox",
     "boxcox1p",
@@ -141,6 +147,8 @@ __all__ = [
     "spherical_jn",
     "spherical_kn",
     "spherical_yn",
+    "stdtr",
+    "stdtrit",
     "wofz",
     "xlog1py",
     "xlogy",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -38,12 +39,8 @@ def by_forward(
 
     def slope(i: int) -> Callable[..., Any]:
         if i not in slopes:
-
-            def computed(*args: Any) -> Any:
-                of_one = lambda x: source(*args[:i], x, *args[i + 1 :])
-                return jvp(of_one, (args[i],), (lax.full_like(args[i], 1),))[1]
-
-            slopes[i] = by_forward(computed, *(None,) * len(known))
+            slope_of = functools.partial(partial, source, i)
+            slopes[i] = by_forward(slope_of, *(None,) * len(known))
         return slopes[i]
 
     made = custom_jvp(function)
@@ -51,3 +48,9 @@ def by_forward(
         *(lambda t, out, *args, i=i: t * slope(i)(*args) for i in range(len(known)))
     )
     return made
+
+
+def partial(function: Callable[..., Any], i: int, *args: Any) -> Any:
+    """Returns the derivative of an elementwise function by argument `i`."""
+    of_one = lambda x: function(*args[:i], x, *args[i + 1 :])
+    return jvp(of_one, (args[i],), (lax.full_like(args[i], 1),))[1]

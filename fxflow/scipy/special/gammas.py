@@ -242,19 +242,6 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
 
 @library()
 @special_docs
-def betainc(a: Any, b: Any, x: ArrayLike) -> Array:
-    """Regularized incomplete beta function.
-
-    Args:
-      b: positive real array-like.
-      x: real array-like from 0 to 1.
-    """
-    a, b, x = operands("betainc", a, b, x)
-    return lax.betainc(a, b, x)
-
-
-@library()
-@special_docs
 def gammainc(a: Any, x: Any) -> Array:
     """Regularized lower incomplete gamma function.
 

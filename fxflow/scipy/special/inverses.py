@@ -15,10 +15,10 @@ from fxflow.core.arrays import Array
 from fxflow.core.docs import shared
 from fxflow.core.runtime.library import library
 from fxflow.numpy._operands import ArrayLike
+from fxflow.scipy.special._derivatives import partial
 from fxflow.scipy.special._operands import in_64_bits, operands
 from fxflow.scipy.special.normal import ndtri
 from fxflow.transforms.custom_jvp import custom_jvp
-from fxflow.transforms.jvp import jvp
 
 _STEPS = 24
 
@@ -39,12 +39,6 @@ _docs = shared("""
 
     Source: `scipy.special.{name}`, with derivatives by all arguments.
 """)
-
-
-def _partial(function: Any, i: int, *args: Any) -> Any:
-    """Returns the derivative by one argument."""
-    of_one = lambda x: function(*args[:i], x, *args[i + 1 :])
-    return jvp(of_one, (args[i],), (lax.full_like(args[i], 1),))[1]
 
 
 # -- gamma -----------------------------------------------------------------------------
@@ -109,11 +103,11 @@ def _by_value(a: Any, x: Any) -> Any:
 
 # By the theorem of implicit functions.
 _gammaincinv.defjvps(
-    lambda t, x, a, y: -t * _partial(lax.igamma, 0, a, x) * _by_value(a, x),
+    lambda t, x, a, y: -t * partial(lax.igamma, 0, a, x) * _by_value(a, x),
     lambda t, x, a, y: t * _by_value(a, x),
 )
 _gammainccinv.defjvps(
-    lambda t, x, a, y: t * _partial(lax.igammac, 0, a, x) * _by_value(a, x),
+    lambda t, x, a, y: t * partial(lax.igammac, 0, a, x) * _by_value(a, x),
     lambda t, x, a, y: -t * _by_value(a, x),
 )
 

@@ -10,7 +10,8 @@ from fxflow.core.arrays.array import Array
 from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.special._operands import safe
 from fxflow.scipy.special.entropies import xlog1py, xlogy
-from fxflow.scipy.special.gammas import betainc, betaln
+from fxflow.scipy.special.gammas import betaln
+from fxflow.scipy.special.incomplete_beta import betainc
 from fxflow.scipy.stats._functions import (
     Distribution,
     inside,

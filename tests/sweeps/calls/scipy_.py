@@ -32,12 +32,14 @@ SPECIAL = [
     *each(S, "entr", real(3, 4, low=0.1, high=2)),
     *each(S, "beta betaln", real(3, 4, **POSITIVE), real(3, 4, **POSITIVE)),
     *each(S, "gammainc gammaincc", real(3, 4, **POSITIVE), real(3, 4, **POSITIVE)),
-    call(
-        f"{S}.betainc",
-        real(3, 4, **POSITIVE),
-        real(3, 4, **POSITIVE),
+    *each(
+        S,
+        "betainc betaincc betaincinv betainccinv",
+        *[real(3, 4, **POSITIVE)] * 2,
         real(3, 4, **UNIT),
     ),
+    call(f"{S}.stdtr", real(3, 4, **POSITIVE), real(3, 4)),
+    call(f"{S}.stdtrit", real(3, 4, **POSITIVE), real(3, 4, **UNIT)),
     *each(
         S,
         "kl_div rel_entr",

@@ -1,0 +1,438 @@
+"""The incomplete beta function, its complement, their inverses, and Student's t.
+
+All of them take x and 1 - x apart, so that neither tail loses its digits. The logarithm
+of either tail is a concave function of log(x / (1 - x)), for which Newton's method
+converges; the inverses apply it, with Halley's correction, to the smaller tail.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from fxflow import lax
+from fxflow import numpy as fnp
+from fxflow.core.arrays import Array
+from fxflow.core.docs import shared
+from fxflow.core.runtime.library import library
+from fxflow.lax.gamma_ratios import log_beta
+from fxflow.lax.incomplete_beta import tail_parts
+from fxflow.numpy._operands import ArrayLike
+from fxflow.scipy.special._derivatives import by_forward, partial
+from fxflow.scipy.special._operands import in_64_bits
+from fxflow.scipy.special.normal import ndtr, ndtri
+from fxflow.transforms.custom_jvp import custom_jvp
+
+_STEPS = 60
+_FAR = 740.0
+
+_docs = shared("""
+    Args:
+      a: positive real array-like.
+      b: positive real array-like.
+      x: real array-like from 0 to 1.
+      y: real array-like from 0 to 1.
+      df: positive real array-like: degrees of freedom.
+      t: real array-like.
+      p: real array-like from 0 to 1: the probability.
+
+    Returns:
+      Float array of the broadcast shape.
+
+    Raises:
+      ArgumentError: an argument is not an array.
+      DtypeError: an argument is complex.
+
+    Source: `scipy.special.{name}`, with derivatives by all arguments; DLMF 8.17.
+""")
+
+
+# -- the function and its complement ---------------------------------------------------
+
+
+def _values(a: Any, b: Any, x: Any, rest: Any, upper: bool) -> Any:
+    """Returns the lower or the upper tail, of arguments inside their ranges."""
+    fraction, head, mirrored = tail_parts(a, b, x, rest)
+    tail = head * fraction
+    return fnp.where(mirrored ^ upper, 1 - tail, tail)
+
+
+def _density(a: Any, b: Any, x: Any, rest: Any) -> Any:
+    """Returns the derivative by x, inside."""
+    return tail_parts(a, b, x, rest)[1] / (x * rest)
+
+
+_density_slopes = by_forward(_density, None, None, None, None)
+#: Of a, b, x and 1 - x: the derivative by x is that of both, the one by 1 - x is 0.
+lower_tail: Any = by_forward(
+    lambda *args: _values(*args, False),
+    None,
+    None,
+    _density_slopes,
+    lambda *a: 0 * a[0],
+)
+upper_tail: Any = by_forward(
+    lambda *args: _values(*args, True),
+    None,
+    None,
+    lambda *args: -_density_slopes(*args),
+    lambda *a: 0 * a[0],
+)
+
+
+def tail_of(upper: bool, a: Any, b: Any, x: Any, rest: Any) -> Any:
+    """Returns a tail of the beta distribution, of any arguments of 64 bits.
+
+    Args:
+      upper: which.
+      a: the first parameter.
+      b: the second one.
+      x: from 0 to 1.
+      rest: 1 - x.
+    """
+    proper = (a > 0) & (a < math.inf) & (b > 0) & (b < math.inf)
+    inside = proper & (x > 0) & (rest > 0)
+    half = (lax.full_like(x, 0.5), x, rest)
+    some = [fnp.where(inside, given, half[0]) for given in half[1:]]
+    args = (fnp.where(inside, a, 1), fnp.where(inside, b, 1), *some)
+    value = (upper_tail if upper else lower_tail)(*args)
+    at_zero = ((a == 0) & (b > 0)) | ((b == math.inf) & (a >= 0) & (a < math.inf))
+    at_one = ((b == 0) & (a > 0)) | ((a == math.inf) & (b >= 0) & (b < math.inf))
+    # On a bound the density is the derivative, as far as it is finite.
+    low, high = proper & (x == 0), proper & (rest == 0)
+    first = fnp.where(low & (a >= 1), x, 0) ** fnp.where(low & (a >= 1), a, 1)
+    last = fnp.where(high & (b >= 1), rest, 0) ** fnp.where(high & (b >= 1), b, 1)
+    scale = lax.exp(-log_beta(*(fnp.where(low | high, p, 1) for p in (a, b))))
+    start = first * scale / fnp.where(low, a, 1)
+    end = last * scale / fnp.where(high, b, 1)
+    within = (x >= 0) & (rest >= 0)
+    edge = fnp.where(low, start, fnp.where(high, 1 - end, math.nan))
+    edge = fnp.where(within & at_zero, fnp.where(x > 0, 1.0, 0.0), edge)
+    edge = fnp.where(within & at_one, fnp.where(rest > 0, 0.0, 1.0), edge)
+    edge = 1 - edge if upper else edge
+    return fnp.where(inside, value, edge)
+
+
+@library()
+@_docs
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
+    """Regularized incomplete beta function.
+
+    Special cases:
+      0 where `a` is inf or `b` is 0, 1 where `b` is inf or `a` is 0; outside: nan.
+
+    Example:
+      >>> betainc(2.0, 1.0, 0.5).round(4)
+      Array(0.25, dtype=float32)
+    """
+    return in_64_bits(
+        lambda a, b, x: tail_of(False, a, b, x, 1 - x), "betainc", a, b, x
+    )
+
+
+@library()
+@_docs
+def betaincc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
+    """Complement of the regularized incomplete beta function.
+
+    Special cases:
+      1 where `a` is inf or `b` is 0, 0 where `b` is inf or `a` is 0; outside: nan.
+
+    Example:
+      >>> betaincc(2.0, 1.0, 0.5).round(4)
+      Array(0.75, dtype=float32)
+    """
+    of = lambda a, b, x: tail_of(True, a, b, x, 1 - x)
+    return in_64_bits(of, "betaincc", a, b, x)
+
+
+# -- inverses --------------------------------------------------------------------------
+
+
+def _sides(u: Any) -> tuple[Any, Any]:
+    """Returns x and 1 - x of u = log(x / (1 - x))."""
+    small = lax.exp(-lax.abs(u))
+    one = 1 / (1 + small)
+    return fnp.where(u < 0, small * one, one), fnp.where(u < 0, one, small * one)
+
+
+def _start(a: Any, b: Any, p: Any, q: Any) -> Any:
+    """Returns an approximation of log(x / (1 - x))."""
+    # By a normal distribution (Abramowitz and Stegun 26.5.22).
+    both = (a > 1) & (b > 1)
+    high_a, high_b = fnp.where(both, a, 2), fnp.where(both, b, 2)
+    lower = p <= q
+    y = ndtri(fnp.where(lower, p, q))
+    y = fnp.where(lower, -y, y)
+    more = (y * y - 3) / 6
+    r, s = 1 / (2 * high_a - 1), 1 / (2 * high_b - 1)
+    h = 2 / (r + s)
+    w = y * lax.sqrt(fnp.maximum(h + more, 0)) / h
+    w = w - (s - r) * (more + 5 / 6 - 2 / (3 * h))
+    normal = lax.log(high_a / high_b) - 2 * w
+    # By the powers at both ends.
+    left = a * lax.log(a / (a + b)) - lax.log(a)
+    right = b * lax.log(b / (a + b)) - lax.log(b)
+    total = fnp.logaddexp(left, right)
+    log_p, log_q = lax.log(p), lax.log(q)
+    below = log_p < left - total
+    x = fnp.minimum((lax.log(a) + total + fnp.where(below, log_p, -1e3)) / a, -1e-8)
+    rest = fnp.minimum((lax.log(b) + total + fnp.where(below, -1e3, log_q)) / b, -1e-8)
+    ends = fnp.where(
+        below, x - lax.log(-lax.expm1(x)), lax.log(-lax.expm1(rest)) - rest
+    )
+    # Far in a tail by the first term of the series, beyond which the root is.
+    size = log_beta(a, b)
+    x = fnp.minimum((log_p + lax.log(a) + size) / a, -1e-8)
+    rest = fnp.minimum((log_q + lax.log(b) + size) / b, -1e-8)
+    bound = fnp.where(
+        lower, x - lax.log(-lax.expm1(x)), lax.log(-lax.expm1(rest)) - rest
+    )
+    normal = fnp.where(lower, fnp.maximum(normal, bound), fnp.minimum(normal, bound))
+    out = fnp.where(both, normal, ends)
+    return fnp.clip(fnp.where(out == out, out, 0), -_FAR, _FAR)
+
+
+def _moves(a: Any, b: Any, x: Any, rest: Any, p: Any, q: Any) -> tuple[Any, Any]:
+    """Returns Newton's step of log(x / (1 - x)), and Halley's denominator."""
+    lower = p <= q
+    fraction, head, mirrored = tail_parts(a, b, x, rest)
+    same = mirrored ^ lower
+    small = head * fraction
+    tail = fnp.where(same, small, 1 - small)
+    over = fnp.where(same, fraction, tail / head)
+    step = lax.log(fnp.where(lower, p, q) / tail) * over
+    bend = a * rest - b * x
+    bend = fnp.where(lower, bend - 1 / over, bend + 1 / over)
+    step = fnp.where(lower, step, -step)
+    step = fnp.clip(step, -_FAR, _FAR)
+    return step, fnp.clip(1 + 0.5 * step * bend, 0.5, 2)
+
+
+def _root_values(a: Any, b: Any, p: Any, q: Any) -> Any:
+    """Returns x and 1 - x where the lower tail is p, the upper one q = 1 - p."""
+
+    def going(state: Any) -> Any:
+        return (state[0] < _STEPS) & fnp.any(state[1])
+
+    def step(state: Any) -> Any:
+        k, _, u, low, high, x, rest = state
+        newton, divisor = _moves(a, b, x, rest, p, q)
+        low, high = fnp.where(newton > 0, u, low), fnp.where(newton < 0, u, high)
+        moved = u + newton / divisor
+        # The error after a step is about the cube of it.
+        rough = lax.abs(newton) + lax.abs(divisor - 1) > 1e-8
+        outside = rough & ((moved < low) | (moved > high))
+        moved = fnp.where(outside, 0.5 * (low + high), moved)
+        # The last step keeps the digits that a large logarithm has not.
+        last = fnp.where(rough, 0, newton / divisor)
+        near = x * lax.exp(last * rest), rest * lax.exp(-last * x)
+        x, rest = (
+            fnp.where(rough, far, close)
+            for far, close in zip(_sides(moved), near, strict=True)
+        )
+        return k + 1, rough & (moved != u), moved, low, high, x, rest
+
+    u = _start(a, b, p, q)
+    far = lax.full_like(u, _FAR)
+    start = (fnp.int32(0), a == a, u, -far, far, *_sides(u))
+    *_, x, rest = lax.while_loop(going, step, start)
+    return fnp.stack([x, rest])
+
+
+def _inverse_values(a: Any, b: Any, p: Any, q: Any) -> Any:
+    proper = (a > 0) & (a < math.inf) & (b > 0) & (b < math.inf)
+    inside = proper & (p > 0) & (q > 0)
+    args = (fnp.where(inside, a, 1), fnp.where(inside, b, 1))
+    some = (fnp.where(inside, p, 0.5), fnp.where(inside, q, 0.5))
+    x, rest = _root_values(*args, *some)
+    ends = proper & (p >= 0) & (q >= 0)
+    edge = fnp.where(ends, fnp.where(p > 0, 1.0, 0.0), math.nan)
+    return fnp.stack([fnp.where(inside, x, edge), fnp.where(inside, rest, 1 - edge)])
+
+
+def _by_probability(a: Any, b: Any, x: Any, rest: Any) -> Any:
+    """Returns the derivative of x by the lower tail."""
+    inside = (x > 0) & (rest > 0)
+    args = [fnp.where(inside, given, 0.5) for given in (x, rest)]
+    middle = 1 / _density_slopes(*(fnp.where(inside, p, 1) for p in (a, b)), *args)
+    # At an end where the density is 0, infinite, or neither.
+    power = fnp.where(x > 0, b, a)
+    edge = fnp.where(power < 1, 0.0, fnp.where(power > 1, math.inf, 1 / (a + b - 1)))
+    return fnp.where(inside, middle, fnp.where(x == x, edge, math.nan))
+
+
+def _by_parameter(i: int, a: Any, b: Any, x: Any, rest: Any) -> Any:
+    inside = (x > 0) & (rest > 0)
+    args = [fnp.where(inside, given, 1) for given in (a, b)]
+    args += [fnp.where(inside, given, 0.5) for given in (x, rest)]
+    slope = -partial(lower_tail, i, *args) / _density_slopes(*args)
+    return fnp.where(inside, slope, fnp.where(x == x, 0.0, math.nan))
+
+
+def _turned(slope: Any) -> Any:
+    return fnp.stack([slope, -slope])
+
+
+#: x and 1 - x along a new axis, of a, b, p and 1 - p. By the theorem of implicit
+#: functions; the derivative by p is that of both, the one by 1 - p is 0.
+_inverse: Any = custom_jvp(_inverse_values)
+_inverse.defjvps(
+    lambda t, out, a, b, p, q: _turned(t * _by_parameter(0, a, b, out[0], out[1])),
+    lambda t, out, a, b, p, q: _turned(t * _by_parameter(1, a, b, out[0], out[1])),
+    lambda t, out, a, b, p, q: _turned(t * _by_probability(a, b, out[0], out[1])),
+    lambda t, out, a, b, p, q: 0 * out,
+)
+
+
+@library()
+@_docs
+def betaincinv(a: ArrayLike, b: ArrayLike, y: ArrayLike) -> Array:
+    """Inverse by `x` of `betainc(a, b, x)`.
+
+    Special cases:
+      0 → 0; 1 → 1; outside [0, 1], or a parameter not positive or infinite: nan.
+
+    Example:
+      >>> betaincinv(2.0, 1.0, 0.25).round(4)
+      Array(0.5, dtype=float32)
+    """
+    of = lambda a, b, y: _inverse(a, b, y, 1 - y)[0]
+    return in_64_bits(of, "betaincinv", a, b, y)
+
+
+@library()
+@_docs
+def betainccinv(a: ArrayLike, b: ArrayLike, y: ArrayLike) -> Array:
+    """Inverse by `x` of `betaincc(a, b, x)`.
+
+    Special cases:
+      0 → 1; 1 → 0; outside [0, 1], or a parameter not positive or infinite: nan.
+
+    Example:
+      >>> betainccinv(2.0, 1.0, 0.75).round(4)
+      Array(0.5, dtype=float32)
+    """
+    of = lambda a, b, y: _inverse(a, b, 1 - y, y)[0]
+    return in_64_bits(of, "betainccinv", a, b, y)
+
+
+# -- Student's distribution ------------------------------------------------------------
+
+_T_MOST = 1e140
+
+
+def _t_values(df: Any, t: Any) -> Any:
+    """Returns the probability below -|t|, for finite df > 0."""
+    size = lax.abs(t)
+    far = size > _T_MOST * lax.sqrt(df)
+    square = lax.square(fnp.where(far, 1, size))
+    x, rest = df / (df + square), square / (df + square)
+    half = 0.5 * df
+    inside = (rest > 0) & (x > 0)
+    args = [fnp.where(inside, given, 0.5) for given in (x, rest)]
+    tail = _values(half, lax.full_like(half, 0.5), *args, False)
+    tail = fnp.where(inside, tail, fnp.where(rest > 0, 0.0, 1.0))
+    # There the first term of the series is all.
+    ratio = fnp.where(far, size, 1) / lax.sqrt(df)
+    scale = lax.exp(-log_beta(half, lax.full_like(half, 0.5)))
+    power = scale / half * fnp.where(far, ratio, 1) ** -df
+    return 0.5 * fnp.where(far, power, tail)
+
+
+def _t_density(df: Any, t: Any) -> Any:
+    size = lax.abs(t)
+    finite = (df < math.inf) & (size < math.inf)
+    n, x = fnp.where(finite, df, 1), fnp.where(finite, size, 0)
+    ratio = x / lax.sqrt(n)
+    far = ratio > 1e100
+    near = lax.log1p(lax.square(fnp.where(far, 0, ratio)))
+    bend = fnp.where(far, 2 * lax.log(fnp.where(far, ratio, 1)), near)
+    value = lax.exp(-log_beta(0.5 * n, lax.full_like(n, 0.5)) - 0.5 * (n + 1) * bend)
+    plain = fnp.where(size < math.inf, t, 0)
+    normal = lax.exp(-0.5 * plain * plain) / math.sqrt(2 * math.pi)
+    normal = fnp.where(size < math.inf, normal, 0)
+    out = fnp.where(finite, value / lax.sqrt(n), normal)
+    return fnp.where((size == math.inf) & (df > 0), 0, out)
+
+
+def _stdtr_values(df: Any, t: Any) -> Any:
+    proper = (df > 0) & (df < math.inf) & (lax.abs(t) < math.inf)
+    tail = _t_values(fnp.where(proper, df, 1), fnp.where(proper, t, 0))
+    out = fnp.where(t > 0, 1 - tail, tail)
+    far = fnp.where(t > 0, 1.0, 0.0)
+    far = fnp.where(lax.abs(t) == math.inf, far, ndtr(fnp.where(df > 1, t, 0)))
+    return fnp.where(proper, out, fnp.where((df > 0) & (t == t), far, math.nan))
+
+
+_stdtr: Any = by_forward(_stdtr_values, None, by_forward(_t_density, None, None))
+
+
+@library()
+@_docs
+def stdtr(df: ArrayLike, t: ArrayLike) -> Array:
+    """Probability that a variable with Student's distribution is at most `t`.
+
+    Special cases:
+      -inf → 0; inf → 1; the normal distribution for infinite `df`; nan unless `df` is
+      positive.
+
+    Example:
+      >>> stdtr(3.0, 1.0).round(4)
+      Array(0.8045, dtype=float32)
+    """
+    return in_64_bits(_stdtr, "stdtr", df, t)
+
+
+def _stdtrit_values(df: Any, p: Any) -> Any:
+    proper = (df > 0) & (df < math.inf) & (p > 0) & (p < 1)
+    n, prob = fnp.where(proper, df, 1), fnp.where(proper, p, 0.25)
+    low = fnp.minimum(prob, 1 - prob)
+    # 1 - 2 p is exact where it is small.
+    other = 2 * lax.abs(0.5 - prob)
+    middle = other == 0
+    half = lax.full_like(n, 0.5)
+    args = (fnp.where(middle, 0.5, 2 * low), fnp.where(middle, 0.5, other))
+    x, rest = _root_values(0.5 * n, half, *args)
+    size = lax.sqrt(n) * lax.sqrt(rest / x)
+    # Where 1 / x overflows the first term of the series is all.
+    log_x = (lax.log(2 * low) + lax.log(0.5 * n) + log_beta(0.5 * n, half)) / (0.5 * n)
+    size = fnp.where(x < 1e-290, lax.sqrt(n) * lax.exp(-0.5 * log_x), size)
+    out = fnp.where(prob < 0.5, -size, size)
+    out = fnp.where(middle, 0, out)
+    edge = fnp.where(p == 0, -math.inf, fnp.where(p == 1, math.inf, math.nan))
+    edge = fnp.where(df == math.inf, ndtri(p), edge)
+    return fnp.where(proper, out, fnp.where(df > 0, edge, math.nan))
+
+
+_stdtrit: Any = custom_jvp(_stdtrit_values)
+_stdtrit.defjvps(
+    lambda t, out, df, p: t * _t_by_df(df, out),
+    lambda t, out, df, p: t / _t_density(df, out),
+)
+
+
+def _t_by_df(df: Any, t: Any) -> Any:
+    """Returns the derivative of a quantile by the degrees of freedom."""
+    proper = (df > 0) & (df < math.inf) & (lax.abs(t) < math.inf)
+    n, x = fnp.where(proper, df, 1), fnp.where(proper, t, 0)
+    # Of the tail beyond |t|, which is small.
+    below = partial(_stdtr, 0, n, -lax.abs(x))
+    slope = -fnp.where(x > 0, -below, below) / _t_density(n, x)
+    return fnp.where(proper, slope, fnp.where(t == t, 0.0, math.nan))
+
+
+@library()
+@_docs
+def stdtrit(df: ArrayLike, p: ArrayLike) -> Array:
+    """Inverse by `t` of `stdtr(df, t)`.
+
+    Special cases:
+      0 → -inf; 1 → inf; outside [0, 1], or `df` not positive: nan; the normal
+      distribution for infinite `df`.
+
+    Example:
+      >>> stdtrit(3.0, 0.9).round(4)
+      Array(1.6377, dtype=float32)
+    """
+    return in_64_bits(_stdtrit, "stdtrit", df, p)
