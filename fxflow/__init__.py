@@ -69,6 +69,7 @@ if _typing.TYPE_CHECKING:
     from fxflow import scipy as scipy
     from fxflow import serve as serve
     from fxflow import sharding as sharding
+    from fxflow import sparse as sparse
     from fxflow import stages as stages
     from fxflow import train as train
     from fxflow import tree as tree
@@ -127,7 +128,8 @@ _public(
         "checkify", "custom_batching", "dataflow", "debug", "devices", "distributed",
         "dtypes", "errors", "export", "extend", "ffi", "flatten_util", "image",
         "kernels", "lax", "memory", "nn", "ops", "optim", "profiler", "random", "ref",
-        "scipy", "serve", "sharding", "stages", "train", "tree", "typing", "viz",
+        "scipy", "serve", "sharding", "sparse", "stages", "train", "tree", "typing",
+        "viz",
     ),
     elsewhere={
         "lax.global_arrays": (

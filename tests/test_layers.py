@@ -23,6 +23,7 @@ ORDER = (
     ("numpy",),
     ("random",),
     ("kernels",),
+    ("sparse",),
     ("nn",),
     ("scipy",),
     ("optim",),

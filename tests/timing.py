@@ -42,6 +42,7 @@ BUDGETS: dict[str, float] = {
     "tests/reports": 80,
     "tests/scipy": 210,
     "tests/serve": 60,
+    "tests/sparse": 10,
     "tests/sweeps": 120,
     "tests/train": 30,
     "tests/transforms": 95,

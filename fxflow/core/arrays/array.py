@@ -609,6 +609,8 @@ def not_an_array(value: Any, where: str = "", label: str = "") -> ArgumentError:
         )
     elif isinstance(value, list | tuple):
         hint = "convert it with fnp.asarray"
+    elif hasattr(value, "todense") and not isinstance(value, type):
+        hint = "it is sparse: make it dense with todense(), or use its methods"
     elif hasattr(value, "__dlpack__") and not isinstance(value, type):
         hint = (
             "share its memory with fxflow.numpy.from_dlpack, or copy it with "

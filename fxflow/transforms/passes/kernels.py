@@ -16,6 +16,8 @@ from fxflow.lax.kernels.in_place import free_operands
 from fxflow.lax.kernels.native import native_call
 from fxflow.lax.kernels.params import KernelParams
 from fxflow.lax.kernels.triton_call import triton_call
+from fxflow.lax.sparse_products import SparseProduct
+from fxflow.lax.sparse_products import native_call as sparse_call
 from fxflow.transforms.passes.rewriting import written_out
 
 Compiler = Callable[..., Callable[..., list[Any]] | None]
@@ -46,7 +48,7 @@ def _with_calls(graph: Graph, compiler: Compiler) -> Graph:
     for i, node in enumerate(graph.nodes):
         if names:
             node = node.replace(inputs=renamed(node.inputs, names))
-        if node.primitive.name != KernelCall.name:
+        if node.primitive.name not in (KernelCall.name, SparseProduct.name):
             nodes.append(node)
             continue
         free = free_operands(graph) if free is None else free
@@ -65,11 +67,15 @@ def _with_calls(graph: Graph, compiler: Compiler) -> Graph:
 def _compiled(
     node: Node, compiler: Compiler, free: frozenset[int]
 ) -> tuple[list[Node], list[Any]] | None:
+    name = node.primitive.name
     avals = [a.aval for a in node.inputs]
-    call = compiler(KernelParams(**node.params), avals, free)
+    if name == KernelCall.name:
+        call = compiler(KernelParams(**node.params), avals, free)
+    elif compiler is native_call:
+        call = sparse_call(avals, **node.params)
+    else:
+        call = None
     if call is None:
         return None
-    nodes, results = written_out(
-        trace_closed(call, avals, name=KernelCall.name), node.inputs
-    )
+    nodes, results = written_out(trace_closed(call, avals, name=name), node.inputs)
     return [n.replace(source=node.source, scope=node.scope) for n in nodes], results

@@ -28,7 +28,8 @@ from fxflow.transforms.passes.rewriting import (
 )
 
 # Operations on slices that passes look for; others begin at a scan, or a product.
-_ROWS = COMMUTING | {Gather.name, "conv_general_dilated", "kernel_call"}
+_KERNELS = frozenset({"kernel_call", "sparse_product"})
+_ROWS = COMMUTING | _KERNELS | {Gather.name, "conv_general_dilated"}
 _COMPILE, _DIVIDE = "compile_kernels", "divide_kernels"
 _STARTS = _ROWS | ROW_STARTS | {Scan.name, DotGeneral.name}
 # Passes that may keep more in memory: never in what `checkpoint` computes again.
@@ -99,7 +100,7 @@ def with_compiled_parts(
       shardings: of its inputs; None where it is not known. Empty: none is.
       triton: whether it is for GPUs; see `optimized`.
     """
-    if _COMPILE not in chosen_passes() or "kernel_call" not in graph.facts.names:
+    if _COMPILE not in chosen_passes() or _KERNELS.isdisjoint(graph.facts.names):
         return graph
     if any(shardings):
         graph = getattr(all_passes, _DIVIDE)(graph, shardings, triton=triton)
@@ -114,7 +115,7 @@ def _parts(node: Node, name: str) -> Node:
     params = node.params
     if node.primitive.name != "shard_map":
         return node
-    if "kernel_call" not in params["graph"].facts.names:
+    if _KERNELS.isdisjoint(params["graph"].facts.names):
         return node
     if set(params["axes"]) != set(params["mesh"].axis_names):
         return node

@@ -1,0 +1,28 @@
+"""Sparse arrays: static patterns, and values that are traced and differentiated.
+
+The names are those of `scipy.sparse`. A `SparseArray` is a pytree with one leaf, its
+values; solvers are in `fxflow.scipy.sparse.linalg`.
+"""
+
+# fmt: off
+from fxflow.core.boundary import public as _public
+from fxflow.sparse.array import SparseArray, from_scipy
+from fxflow.sparse.construction import (
+    block_array, block_diag, bsr_array, coo_array, csc_array, csr_array, dia_array,
+    diags_array, eye_array, find, fromdense, hstack, issparse, kron, kronsum,
+    random_array, tril, triu, vstack,
+)
+from fxflow.sparse.pattern import Pattern
+from fxflow.sparse.sampling import sampled_matmul
+
+__all__ = [
+    "SparseArray", "Pattern",
+    "coo_array", "csr_array", "csc_array", "bsr_array", "dia_array",
+    "fromdense", "from_scipy", "issparse",
+    "eye_array", "diags_array", "random_array",
+    "kron", "kronsum", "block_array", "block_diag", "hstack", "vstack",
+    "tril", "triu", "find", "sampled_matmul",
+]
+# fmt: on
+
+_public(globals(), __all__)
