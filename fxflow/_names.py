@@ -74,7 +74,7 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
         "nnx": _FUNCTIONS,
         "numpy_dtype_promotion": "config.override(numpy_dtype_promotion=...)",
         "numpy_rank_promotion": "config.override(numpy_rank_promotion=...)",
-        "odeint": "compat.jax.experimental.ode.odeint",
+        "odeint": "scipy.integrate.odeint",
         "optax": "optim",
         "pjit": "jit",
         "print_environment_info": "devices.doctor",
@@ -235,9 +235,7 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
     },
     "fxflow.scipy.integrate": {
         "cumtrapz": "scipy.integrate.cumulative_trapezoid",
-        "odeint": "compat.jax.experimental.ode.odeint",
         "simps": "scipy.integrate.simpson",
-        "solve_ivp": "compat.jax.experimental.ode.odeint",
         "trapz": "scipy.integrate.trapezoid",
     },
     "fxflow.scipy.special": {

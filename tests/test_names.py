@@ -46,7 +46,6 @@ MODULES += [
         ("fxflow", "PRNGKey", "here it is fxflow.random.key$"),
         ("fxflow", "jnp", "here it is fxflow.numpy$"),
         ("fxflow", "optax", "here it is fxflow.optim$"),
-        ("fxflow", "odeint", "here it is fxflow.compat.jax.experimental.ode.odeint$"),
         (
             "fxflow.nn",
             "LSTM",
@@ -67,8 +66,7 @@ MODULES += [
         ("fxflow.train", "save", "here it is fxflow.train.checkpoint.save$"),
         ("fxflow.train", "Logger", "here it is fxflow.train.logs.Logger$"),
         ("fxflow.train.checkpoint", "load", "fxflow.train.checkpoint.restore$"),
-        ("fxflow.scipy.integrate", "solve_ivp", "compat.jax.experimental.ode.odeint$"),
-        ("fxflow.scipy.integrate", "odeint", "compat.jax.experimental.ode.odeint$"),
+        ("fxflow", "odeint", "here it is fxflow.scipy.integrate.odeint$"),
         ("fxflow.scipy.integrate", "trapz", "fxflow.scipy.integrate.trapezoid$"),
         (
             "fxflow.scipy.integrate",

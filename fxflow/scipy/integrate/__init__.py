@@ -1,7 +1,13 @@
-"""Integrals of samples and of functions: `fxflow.scipy.integrate`."""
+"""Integrals and differential equations: `fxflow.scipy.integrate`."""
 
 from fxflow.core.boundary import public as _public
 from fxflow.numpy.calculus import trapezoid
+from fxflow.scipy.integrate.initial_value import (
+    OdeResult,
+    OdeSolution,
+    odeint,
+    solve_ivp,
+)
 from fxflow.scipy.integrate.quadrature import fixed_quad, quad
 from fxflow.scipy.integrate.samples import (
     cumulative_simpson,
@@ -11,6 +17,10 @@ from fxflow.scipy.integrate.samples import (
 )
 
 __all__ = [
+    "OdeResult",
+    "OdeSolution",
+    "odeint",
+    "solve_ivp",
     "cumulative_simpson",
     "cumulative_trapezoid",
     "fixed_quad",

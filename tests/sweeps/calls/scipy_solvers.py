@@ -22,7 +22,9 @@ from tests.sweeps.catalogue import (
 EXEMPT = {
     "scipy.optimize.minimize": "takes a function",
     "scipy.integrate.fixed_quad": "takes a function",
+    "scipy.integrate.odeint": "takes a function",
     "scipy.integrate.quad": "takes a function",
+    "scipy.integrate.solve_ivp": "takes a function",
     "scipy.signal.savgol_coeffs": "takes no array",
     "scipy.signal.unit_impulse": "takes no array",
     **dict.fromkeys(
