@@ -65,7 +65,8 @@ def run(data: Mnist, devices: dict[str, Any], epochs: int = 1) -> dict[str, floa
     found = {"both": np.asarray(both(params, images))}
     for name in NAMES:
         alone = {name: params[name]}
-        one = dataflow.jit(probabilities, devices=devices)(alone, images)[name]
+        where = {name: devices[name]}
+        one = dataflow.jit(probabilities, devices=where)(alone, images)[name]
         found[name] = np.argmax(one, -1)
     started = time.perf_counter()
     both(params, images).block_until_ready()

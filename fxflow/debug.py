@@ -84,6 +84,7 @@ def print(
     def show(*values: Any, **named: Any) -> None:
         builtins.print(fmt.format(*values, **named))
 
+    show.__name__ = "debug.print"
     callback(show, *args, ordered=ordered, partitioned=partitioned, **kwargs)
 
 

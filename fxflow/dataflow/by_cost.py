@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from fxflow.core.arrays.aval import ArrayType
-from fxflow.core.ir.graph import Graph, Node, Var, any_node, subgraphs
+from fxflow.core.ir.graph import Graph, Node, Var, subgraphs
 from fxflow.core.source import describe
 from fxflow.dataflow.assignment import (
     EFFORT,
@@ -28,11 +28,18 @@ from fxflow.dataflow.assignment import (
 )
 from fxflow.dataflow.costs import Costs
 from fxflow.dataflow.groups import Items, grouped
-from fxflow.dataflow.placing import Decisions, Place, Places, own_place
+from fxflow.dataflow.placing import (
+    Decisions,
+    Place,
+    Places,
+    calls_python,
+    here_instead,
+    is_sink,
+    own_place,
+)
 from fxflow.dataflow.rates import kind_of, process_of
 from fxflow.dataflow.scopes import Beside, DeviceSpec, Where
 from fxflow.dataflow.tasks.devices import TaskPlace
-from fxflow.devices.buffers import default_placement
 from fxflow.errors import PlacementError
 from fxflow.lax.callbacks import PythonCallback
 
@@ -96,7 +103,9 @@ def decided(
     if fits and found.seconds > alone.seconds * (1 - model.error):
         # The gain may be the model's error.
         found, problem = alone, model.problem(1, every=True)
-    bound = min(model.bound(), found.seconds)
+    # Each program that runs has to be started, the first one at least.
+    start = min(model.starts)
+    bound = min(model.bound(), found.seconds) + start
     decisions = model.decisions(problem, found)
     fallback = model.decisions(model.problem(1, every=True), alone)
     return Estimate(
@@ -104,7 +113,7 @@ def decided(
         len(found.where),
         bound,
         found.seconds,
-        alone.seconds if fits else INF,
+        alone.seconds + start if fits else INF,
         fallback if fits else decisions,
         model.refusal(problem, found) if found.overflow else None,
     )
@@ -146,7 +155,7 @@ class _Model:
         effect = -1
         masks = []
         # Tasks have no Python of the user's.
-        here = self._number(number, default_placement()) if self._has_tasks else -1
+        here = self._number(number, here_instead()) if self._has_tasks else -1
         partly: list[int] = []
         beside: list[Var] = []
 
@@ -179,7 +188,10 @@ class _Model:
                 for var in beside:
                     if var in maker:
                         ties.join(maker[var], i)
-            if here >= 0 and mask == every and _calls_python(node):
+            if here >= 0 and (
+                (mask == every and calls_python(node))
+                or (is_sink(node) and self._in_tasks(mask))
+            ):
                 mask = 1 << here
             if node.effects:
                 if effect >= 0:
@@ -203,6 +215,11 @@ class _Model:
                 masks[i] = together[root]
             found.append(numbers.get(root, -1))
         return masks, found
+
+    def _in_tasks(self, mask: int) -> bool:
+        """Returns whether all places of a mask are in tasks."""
+        own = (p for d, p in enumerate(self.places) if mask >> d & 1)
+        return all(type(place) is TaskPlace for place in own)
 
     def _number(self, number: dict[Place, int], place: Place) -> int:
         """Returns the number of a place, which becomes one of the places."""
@@ -486,14 +503,6 @@ class _Model:
             "more devices, recompute with fxflow.checkpoint, or divide the value over "
             "a mesh"
         )
-
-
-def _calls_python(node: Node) -> bool:
-    """Returns whether a node, or a graph that it holds, has a host callback."""
-    alone = Graph([], [node], [])
-    return any_node(
-        alone, "calls_python", lambda n: n.primitive.name == PythonCallback.name
-    )
 
 
 #: Operations that say where they run.

@@ -409,8 +409,10 @@ class _Before(_Change):
                 continue
             weights[var] = int(var.aval.nbytes)
             i = self.table.maker.get(var)
-            before = self.table.inputs(i) if i in cone and i is not None else []
-            if not before:
+            before = []
+            if i is not None and i in cone:  # without inputs, nothing need be sent
+                before = self.table.inputs(i)
+            else:
                 sources.add(var)
             arcs += [(v, var) for v in before]
             waiting += before

@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 from typing import Any, NamedTuple
 
 from fxflow.core.ir.graph import Graph, Node, Var, any_node
@@ -33,7 +35,7 @@ from fxflow.lax.callbacks import PythonCallback
 SPLIT_FLOPS = 50_000.0
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Fragment:
     """A part of a program that runs as one program in one place.
 
@@ -73,6 +75,9 @@ class Fragment:
         first = self.graph.nodes[0]
         line = f"{first.primitive.name}, {describe(first.source)}"
         return f"{self.action} on {place_name(self.place)} ({line})"
+
+    def __repr__(self) -> str:
+        return f"<Fragment {self.index}: {self.describe()}>"
 
     def takes(self, other: Fragment) -> str:
         """Returns the types of what it takes from another one."""
@@ -145,6 +150,8 @@ def cut(graph: Graph, placed: Placed, *, strict: bool = False) -> Fragments:
     levels = levels_of(placed, units)
     _delay(graph, placed, units, levels)
     groups = _split(placed, units, levels)
+    if placed.phases:
+        groups = _joined(placed, groups)
     kinds = _kinds(placed, groups, stated)
     pairs = zip(groups, kinds, strict=True)
     forward = {g.round for g, k in pairs if k == "F" and g.unit.stage is not None}
@@ -446,16 +453,9 @@ def _split(
 ) -> list[_Group]:
     """Returns nodes by level, round and unit; what others wait for comes first."""
     groups: dict[tuple[int, int, _Unit], list[int]] = defaultdict(list)
-    made: dict[Var, _Unit] = {}
-    keys = zip(levels, placed.rounds, units, strict=True)
-    for i, key in enumerate(keys):
+    for i, key in enumerate(zip(levels, placed.rounds, units, strict=True)):
         groups[key].append(i)
-        made.update(dict.fromkeys(placed.nodes[i].outputs, key[2]))
-    awaited: set[Var] = set()
-    for node, unit in zip(placed.nodes, units, strict=True):
-        for atom in node.inputs:
-            if type(atom) is Var and made.get(atom, unit) != unit:
-                awaited.add(atom)
+    awaited = _awaited(placed, units)
     found: list[_Group] = []
     for key, nodes in sorted(groups.items(), key=lambda item: item[0][:2]):
         urgent, rest = _by_urgency(placed.nodes, nodes, awaited)
@@ -467,6 +467,64 @@ def _split(
             found += [_Group(*key, urgent), _Group(*key, rest, False)]
         else:
             found.append(_Group(*key, nodes))
+    return found
+
+
+def _awaited(placed: Placed, units: Sequence[Any]) -> set[Var]:
+    """Returns the variables that other units than their own take."""
+    made: dict[Var, Any] = {}
+    found: set[Var] = set()
+    for node, unit in zip(placed.nodes, units, strict=True):
+        for atom in node.inputs:
+            if type(atom) is Var and made.get(atom, unit) != unit:
+                found.add(atom)
+        made.update(dict.fromkeys(node.outputs, unit))
+    return found
+
+
+def _joined(placed: Placed, groups: Sequence[_Group]) -> list[_Group]:
+    """Joins groups of one place where no other place would wait for longer.
+
+    Placement by cost decides which operations are in one fragment, but for those that
+    follow their uses; they should not be in a fragment of their own.
+    """
+    maker: dict[Var, int] = {}
+    awaited = _awaited(placed, placed.places)
+    found: list[_Group] = []
+    before: list[int] = []  # what each waits for, directly or not, as bits
+    elsewhere: list[bool] = []  # whether another place takes results of each
+    phases: list[set[int]] = []
+    last: dict[Place, int] = {}
+    for group in groups:
+        place, nodes = group.unit.place, [placed.nodes[i] for i in group.nodes]
+        inputs = (a for node in nodes for a in node.inputs if type(a) is Var)
+        sources = {maker[a] for a in inputs if a in maker}
+        sent = any(v in awaited for node in nodes for v in node.outputs)
+        own = {placed.phases[i] for i in group.nodes} - {0}
+        number = last.get(place)
+        joins = (
+            number is not None
+            and all(n == number or before[number] >> n & 1 for n in sources)
+            and len(own | phases[number]) <= 1
+            and (not elsewhere[number] or is_cheap(Graph([], nodes, [])))
+        )
+        if number is not None and joins:
+            known = found[number]
+            found[number] = known._replace(
+                nodes=sorted([*known.nodes, *group.nodes]),
+                awaited=known.awaited or group.awaited,
+            )
+            phases[number] |= own
+            elsewhere[number] |= sent
+        else:
+            number = last[place] = len(found)
+            found.append(group)
+            masks = (before[n] | 1 << n for n in sources)
+            before.append(reduce(or_, masks, 0))
+            elsewhere.append(sent)
+            phases.append(own)
+        for node in nodes:
+            maker.update(dict.fromkeys(node.outputs, number))
     return found
 
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from fxflow.dataflow.tables import time_text
 from fxflow.dataflow.timelines import Ran, Timeline
 
 _WIDTH, _ROW, _GAP, _PAD = 960.0, 24.0, 6.0, 12.0
@@ -46,7 +47,7 @@ def gantt(
     y = _PAD
     for title, timeline in charts:
         bubble = f"{timeline.bubble:.0%} idle"
-        told = f"{title}: {_seconds(timeline.seconds)}, {bubble}"
+        told = f"{title}: {time_text(timeline.seconds)}, {bubble}"
         out.append(_text(_PAD, y + 12, told, "title"))
         y += 22
         for place, row in timeline.rows.items():
@@ -80,7 +81,7 @@ def _bar(ran: Ran, left: float, y: float, scale: float, label: str) -> str:
     x, width = left + ran.start * scale, max((ran.end - ran.start) * scale, 0.5)
     shade = ' fill-opacity="0.65"' if ran.work.round % 2 else ""
     color = _COLORS.get(ran.work.kind, _COLORS["O"])
-    told = f"{label}: {_seconds(ran.start)} to {_seconds(ran.end)}"
+    told = f"{label}: {time_text(ran.start)} to {time_text(ran.end)}"
     bar = (
         f'<rect x="{x:.2f}" y="{y:.1f}" width="{width:.2f}" height="{_ROW:.0f}" '
         f'fill="{color}"{shade}><title>{html.escape(told)}</title></rect>'
@@ -98,16 +99,8 @@ def _axis(left: float, y: float, scale: float, whole: float) -> list[str]:
     for i in range(int(whole / step + 1e-9) + 1):
         x = left + i * step * scale
         out.append(f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{x:.1f}" y2="{y + 4:.1f}"/>')
-        out.append(_text(x, y + 15, _seconds(i * step), "small middle"))
+        out.append(_text(x, y + 15, time_text(i * step), "small middle"))
     return out
-
-
-def _seconds(value: float) -> str:
-    """Returns a time in a unit that suits it: `12 ms`."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if abs(value) >= 0.9995 * size:
-            return f"{value / size:.3g} {unit}"
-    return f"{value * 1e9:.3g} ns" if value else "0"
 
 
 def _text(x: float, y: float, text: str, kind: str) -> str:

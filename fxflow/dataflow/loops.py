@@ -13,7 +13,9 @@ from typing import Any
 
 from fxflow.core.ir.graph import Graph, Literal, Node, Var, renamed
 from fxflow.core.ir.staging import trace_flat
+from fxflow.core.source import describe
 from fxflow.dataflow.placing import scopes_inside
+from fxflow.dataflow.tables import counted
 from fxflow.lax.concatenation import concatenate
 from fxflow.lax.control_flow.scan import ScanParams
 from fxflow.lax.remat import CALLS, inlined
@@ -23,7 +25,7 @@ from fxflow.lax.slicing import index_in_dim
 MAX_ROUNDS = 1024
 
 
-def unrolled(graph: Graph) -> tuple[Graph, list[int]]:
+def unrolled(graph: Graph, notes: list[str] | None = None) -> tuple[Graph, list[int]]:
     """Writes out the loops and checkpoints that hold scopes of several places.
 
     A checkpoint's second computation is in fragments of its own then, which keeps the
@@ -31,6 +33,7 @@ def unrolled(graph: Graph) -> tuple[Graph, list[int]]:
 
     Args:
       graph: with its calls written out.
+      notes: get a line for each loop that is written out.
 
     Returns:
       The graph, and the round of each node: 0 before the first loop, 1 for its first
@@ -40,7 +43,7 @@ def unrolled(graph: Graph) -> tuple[Graph, list[int]]:
         live = _live(graph.nodes, graph.outputs)
         kept = [node for node, used in zip(graph.nodes, live, strict=True) if used]
         return graph.replace(nodes=kept), [0] * len(kept)
-    written = _Written()
+    written = _Written([] if notes is None else notes)
     names: dict[Any, Any] = {}
     for node in graph.nodes:
         inputs = renamed(node.inputs, names)
@@ -59,9 +62,13 @@ class _Written:
     Attributes:
       nodes: in order.
       rounds: of the nodes.
+
+    Args:
+      notes: get a line for each loop.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, notes: list[str]) -> None:
+        self._notes = notes
         self.nodes: list[Node] = []
         self.rounds: list[int] = []
         self._made_in: dict[Var, int] = {}
@@ -114,6 +121,12 @@ class _Written:
     def _loop(self, node: Node, least: int) -> list[Any]:
         """Writes the rounds of a `scan`; returns its results."""
         p = ScanParams(**node.params)
+        rounds = counted(p.length, "round")
+        places = counted(len(scopes_inside(inlined(p.graph, CALLS))), "place")
+        self._notes.append(
+            f"{node.primitive.name} ({describe(node.source)}) is written out as "
+            f"{rounds}: its body has scopes of {places}"
+        )
         before = max(least, self._last_round(node.inputs))
         consts, carry, xs = p.split(node.inputs)
         # Slices come before the rounds, whose programs are then equal.

@@ -13,13 +13,19 @@ from typing import Any, NamedTuple
 
 from fxflow.core.arrays import Array, type_on
 from fxflow.core.arrays.aval import mesh_of
-from fxflow.core.ir.graph import Graph, Var, any_node, subgraphs
+from fxflow.core.ir.graph import Graph, Node, Var, subgraphs
 from fxflow.core.ir.staging import with_literals
 from fxflow.core.runtime.execute import LoweredProgram
 from fxflow.core.source import describe
 from fxflow.dataflow.cutting import Fragment
 from fxflow.dataflow.donation import reused
-from fxflow.dataflow.placing import Place, place_name
+from fxflow.dataflow.placing import (
+    Place,
+    called,
+    calls_python,
+    first_callback,
+    place_name,
+)
 from fxflow.dataflow.plan import Plan
 from fxflow.dataflow.rows import Draft
 from fxflow.dataflow.tasks.devices import TaskPlace
@@ -181,17 +187,24 @@ def require_movable(plan: Plan) -> None:
         if type(fragment.place) is not TaskPlace:
             continue
         for node in fragment.graph.nodes:
-            alone = Graph([], [node], [])
-            if alone.effects or any_node(
-                alone, "calls_python", lambda n: n.primitive.name == PythonCallback.name
-            ):
-                raise PlacementError(
-                    f"{node.primitive.name} ({describe(node.source)}) calls Python or "
-                    f"has effects, and is on {fragment.place}: a task runs programs "
-                    "only; run it in this process, in a scope such as "
-                    "on(fxflow.devices()[0])"
-                )
+            if calls_python(node):
+                raise PlacementError(_unmovable(node, fragment.place))
         _require_room(plan, fragment)
+
+
+def _unmovable(node: Node, place: Place) -> str:
+    """Returns why a task cannot run a node, and what to do."""
+    inner = first_callback(node)
+    told = f"{node.primitive.name} ({describe(node.source)})"
+    where = "in a scope of this process, such as on(fxflow.devices()[0])"
+    if inner is None:
+        told += " has effects"
+    elif inner is node:
+        told = f"{called(node)}, by {told}, calls Python"
+    else:
+        told = f"{called(inner)} ({describe(inner.source)}) calls Python within {told}"
+        where = f"outside of {node.primitive.name}, or that {where}"
+    return f"{told}, and is on {place}: tasks run programs only. Put it {where}"
 
 
 def _require_room(plan: Plan, fragment: Fragment) -> None:

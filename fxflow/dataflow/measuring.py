@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fxflow.core.arrays import Array
+from fxflow.dataflow.placing import place_order
 from fxflow.dataflow.plan import Plan
 from fxflow.dataflow.runner import Launch
 from fxflow.dataflow.timelines import Ran, Timeline
@@ -72,4 +73,4 @@ def measured_timeline(plan: Plan, times: Mapping[int, tuple[float, float]]) -> T
     for index, (start, end) in sorted(times.items(), key=lambda item: item[1]):
         fragment = plan.fragments[index]
         rows[fragment.place].append(Ran(fragment, start - first, end - first))
-    return Timeline(rows)
+    return Timeline(rows).in_order(place_order)

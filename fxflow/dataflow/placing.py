@@ -22,8 +22,15 @@ from typing import Any, NamedTuple
 
 from fxflow.core.arrays.aval import ArrayType, everywhere, mesh_of
 from fxflow.core.ir.graph import Graph, Node, Var, subgraphs
-from fxflow.core.source import describe
-from fxflow.dataflow.scopes import Beside, DeviceSpec, Stage, Where, where_of
+from fxflow.core.source import describe, name_of
+from fxflow.dataflow.scopes import (
+    Beside,
+    DeviceSpec,
+    PlaceScope,
+    Stage,
+    Where,
+    where_of,
+)
 from fxflow.dataflow.tasks.devices import (
     ClusterDevices,
     TaskDevice,
@@ -35,7 +42,8 @@ from fxflow.devices import Device, buffers, local_devices
 from fxflow.devices.clients import resolve
 from fxflow.devices.meshes import Mesh
 from fxflow.devices.shardings import SingleDeviceSharding
-from fxflow.errors import ArgumentError, PlacementError
+from fxflow.errors import ArgumentError, BackendError, PlacementError
+from fxflow.lax.callbacks import PythonCallback
 
 #: Results up to this size are computed in each place that uses them, if they depend on
 #: arguments and constants alone and cost less than sending them.
@@ -92,6 +100,7 @@ class Places:
             )
         if self._devices == []:
             raise ArgumentError("dataflow.jit: devices is empty")
+        self._given = devices is not None and not self._by_label
 
     def _find_cluster(self, given: Iterable[Any]) -> None:
         flat = (
@@ -106,12 +115,46 @@ class Places:
         return self._cluster
 
     @property
+    def given(self) -> bool:
+        """Whether `devices` names those over which stages are spread."""
+        return self._given
+
+    def require_known(self, graph: Graph, name: str) -> None:
+        """Checks that each label and stage that `devices` names is in a scope.
+
+        Args:
+          graph: of the function, before what nothing needs is left out.
+          name: of the function.
+
+        Raises:
+          PlacementError: one is not.
+        """
+        if not self._by_label:
+            return
+        scopes = labels_inside(graph)
+        known = {where for where in scopes if isinstance(where, str)}
+        unknown = [
+            key
+            for key in self._by_label
+            if key not in scopes and key not in map(str, scopes)
+        ]
+        if unknown:
+            told = ", ".join(map(repr, sorted(known))) or "none"
+            counts = sorted({w.count for w in scopes if isinstance(w, Stage)})
+            told += "".join(f", and the stages of stages({n})" for n in counts)
+            keys = ", ".join(repr(k) if type(k) is str else str(k) for k in unknown)
+            raise PlacementError(
+                f"dataflow.jit: devices names {keys}, and no operation of {name} is in "
+                f"such a scope; labels of its scopes: {told}"
+            )
+
+    @property
     def devices(self) -> list[Any]:
         """The devices, or meshes, that stages are spread over."""
         if self._cluster is not None and not self._by_label and self._devices is None:
             return list(self._cluster.devices)
         if self._devices is None:
-            found = [d for d in map(self._device_of, self._by_label.values()) if d]
+            found = [d for d in map(self._device_of, self._by_label) if d]
             self._devices = list(dict.fromkeys(found)) or list(local_devices())
         return self._devices
 
@@ -122,16 +165,17 @@ class Places:
           PlacementError: there is no such device, or no device for a label.
         """
         if isinstance(where, Stage):
-            named = self._by_label.get(where, self._by_label.get(str(where)))
-            if named is None:
-                devices = self.devices
-                once = len(set(devices)) == len(devices)
-                number = self._device if once else blocks
-                named = devices[number(where.index, where.count, len(devices))]
+            for label in (where, str(where)):
+                if label in self._by_label:
+                    return self._labelled(label)
+            devices = self.devices
+            once = len(set(devices)) == len(devices)
+            number = self._device if once else blocks
+            named = devices[number(where.index, where.count, len(devices))]
             return self._placed(named)
         if isinstance(where, str):
             if where in self._by_label:
-                return self._placed(self._by_label[where])
+                return self._labelled(where)
             if where.partition(":")[0] in ("cpu", "gpu", "cuda", "tpu"):
                 return self._placed(where)
             known = ", ".join(map(repr, self._by_label)) or "none"
@@ -149,8 +193,16 @@ class Places:
         """
         return self._placed(device)
 
-    def _device_of(self, named: Any) -> Any:
-        return None if isinstance(named, Mesh) else self._placed(named).device
+    def _device_of(self, label: Any) -> Any:
+        mesh = isinstance(self._by_label[label], Mesh)
+        return None if mesh else self._labelled(label).device
+
+    def _labelled(self, label: Any) -> Place:
+        """Returns the place of a label or stage that `devices` names."""
+        try:
+            return self._placed(self._by_label[label])
+        except PlacementError as error:
+            raise PlacementError(f"devices[{str(label)!r}]: {error}") from None
 
     def _placed(self, named: Any) -> Place:
         if isinstance(named, TaskDevice):
@@ -165,7 +217,10 @@ class Places:
             if cluster is not None and (named.job, named.task) != (None, None):
                 return cluster.device_named(named).place
             named = named.device()
-        return buffers.placement(resolve(named))
+        try:
+            return buffers.placement(resolve(named))
+        except BackendError as error:
+            raise PlacementError(f"no device {named!r}: {error}") from None
 
 
 @dataclass
@@ -247,12 +302,16 @@ def place_nodes(
     otherwise: list[Place] = []
     near: dict[Var, Place] = {}
     default = _default(arg_types)
+    # Tasks have no Python of the user's.
+    has_tasks = places.cluster is not None or type(default) is TaskPlace
+    here = default if type(default) is not TaskPlace else here_instead()
     if decisions is None:
         decisions = Decisions([None] * len(graph.nodes), ())
     for node, place in zip(graph.nodes, decisions.places, strict=True):
         if place is None:
             place = own_place(node, resolved, notes, strict)
         fallback = default
+        stated = place
         if place is None:
             weights: dict[Place, int] = {}
             for atom in node.inputs:
@@ -265,6 +324,17 @@ def place_nodes(
             else:
                 sources = [near[a] for a in node.inputs if type(a) is Var and a in near]
                 fallback = sources[0] if sources else default
+        if has_tasks and stated is None and calls_python(node):
+            fallback = here
+            if place is None or type(place) is TaskPlace:
+                place = here
+                if subgraphs(node.params):
+                    inner = first_callback(node) or node
+                    notes.append(
+                        f"{node.primitive.name} ({describe(node.source)}) runs in this "
+                        "process as a whole, since it calls Python or has effects "
+                        f"({describe(inner.source)})"
+                    )
         chosen.append(place)
         otherwise.append(fallback)
         (near if place is None else made).update(
@@ -302,6 +372,15 @@ def own_place(
     """
     where = where_of(node.scope)
     place = None if where is None else resolved(where, node)
+    if type(place) is TaskPlace and is_sink(node):
+        # What it is called with is sent here.
+        _unfollowed(
+            f"{called(node)} ({describe(node.source)}) runs in this process, not on "
+            f"{place}: tasks run programs only",
+            notes,
+            strict,
+        )
+        return here_instead()
     mesh = _mesh_of(node)
     if mesh is not None:
         own: Place = everywhere(mesh)
@@ -344,6 +423,36 @@ def own_place(
     return None
 
 
+def here_instead() -> Place:
+    """Returns where what a task cannot run does: this process's default device."""
+    return buffers.default_placement()
+
+
+def calls_python(node: Node) -> bool:
+    """Returns whether a node, or a graph that it holds, calls Python or has effects."""
+    if node.effects:
+        return True
+    return first_callback(node) is not None
+
+
+def first_callback(node: Node) -> Node | None:
+    """Returns the first host callback of a node and the graphs that it holds."""
+    if node.primitive.name == PythonCallback.name:
+        return node
+    inner = (n for _, graph in subgraphs(node.params) for n in graph.nodes)
+    return next(filter(None, map(first_callback, inner)), None)
+
+
+def called(node: Node) -> str:
+    """Returns the name of the function that a host callback calls: `debug.print`."""
+    return name_of(node.params["function"])
+
+
+def is_sink(node: Node) -> bool:
+    """Returns whether a node only calls Python, whose results nothing takes."""
+    return node.primitive.name == PythonCallback.name and not node.outputs
+
+
 def _unfollowed(told: str, notes: list[str], strict: bool) -> None:
     """Notes that scopes are not followed, or raises an error."""
     if strict:
@@ -374,6 +483,16 @@ def scopes_inside(graph: Graph) -> set[Where]:
         return found
 
     return graph.remembered("scopes_inside", find)
+
+
+def labels_inside(graph: Graph) -> set[Any]:
+    """Returns what all scopes in a graph name, also those around other scopes."""
+    found = set()
+    for node in graph.nodes:
+        found |= {name.where for name in node.scope if type(name) is PlaceScope}
+        for _, inner in subgraphs(node.params):
+            found |= labels_inside(inner)
+    return found
 
 
 def _default(arg_types: Sequence[ArrayType]) -> Place:
@@ -459,6 +578,13 @@ def copied_to(
             copied_rounds.append(round_)
             origins.append(origin)
     return Placed(nodes, placed, copied_rounds, made, notes, origins)
+
+
+def place_order(place: Place) -> tuple[Any, ...]:
+    """Returns a sort key: places of this process first, then those of tasks."""
+    task = place.device.number if type(place) is TaskPlace else -1
+    kinds = [(str(device.platform), device.id) for device in place.devices]
+    return task, len(kinds) > 1, kinds
 
 
 def place_name(place: Place) -> str:

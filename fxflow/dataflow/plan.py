@@ -15,18 +15,17 @@ from fxflow.dataflow.costs import Costs
 from fxflow.dataflow.cutting import Edge, Fragment, Fragments, in_order
 from fxflow.dataflow.gantt import gantt
 from fxflow.dataflow.memory import link_bytes, peak_bytes
-from fxflow.dataflow.placing import Place, place_name
+from fxflow.dataflow.placing import Place, place_name, place_order
 from fxflow.dataflow.saved import SavedPlan
 from fxflow.dataflow.schedules import schedule_of
 from fxflow.dataflow.sharding.stages import DividedMesh
+from fxflow.dataflow.tables import SHOWN, counted, more, table, time_text
 from fxflow.dataflow.timelines import Timeline, simulate, trace_events
 from fxflow.errors import ArgumentError, PlacementError
 
 #: What a core of a CPU does in a second, and what starting a program takes; only their
 #: ratio matters for the order of fragments.
 _FLOPS, _START = 1e10, 1e-5
-#: Rows of a table that a plan's text shows at first.
-SHOWN = 20
 
 
 class Plan:
@@ -39,8 +38,11 @@ class Plan:
       fragments: in the order in which they are started.
       edges: what is sent: one for each value and place that needs it.
       notes: what was decided and may surprise.
+      homes: where the function's arguments are before a step.
       costs: by which it was placed, or None.
       estimate: what placement by cost says about it, or None.
+      predicted: when the fragments run, as it was simulated when the plan was made, or
+        None. What steps measure later corrects `costs`, and so `simulate`.
       measured: seconds of a step as it ran, or None.
       meshes: how values are divided over each mesh, if they are.
 
@@ -73,9 +75,11 @@ class Plan:
         self.name, self.graph, self.schedule = name, graph, schedule
         self.fragments: list[Fragment] = made.fragments
         self.edges: list[Edge] = made.edges
-        self.notes: list[str] = made.notes
+        self.notes: list[str] = list(dict.fromkeys(made.notes))
+        self.homes: dict[Var, Place] = {}
         self.costs: Costs | None = None
         self.estimate: Estimate | None = None
+        self.predicted: Timeline | None = None
         self.measured: float | None = None
         self.meshes: dict[Place, DividedMesh] = {}
 
@@ -117,8 +121,10 @@ class Plan:
           PlacementError: the order cannot be run.
         """
         if seconds is None and self.costs is not None:
-            return self._simulate(self.costs)
-        return simulate(self.fragments, seconds or estimated_seconds)
+            timeline = self._simulate(self.costs)
+        else:
+            timeline = simulate(self.fragments, seconds or estimated_seconds)
+        return timeline.in_order(place_order)
 
     def scheduled(
         self, schedule: Any, seconds: Callable[[Fragment], float] | None = None
@@ -147,7 +153,7 @@ class Plan:
         made = in_order(Fragments(self.fragments, self.edges, self.notes), order)
         found = copy.copy(self)
         found.fragments, found.edges = made.fragments, made.edges
-        found.schedule, found.measured = scheduler.name, None
+        found.schedule, found.measured, found.predicted = scheduler.name, None, None
         return found
 
     def _simulate(self, costs: Costs) -> Timeline:
@@ -162,7 +168,7 @@ class Plan:
           PlacementError: fragments wait for each other (the message shows the cycle),
             one takes a result of a later one, or an operation is left out.
         """
-        self.simulate()
+        self.predicted = self.simulate()
         made = set(self.graph.inputs)
         for fragment in self.fragments:
             for var in fragment.graph.inputs:
@@ -298,16 +304,30 @@ class Plan:
     def __repr__(self) -> str:
         return f"<Plan of {self.name}: {self._summary()}>"
 
+    @property
+    def transfers(self) -> list[Edge]:
+        """What each step sends: no arguments that are where they are used already."""
+        captured = {*self.graph.inputs[: self.graph.num_consts]}
+
+        def is_sent(edge: Edge) -> bool:
+            if edge.source is not None:
+                return True
+            home = self.homes.get(edge.var)
+            there = home is not None and home.devices == edge.place.devices
+            return not there and edge.var not in captured
+
+        return [edge for edge in self.edges if is_sent(edge)]
+
     def _summary(self) -> str:
-        between = [e for e in self.edges if e.source is not None]
+        transfers = self.transfers
+        between = [e for e in transfers if e.source is not None]
+        sent = sum(edge.nbytes for edge in transfers)
         count, places = len(self.fragments), len(self.places)
-        sent = sum(edge.nbytes for edge in self.edges)
-        return (
-            f"{count} {'fragment' if count == 1 else 'fragments'} on {places} "
-            f"{'device' if places == 1 else 'devices'}, {len(self.edges)} "
-            f"{'transfer' if len(self.edges) == 1 else 'transfers'} of {sent:,} bytes"
-            + ("" if between or count < 2 else ", none between fragments")
-        )
+        text = f"{counted(count, 'fragment')} on {counted(places, 'device')}, "
+        if not transfers:
+            return text + "nothing is sent"
+        text += f"{counted(len(transfers), 'transfer')} of {sent:,} bytes"
+        return text + ("" if between or count < 2 else ", none between fragments")
 
     def to_text(self, *, lines: bool = False, shown: int | None = SHOWN) -> str:
         """Returns the plan as text.
@@ -341,9 +361,10 @@ class Plan:
             )
         right = (2, 3) if stages else (0, 2, 3)
         text = [f"{self.name}: {self._summary()}", *table(rows, right)]
-        text += _more(len(self.fragments), shown, "fragments")
+        text += more(len(self.fragments), shown, "fragments")
         rows = [("from", "to", "bytes", "value", "for fragments")]
-        for edge in self.edges[:shown]:
+        transfers = self.transfers
+        for edge in transfers[:shown]:
             rows.append(
                 (
                     "argument" if edge.source is None else str(edge.source),
@@ -353,8 +374,8 @@ class Plan:
                     " ".join(map(str, edge.users)),
                 )
             )
-        text += table(rows, right=(2,)) if self.edges else []
-        text += _more(len(self.edges), shown, "transfers")
+        text += table(rows, right=(2,)) if transfers else []
+        text += more(len(transfers), shown, "transfers")
         links = link_bytes(self.fragments, self.edges)
         if sum(count for count, _ in links.values()) > len(links):
             rows = [("link", "transfers", "bytes")]
@@ -364,7 +385,7 @@ class Plan:
             text += table(rows, right=(1, 2))
         text += self._devices()
         if self.schedule:
-            bubble = self.simulate().bubble
+            bubble = self._planned().bubble
             text.append(f"schedule: {self.schedule}, bubble {bubble:.0%} by flops")
         rules = "operands, uses, committed arguments"
         if self.estimate is not None:
@@ -375,25 +396,34 @@ class Plan:
         text += [f"note: {note}" for note in self.notes]
         return "\n".join(text)
 
+    def _planned(self) -> Timeline:
+        return self.simulate() if self.predicted is None else self.predicted
+
     def _prediction(self, estimate: Estimate) -> list[str]:
-        """Returns lines: how long a step takes, and how far the plan may be off."""
-        predicted = self.seconds
-        text = f"step: {_time(predicted)} predicted"
+        """Returns lines: how long a step takes, and how far the plan may be off.
+
+        All are by what was known when the plan was made.
+        """
+        predicted = self._planned().seconds
+        # Measured times of fragments may be less than those of their operations.
+        bound = min(estimate.bound, predicted)
+        best = estimate.alone if len(self.places) > 1 else predicted
+        text = f"step: {time_text(predicted)} predicted"
         if self.measured is not None:
-            text += f", {_time(self.measured)} measured"
-        over = predicted / estimate.bound - 1 if estimate.bound else 0.0
-        alone = f"{_time(estimate.alone)} on one device"
+            text += f", {time_text(self.measured)} measured"
+        over = predicted / bound - 1 if bound else 0.0
+        alone = f"{time_text(best)} on one device"
         if estimate.alone == float("inf"):
             alone = "one device cannot hold it"
         return [
             f"{text}, {alone}",
-            f"bound: {_time(estimate.bound)} for any placement of the "
-            f"{estimate.groups} groups; this one is within {over:.0%} of it",
+            f"bound: {time_text(bound)} for any placement of "
+            f"{counted(estimate.groups, 'group')}; this one is within {over:.0%} of it",
         ]
 
     def _devices(self) -> list[str]:
         """Returns a table of what each device does and holds, when simulated."""
-        timeline = self.simulate()
+        timeline = self._planned()
         peaks = self.peak_bytes(timeline)
         held = timeline.activations
         head = ["device", "busy", "peak bytes"]
@@ -402,7 +432,7 @@ class Plan:
             head.append("activations")
             right.append(3)
         rows: list[Sequence[str]] = [head]
-        for place in self.places:
+        for place in timeline.rows:
             busy = sum(ran.end - ran.start for ran in timeline.rows[place])
             row = [place_name(place), f"{busy / (timeline.seconds or 1):.0%}"]
             row.append(f"{peaks.get(place, 0):,}")
@@ -444,37 +474,6 @@ def saved_plan(given: Any) -> SavedPlan | None:
     )
 
 
-def _more(count: int, shown: int | None, what: str) -> list[str]:
-    if shown is None or count <= shown:
-        return []
-    return [f"… {count - shown} more {what}: to_text(shown=None)"]
-
-
-def _time(seconds: float) -> str:
-    """Returns seconds with a unit of a fitting size."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-6:.3g} µs"
-
-
 def estimated_seconds(fragment: Fragment) -> float:
     """Returns about how long a fragment takes, by its flops."""
     return _START + fragment.flops / _FLOPS
-
-
-def table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
-    """Returns rows as lines of aligned columns.
-
-    Args:
-      rows: the first is the header.
-      right: columns aligned to the right.
-    """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.rjust(width) if i in right else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]

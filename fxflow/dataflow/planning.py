@@ -27,9 +27,10 @@ from fxflow.dataflow.placing import (
 )
 from fxflow.dataflow.plan import Plan, estimated_seconds
 from fxflow.dataflow.saved import SavedPlan
-from fxflow.dataflow.schedules import Scheduler
-from fxflow.dataflow.scopes import Beside
+from fxflow.dataflow.schedules import SCHEDULES, Scheduler
+from fxflow.dataflow.scopes import Beside, Stage
 from fxflow.dataflow.sharding.stages import divided_meshes
+from fxflow.dataflow.tables import counted
 from fxflow.errors import PlacementError
 from fxflow.lax.remat import CALLS, inlined
 from fxflow.transforms.stages import Traced
@@ -69,7 +70,11 @@ class Planner(NamedTuple):
             plan is for another program.
         """
         # References made inside become values, which pass between places.
-        graph, rounds = unrolled(inlined(discharge(traced.graph).graph, CALLS))
+        whole_graph = inlined(discharge(traced.graph).graph, CALLS)
+        if self.given is None:
+            self.places.require_known(whole_graph, traced.name)
+        notes: list[str] = []
+        graph, rounds = unrolled(whole_graph, notes)
         types = [*(as_array(c)._type for c in traced.consts), *arg_types]
         whole = _Whole(traced.name, graph, rounds, types)
         if self.given is not None:
@@ -81,6 +86,11 @@ class Planner(NamedTuple):
             plan = self._cut(whole)
         else:
             plan = self._placed_by_cost(whole, self.costs, effort)
+        if self.given is None:  # whose notes say it already
+            notes = [*notes, *plan.notes, *self._unused(graph)]
+            plan.notes = list(dict.fromkeys(notes))
+        homes = zip(graph.inputs, types, strict=True)
+        plan.homes = {var: kind.placement for var, kind in homes}
         plan.check()
         if self.divides:
             plan.meshes = divided_meshes(plan.fragments, self.costs or Costs())
@@ -98,8 +108,10 @@ class Planner(NamedTuple):
         if not any(whole.rounds):
             found = pipelined(whole.graph, self.places, costs)
         if found is not None:
-            graph, rounds = unrolled(found.graph)
+            notes: list[str] = []
+            graph, rounds = unrolled(found.graph, notes)
             piped = self._cut(_Whole(whole.name, graph, rounds, whole.types))
+            piped.notes[:0] = notes
             piped.costs = costs
             piped.estimate = estimate._replace(groups=found.items, bound=found.bound)
             error = max(costs.error(p.device) for p in piped.places)
@@ -136,6 +148,24 @@ class Planner(NamedTuple):
         if estimate is not None:
             plan.costs, plan.estimate = self.costs, estimate
         return plan
+
+    def _unused(self, graph: Graph) -> list[str]:
+        """Returns a note if stages leave devices without work."""
+        stages = {w for w in scopes_inside(graph) if isinstance(w, Stage)}
+        if not stages:
+            return []
+        devices, count = len(self.places.devices), max(s.count for s in stages)
+        used = len({self.places.place(stage) for stage in stages})
+        expected = devices if self.places.given else min(devices, count)
+        if used >= expected:
+            return []
+        name, each = self.schedule.name, -(-count // max(used, 1))
+        note = f"{counted(count, 'stage')} use {used} of {counted(devices, 'device')}"
+        if self.schedule.device is SCHEDULES["zb-v"].device:
+            note += f": {name} gives each device two; {2 * devices} stages use all"
+        elif each > 1 or used < count:
+            note += f" ({name})"
+        return [note]
 
     def _finder(self, graph: Graph) -> Callable[[str], Place]:
         """Returns a function from the names of places in plans to the places."""

@@ -21,7 +21,7 @@ from fxflow.core.ir.trace import Tracer
 from fxflow.devices import Device
 from fxflow.devices.clients import default_backend, resolve
 from fxflow.devices.meshes import Mesh
-from fxflow.errors import ArgumentError, PlacementError
+from fxflow.errors import ArgumentError, BackendError, PlacementError
 from fxflow.transforms.inspection import named_scope
 
 _NAME = re.compile(
@@ -98,13 +98,14 @@ class DeviceSpec:
         """Returns the device of this process that the name means.
 
         Raises:
-          PlacementError: there is no such device.
-          BackendError: the platform cannot be used.
+          PlacementError: there is no such device, or the platform cannot be used.
         """
         kind = self.kind or default_backend()
         task = "" if self.task is None else f"/task:{self.task}"
         try:
             return resolve(f"{task}/device:{kind}:{self.index or 0}")
+        except BackendError as error:
+            raise PlacementError(f"no device {str(self)!r}: {error}") from None
         except PlacementError as error:
             if self.task is None:
                 raise

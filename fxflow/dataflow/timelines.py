@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from fxflow.dataflow.tables import SHOWN, counted, table, time_text
 from fxflow.devices.trace_events import TraceEvents, TracePoint
 from fxflow.errors import PlacementError
 
@@ -85,6 +86,27 @@ class Timeline(NamedTuple):
 
     rows: dict[Any, list[Ran]]
 
+    def __str__(self) -> str:
+        return self.to_table()
+
+    def __repr__(self) -> str:
+        count = sum(map(len, self.rows.values()))
+        return (
+            f"<Timeline of {counted(count, 'fragment')} on "
+            f"{counted(len(self.rows), 'device')}: {time_text(self.seconds)}, "
+            f"{self.bubble:.0%} idle>"
+        )
+
+    def in_order(self, order: Callable[[Any], Any]) -> Timeline:
+        """Returns the timeline with its rows in another order.
+
+        Args:
+          order: from a place to a sort key.
+        """
+        return Timeline(
+            {place: self.rows[place] for place in sorted(self.rows, key=order)}
+        )
+
     @property
     def seconds(self) -> float:
         """When the last fragment ends."""
@@ -141,7 +163,7 @@ class Timeline(NamedTuple):
         """The fraction of the places' time in which they wait."""
         total = self.seconds * len(self.rows)
         busy = sum(ran.end - ran.start for row in self.rows.values() for ran in row)
-        return 1 - busy / total if total else 0.0
+        return max(1 - busy / total, 0.0) if total else 0.0
 
     @property
     def activations(self) -> dict[Any, int]:
@@ -163,6 +185,26 @@ class Timeline(NamedTuple):
                 elif last.get(unit) is ran:
                     held.discard(unit)
         return most
+
+    def to_table(
+        self, name: Callable[[Any], str] = str, shown: int | None = SHOWN
+    ) -> str:
+        """Returns a table: when each fragment starts and ends, and where.
+
+        Args:
+          name: of a place.
+          shown: rows at most; None: all.
+        """
+        every = [(ran, place) for place, row in self.rows.items() for ran in row]
+        every.sort(key=lambda pair: pair[0].start)
+        rows: list[Sequence[str]] = [("start", "end", "device", "fragment")]
+        for ran, place in every[:shown]:
+            begin, end = time_text(ran.start), time_text(ran.end)
+            rows.append((begin, end, name(place), ran.work.describe()))
+        idle = f"{time_text(self.seconds)}, {self.bubble:.0%} idle"
+        left = len(every) - len(rows) + 1
+        last = [f"… {left:,} more: to_table(shown=None)"] if left else []
+        return "\n".join([idle, *table(rows, right=(0, 1)), *last])
 
     def to_text(self, width: int = 72, name: Callable[[Any], str] = str) -> str:
         """Returns a Gantt chart: a row of characters for each place.

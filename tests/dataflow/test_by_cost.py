@@ -237,8 +237,43 @@ def test_loops_and_branches_stay_whole() -> None:
 
 def test_the_plan_tells_the_bound_and_the_best_device() -> None:
     text = str(plan_of(branches, X, WS))
-    assert "on one device" in text and "for any placement of the" in text
+    assert "on one device" in text and "for any placement of 5 groups" in text
     assert "places: scopes, device_put inside, cost, uses" in text
+
+
+def test_what_follows_its_uses_is_in_their_fragment() -> None:
+    def loss(ws: Any, x: Any) -> Any:
+        for w in ws:
+            x = fnp.tanh(x @ w)
+        return fnp.mean(x**2)
+
+    # The first layers take less than a device of their own is worth.
+    rates = Rates({"dot": 3e11, "elementwise": 1e10}, {"elementwise": 1e11})
+    costs = Costs({KIND: rates}, LINKS)
+    plan = plan_of(fxflow.value_and_grad(loss), WS, X, costs=costs)
+    (fragment,) = plan.fragments
+    # It is started once, alone and in the plan.
+    start = costs.of(DEVICES[0]).start
+    assert plan.seconds == pytest.approx(
+        start + sum(costs.node_seconds(fragment.graph, DEVICES[0]))
+    )
+    assert plan.estimate is not None
+    assert start < plan.estimate.bound <= plan.seconds
+    predicted = str(plan).splitlines()[-3]
+    one, other = predicted.removeprefix("step: ").split(" predicted, ")
+    assert other == f"{one} on one device"
+
+
+def test_the_text_of_a_plan_is_by_the_costs_it_was_made_with() -> None:
+    costs = model()
+    plan = plan_of(branches, X, WS, costs=costs)
+    before = str(plan)
+    for fragment in plan.fragments:
+        costs.learn(fragment.graph, fragment.place, 1e-9)
+    assert plan.seconds < plan.estimate.bound  # type: ignore[union-attr]
+    assert str(plan) == before and "within -" not in before
+    again = str(plan_of(branches, X, WS, costs=costs))
+    assert "within -" not in again
 
 
 def test_other_words_for_the_place_are_refused() -> None:

@@ -167,3 +167,29 @@ def test_strict_allows_what_only_shares_a_place() -> None:
 
     # No path leaves the first device.
     dataflow.jit(f, strict=True)(0.5)
+
+
+def kinds(f: Any, *args: Any) -> set[str]:
+    return {fragment.kind for fragment in dataflow.jit(f).plan(*args).fragments}
+
+
+def test_nothing_is_backward_without_a_pipeline_or_a_derivative() -> None:
+    assert kinds(chain(1, 2, 1, 2), 1.0) == {"O"}
+
+    def step(h: Any, x: Any) -> Any:
+        for device in (1, 2):
+            with on(f"/device:cpu:{device}"):
+                h = fnp.tanh(h * x)
+        return h, None
+
+    def rnn(h: Any, xs: Any) -> Any:
+        return fxflow.lax.scan(step, h, xs)[0]
+
+    assert kinds(rnn, 1.0, fnp.ones(5)) == {"F", "O"}
+
+    def summed(h: Any, xs: Any) -> Any:
+        return fxflow.lax.scan(lambda s, x: (s + fxflow.grad(rnn)(h, x), None), h, xs)[
+            0
+        ]
+
+    assert "B" in kinds(summed, 1.0, fnp.ones((3, 2)))

@@ -9,7 +9,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import dataflow
+from fxflow import dataflow, lax
 from fxflow.core.arrays import ShapeDtypeStruct, as_array
 from fxflow.dataflow import on
 from fxflow.dataflow.lowering import described, lower
@@ -110,15 +110,27 @@ def test_large_captured_values_are_arguments() -> None:
     assert "fragment 0 of f on cpu:1, which begins with" in described("f", fragment)()
 
 
-@pytest.mark.parametrize("what", ["callback", "print"])
-def test_python_does_not_run_in_tasks(what: str) -> None:
+def printed(i: Any, x: Any) -> Any:
+    fxflow.debug.print("{}", x)
+    return x + 1
+
+
+@pytest.mark.parametrize(
+    ("body", "match"),
+    [
+        (lambda x: fxflow.pure_callback(np.sin, x, x), r"^sin, by python_callback \("),
+        (
+            lambda x: lax.fori_loop(0, 3, printed, x),
+            r"^debug.print \(.*test_lowering.* calls Python within scan \(",
+        ),
+    ],
+)
+def test_python_does_not_run_in_tasks(body: Any, match: str) -> None:
     def f(x: Any) -> Any:
         with on("/task:0"):
-            if what == "print":
-                fxflow.debug.print("{}", x)
-                return x + 1
-            return fxflow.pure_callback(np.sin, x, x)
+            return body(x)
 
-    with pytest.raises(PlacementError, match=r"task:0 cpu:0: .* programs only") as e:
+    with pytest.raises(PlacementError, match=match) as e:
         dataflow.jit(f, devices=CLUSTER).plan(X)
+    assert "is on task:0 cpu:0: tasks run programs only" in str(e.value)
     assert "test_lowering.py" in str(e.value)

@@ -11,7 +11,9 @@ import fxflow
 from fxflow import NamedSharding, P, dataflow, lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays.aval import everywhere
-from fxflow.dataflow import on
+from fxflow.dataflow import on, stages
+from fxflow.dataflow.placing import Places, place_order
+from fxflow.dataflow.tasks.devices import ClusterDevices
 from fxflow.errors import PlacementError
 
 DEVICES = fxflow.local_devices()
@@ -202,3 +204,107 @@ def test_scopes_inside_a_shard_map_are_not_followed() -> None:
     assert "each device of its mesh runs all of it" in str(split.plan(X))
     with pytest.raises(PlacementError, match="put the scopes outside of it"):
         dataflow.jit(f, strict=True).plan(X)
+
+
+CLUSTER = ClusterDevices({"worker": 2}, [["cpu"], ["cpu"]])
+
+
+@pytest.mark.parametrize("place", ["scopes", "cost"])
+def test_prints_of_values_of_tasks_run_here(place: str) -> None:
+    def f(x: Any) -> Any:
+        with on("/task:0"):
+            y = fnp.sin(x)
+        fxflow.debug.print("{}", y)
+        with on("/task:1"):
+            fxflow.debug.callback(print, y)
+            y = fnp.cos(y)
+        return fxflow.io_callback(np.sin, y, y)
+
+    plan = dataflow.jit(f, devices=CLUSTER, place=place).plan(fnp.ones(3))
+    where = {
+        node.primitive.name: str(fragment.place.device)
+        for fragment in plan.fragments
+        for node in fragment.graph.nodes
+    }
+    assert where == {
+        "sin": "task:0 cpu:0", "cos": "task:1 cpu:0", "python_callback": str(DEVICES[0])
+    }  # fmt: skip
+    if place == "scopes":
+        (note,) = plan.notes
+        assert "print (" in note and "this process, not on task:1 cpu:0" in note
+        with pytest.raises(PlacementError, match="tasks run programs only"):
+            dataflow.jit(f, devices=CLUSTER, strict=True).plan(fnp.ones(3))
+
+
+def test_a_loop_that_prints_runs_here_and_the_plan_says_so() -> None:
+    def body(i: Any, x: Any) -> Any:
+        fxflow.debug.print("{}", x)
+        return x + 1
+
+    def f(x: Any) -> Any:
+        with on("/task:0"):
+            x = fnp.sin(x)
+        return lax.fori_loop(0, 3, body, x)
+
+    plan = dataflow.jit(f, devices=CLUSTER).plan(fnp.ones(3))
+    assert str(plan.fragments[-1].place.device) == str(DEVICES[0])
+    assert "runs in this process as a whole, since it calls Python" in plan.notes[0]
+
+
+@pytest.mark.parametrize("place", ["scopes", "cost"])
+@pytest.mark.parametrize("devices", [None, {"a": "rocm:0"}])
+def test_a_platform_that_is_absent_is_refused_with_the_line(
+    place: str, devices: Any
+) -> None:
+    def f(x: Any) -> Any:
+        with on("/device:rocm:0" if devices is None else "a"):
+            return fnp.sin(x)
+
+    match = "(?s)^no device .*rocm.*test_placing.py:"
+    if devices:
+        match = r"(?s)^devices\['a'\]: no device 'rocm:0': platform 'rocm'"
+    with pytest.raises(PlacementError, match=match):
+        dataflow.jit(f, devices=devices, place=place).plan(1.0)
+
+
+@pytest.mark.parametrize(
+    ("devices", "match"),
+    [
+        ({"encodr": "cpu:1", "head": "cpu:0"}, "names 'encodr', .* 'encoder', 'head'"),
+        ({"encoder": "cpu:1", "head": "cpu:0", stages(3)[0]: "cpu:2"}, "stage:0/3"),
+        ({"encoder": "cpu:1", "head": "cpu:0", 3: "cpu:2"}, "names 3, and"),
+    ],
+)
+def test_labels_that_no_scope_has_are_refused(devices: Any, match: str) -> None:
+    def f(x: Any) -> Any:
+        with on("encoder"):
+            y = fnp.sin(x)
+            with on("/device:cpu:2"):
+                z = fnp.cos(x)
+        for stage in stages(2):
+            with on(stage):
+                z = z + y
+        with on("head"):
+            return lax.cond(z > 0, lambda z: z, on("inner")(fnp.exp), z)
+
+    with pytest.raises(PlacementError, match=match) as found:
+        dataflow.jit(f, devices=devices).plan(1.0)
+    assert "and the stages of stages(2)" in str(found.value)
+    known = {
+        "encoder": "cpu:1",
+        "head": "cpu:0",
+        "inner": "cpu:0",
+        "stage:1/2": "cpu:0",
+    }
+    assert len(
+        dataflow.jit(f, devices=known | {stages(2)[0]: "cpu:1"}).plan(1.0).places
+    )
+
+
+def test_the_order_of_places() -> None:
+    mesh = everywhere(fxflow.make_mesh((2,), ("d",)))
+    tasks = [device.place for device in CLUSTER.devices]
+    here = [Places(DEVICES).of_device(device) for device in DEVICES[:2]]
+    assert sorted([*tasks[::-1], mesh, *here[::-1]], key=place_order) == [
+        *here, mesh, *tasks
+    ]  # fmt: skip

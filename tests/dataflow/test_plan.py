@@ -11,7 +11,6 @@ from fxflow import dataflow, train
 from fxflow import numpy as fnp
 from fxflow.dataflow import on, stages
 from fxflow.dataflow.placing import place_name
-from fxflow.dataflow.plan import table
 
 
 def f(x: Any) -> Any:
@@ -49,11 +48,6 @@ def test_names_of_places() -> None:
     mesh = fxflow.make_mesh((2,), ("d",))
     plan = dataflow.jit(on(mesh)(fnp.sin)).plan(fnp.ones(2))
     assert place_name(plan.places[0]) == "mesh of cpu:0 cpu:1"
-
-
-def test_columns_are_aligned() -> None:
-    rows = [("a", "bb"), ("ccc", "1")]
-    assert table(rows, right=(1,)) == ["a    bb", "ccc   1"]
 
 
 def chain(count: int) -> Any:
@@ -106,3 +100,36 @@ def test_a_plan_is_put_in_the_order_of_another_schedule() -> None:
         np.testing.assert_array_equal, again(*args), fxflow.jit(step)(*args)
     )
     assert "schedule: zb-h1" in str(again.plan(*args))
+
+
+def test_arguments_that_are_where_they_are_used_are_not_sent() -> None:
+    x = fnp.ones(4)
+    plan = dataflow.jit(fnp.sin).plan(x)
+    assert (plan.transfers, len(plan.edges)) == ([], 1)
+    assert "1 fragment on 1 device, nothing is sent\n" in str(plan)
+    assert "argument" not in str(plan).replace("arguments", "")
+    there = fxflow.device_put(x, fxflow.local_devices()[1])
+    assert len(dataflow.jit(f).plan(x).transfers) == 2
+    assert len(dataflow.jit(f).plan(there).transfers) == 1
+    captured = fnp.ones(5000)
+
+    def g(x: Any) -> Any:
+        with on("/device:cpu:1"):
+            return captured * x
+
+    assert [str(e.var.aval) for e in dataflow.jit(g).plan(1.0).transfers] == ["f32[]~"]
+
+
+def test_rows_are_in_the_order_of_devices() -> None:
+    def back(x: Any) -> Any:
+        for device in (3, 1, 2):
+            with on(f"/device:cpu:{device}"):
+                x = fnp.sin(x)
+        return x
+
+    plan = dataflow.jit(back).plan(1.0)
+    assert [place.device.id for place in plan.simulate().rows] == [1, 2, 3]
+    svg = plan.to_svg()
+    assert svg.index("cpu:1") < svg.index("cpu:2") < svg.index("cpu:3")
+    lines = [line.split()[0] for line in str(plan).splitlines()[-4:-1]]
+    assert lines == ["cpu:1", "cpu:2", "cpu:3"]

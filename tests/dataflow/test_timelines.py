@@ -145,3 +145,22 @@ def test_a_hundred_thousand_fragments_take_seconds() -> None:
     timeline = SCHEDULES["zb-h1"].order(works, lambda w: 1.0)
     assert len(works) == 99_840
     assert timeline.seconds / (3 * 520) == pytest.approx((520 + 21) / 520)
+
+
+def test_a_timeline_is_shown_as_a_table() -> None:
+    works = [FakeWork(i, i % 2, 0, i, "F") for i in range(30)]
+    timeline = simulate(works, lambda w: 1e-3)
+    assert repr(timeline) == "<Timeline of 30 fragments on 2 devices: 15 ms, 0% idle>"
+    lines = str(timeline).splitlines()
+    assert lines[0] == "15 ms, 0% idle"
+    assert lines[1].split() == ["start", "end", "device", "fragment"]
+    assert lines[4].split()[:4] == ["1", "ms", "2", "ms"]
+    assert lines[-1] == "… 10 more: to_table(shown=None)"
+    assert len(timeline.to_table(shown=None).splitlines()) == 32
+
+
+def test_rows_are_put_in_order() -> None:
+    works = [FakeWork(0, 1, 0, 0, "F"), FakeWork(1, 0, 0, 0, "F")]
+    timeline = simulate(works, lambda w: 1.0)
+    assert list(timeline.rows) == [1, 0]
+    assert list(timeline.in_order(lambda place: place).rows) == [0, 1]

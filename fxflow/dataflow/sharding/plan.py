@@ -11,7 +11,6 @@ from typing import Any
 from fxflow.core import tree
 from fxflow.core.arrays import ShapeDtypeStruct
 from fxflow.core.boundary import boundary
-from fxflow.dataflow.plan import table
 from fxflow.dataflow.sharding.collectives import (
     KINDS,
     Totals,
@@ -22,6 +21,7 @@ from fxflow.dataflow.sharding.collectives import (
 from fxflow.dataflow.sharding.constraints import constrain
 from fxflow.dataflow.sharding.dimensions import NONE
 from fxflow.dataflow.sharding.sharded import Sharded
+from fxflow.dataflow.tables import table
 from fxflow.devices.meshes import AbstractMesh, PartitionSpec
 from fxflow.devices.shardings import NamedSharding
 from fxflow.transforms.jit import JitFunction, jit

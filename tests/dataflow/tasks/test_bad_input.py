@@ -47,7 +47,7 @@ def enormous(x: Any) -> Any:
         ),
         (
             at("/task:0", lambda x: fxflow.pure_callback(np.sin, x, x)),
-            "calls Python or has effects, and is on task:0",
+            "calls Python, and is on task:0",
         ),
     ],
 )

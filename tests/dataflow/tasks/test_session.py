@@ -168,3 +168,22 @@ def test_a_value_gets_its_own_type_back() -> None:
     again = restored(bits, keys.aval)
     assert again.aval is keys.aval
     np.testing.assert_array_equal(fxflow.random.key_data(again), bits)
+
+
+def test_what_tasks_compute_is_printed_here(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def f(x: Any) -> Any:
+        with on("/task:0"):
+            y = x + 1
+            fxflow.debug.print("in the scope {}", y)
+        fxflow.debug.print("outside of it {}", y)
+        with on("/task:1"):
+            return y * 2
+
+    step = dataflow.jit(f, devices=cluster)
+    assert [float(step(float(i))) for i in range(2)] == [2.0, 4.0]
+    said = sorted(capsys.readouterr().out.splitlines())
+    assert said == [
+        "in the scope 1.0", "in the scope 2.0", "outside of it 1.0", "outside of it 2.0"
+    ]  # fmt: skip
