@@ -149,7 +149,7 @@ def test_two_models_run_on_a_device_each(capsys: pytest.CaptureFixture[str]) -> 
         for node in fragment.graph.nodes
     }
     assert found["conv_general_dilated"] == DEVICES[2]
-    alone = dataflow.jit(module.probabilities, devices=devices)
+    alone = dataflow.jit(module.probabilities, devices={"mlp": DEVICES[1]})
     plan = alone.plan({"mlp": params["mlp"]}, data.test_images)
     assert [place.device for place in plan.places] == [DEVICES[1]]
     assert "on 2 devices" in capsys.readouterr().out
