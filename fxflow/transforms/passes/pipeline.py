@@ -30,7 +30,9 @@ from fxflow.transforms.passes.rewriting import (
 # Operations on slices that passes look for; others begin at a scan, or a product.
 _KERNELS = frozenset({"kernel_call", "sparse_product"})
 _ROWS = COMMUTING | _KERNELS | {Gather.name, "conv_general_dilated"}
-_COMPILE, _DIVIDE = "compile_kernels", "divide_kernels"
+_COMPILE, _DIVIDE, _FUSE = "compile_kernels", "divide_kernels", "fuse_rows"
+# What a device has a kernel for in its part of a program.
+_ON_PARTS = ROW_STARTS | _KERNELS
 _STARTS = _ROWS | ROW_STARTS | {Scan.name, DotGeneral.name}
 # Passes that may keep more in memory: never in what `checkpoint` computes again.
 _STORING = frozenset({"split_loops"})
@@ -92,35 +94,38 @@ def with_compiled_parts(
 ) -> Graph:
     """Returns a graph whose kernels are compiled where devices run them on parts.
 
-    These are kernels in a `shard_map`, and those whose operands' shardings say which
-    programs a device runs. What the partitioner divides stays as it was written.
+    These are kernels in a `shard_map`, where functions of rows become kernels, too, and
+    those whose operands' shardings say which programs a device runs. What the
+    partitioner divides stays as it was written.
 
     Args:
       graph: of a program for this CPU's devices, or for GPUs.
       shardings: of its inputs; None where it is not known. Empty: none is.
       triton: whether it is for GPUs; see `optimized`.
     """
-    if _COMPILE not in chosen_passes() or _KERNELS.isdisjoint(graph.facts.names):
+    chosen = chosen_passes()
+    if _COMPILE not in chosen or graph.facts.names.isdisjoint(_ON_PARTS):
         return graph
-    if any(shardings):
+    passes = (GPU_PASSES[_COMPILE],) if triton else (_FUSE, _COMPILE)
+    passes = tuple(name for name in passes if triton or name in chosen)
+    if any(shardings) and not _KERNELS.isdisjoint(graph.facts.names):
         graph = getattr(all_passes, _DIVIDE)(graph, shardings, triton=triton)
-    name = GPU_PASSES[_COMPILE] if triton else _COMPILE
-    nodes = [_parts(node, name) for node in graph.nodes]
+    nodes = [_parts(node, passes) for node in graph.nodes]
     if all(a is b for a, b in zip(nodes, graph.nodes, strict=True)):
         return graph
     return graph.replace(nodes=nodes)
 
 
-def _parts(node: Node, name: str) -> Node:
+def _parts(node: Node, passes: tuple[str, ...]) -> Node:
     params = node.params
     if node.primitive.name != "shard_map":
         return node
-    if _KERNELS.isdisjoint(params["graph"].facts.names):
+    if params["graph"].facts.names.isdisjoint(_ON_PARTS):
         return node
     if set(params["axes"]) != set(params["mesh"].axis_names):
         return node
     with node.primitive.inside(params):
-        inner = getattr(all_passes, name)(inlined(params["graph"], CUSTOM_CALLS))
+        inner = _optimized(params["graph"], passes)
     if inner.out_avals != params["graph"].out_avals:
         return node
     return node.replace(params={**params, "graph": inner})

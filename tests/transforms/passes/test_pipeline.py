@@ -99,3 +99,44 @@ def test_several_devices_get_the_program_as_written():
     assert scatters(inside.lower(X).as_text()) == 2
     put = fxflow.device_put(X, where)
     assert scatters(fxflow.jit(twice).lower(put).as_text()) == 2
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_functions_of_rows_in_a_shard_map_are_kernels_of_each_device(check):
+    pytest.importorskip("llvmlite")
+    mesh = Mesh(np.array(fxflow.devices()[:2]), ("x",))
+    rows = PartitionSpec("x")
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(256 * mesh.size, 256)).astype(np.float32)
+    scale = fxflow.device_put(
+        np.linspace(0, 1, 256, dtype=np.float32), NamedSharding(mesh, PartitionSpec())
+    )
+
+    def loss(x, scale):
+        e = fnp.exp(x - fnp.max(x, 1, keepdims=True))
+        return fnp.sum((e / fnp.sum(e, 1, keepdims=True) * scale) ** 2)
+
+    def slopes(x, scale):
+        by_x, by_scale = fxflow.grad(loss, argnums=(0, 1))(x, scale)
+        # With checks, the gradient of what all devices hold is their sum.
+        return by_x, by_scale if check else fxflow.lax.psum(by_scale, "x")
+
+    def run(passes):
+        f = fxflow.shard_map(
+            slopes,
+            mesh=mesh,
+            in_specs=(rows, PartitionSpec()),
+            out_specs=(rows, PartitionSpec()),
+            check=check,
+        )
+        with config.override(passes=passes):
+            lowered = fxflow.jit(f).lower(put, scale)
+            return lowered.as_text(), lowered.compile()(put, scale)
+
+    put = fxflow.device_put(x, NamedSharding(mesh, rows))
+    text, found = run("all")
+    assert "fxflow_kernel_" in text
+    plain, expected = run("compile_kernels")
+    assert "fxflow_kernel_" not in plain
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
