@@ -30,6 +30,7 @@ from fxflow.core.arrays.array import forget, read_only, require_alive
 from fxflow.core.arrays.aval import RefType
 from fxflow.core.boundary import boundary
 from fxflow.core.caches import Cache, Room, alive, on_clear
+from fxflow.core.interpreters.double_where import explained, pair_in
 from fxflow.core.ir.discharge import require_distinct
 from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.references import Ref
@@ -565,9 +566,17 @@ class JitFunction(CachedCall[P, R]):
             check_finite(self._name, outs)
         except NonFiniteError:
             # A donated argument's memory is freed, so the call cannot be repeated.
-            if not any(traced.donated):
+            if any(traced.donated):
+                raise
+            values = [*traced.consts, *arrays]
+            try:
                 # Again, one operation at a time: the error then names the operation.
-                traced.graph.evaluate(*traced.consts, *arrays)
+                traced.graph.evaluate(*values)
+            except NonFiniteError as error:
+                pair = pair_in(traced.graph, values)
+                if pair is None:
+                    raise
+                raise explained(error, *pair) from None
             raise
 
     # -- stages ------------------------------------------------------------------------

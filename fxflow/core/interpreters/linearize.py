@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from fxflow._config import config
 from fxflow._frozen import Frozen
 from fxflow.core import source
 from fxflow.core.arrays import Array, Aval, typeof, unwrapped
@@ -145,11 +146,12 @@ class LinearizeTrace(Trace):
         # For messages: what is differentiated, and the tangents of its arguments.
         self.function: Any = function
         self.inputs: list[Var | None] = []
-        # The lines of a tape that is computed at once are never read.
+        # The lines of a tape that is computed at once are read only after a nan.
         outermost = parent
         while outermost.parent is not None:
             outermost = outermost.parent
-        self.keeps_lines = isinstance(outermost, GraphTrace)
+        searches = config.debug_nans or config.debug_infs
+        self.keeps_lines = searches or isinstance(outermost, GraphTrace)
 
     def depends_on(self, var: Var) -> list[str]:
         """Says which arguments the value with a tangent is computed from."""

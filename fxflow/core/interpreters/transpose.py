@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fxflow.core.arrays import Axes, typeof
+from fxflow.core.interpreters.double_where import explained, selection_after
 from fxflow.core.ir.arith import add, instantiate
 from fxflow.core.ir.graph import Graph, Node, Var, bound, interpret
 from fxflow.core.ir.primitive import Zero
@@ -19,6 +20,7 @@ from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import open_layouts
 from fxflow.core.spmd.varying import divided_as, matched
 from fxflow.devices.meshes import explicit
+from fxflow.errors import NonFiniteError
 
 
 def backward(
@@ -94,12 +96,15 @@ def backward(
             state.scope = node.scope or outside[0]
             state.source = node.source or outside[1]
             transpose = node.primitive.transpose
-            if divided:
-                # How cotangents are divided is known from their values.
-                with open_layouts(True):
+            try:
+                if divided:
+                    # How cotangents are divided is known from their values.
+                    with open_layouts(True):
+                        found = transpose(ct, *node.inputs, **node.params)
+                else:
                     found = transpose(ct, *node.inputs, **node.params)
-            else:
-                found = transpose(ct, *node.inputs, **node.params)
+            except NonFiniteError as error:
+                raise _explained(error, node, ct, nodes) from None
             for arg, ct_in in zip(node.inputs, found, strict=True):
                 if ct_in is None or type(ct_in) is Zero or type(arg) is not Var:
                     continue
@@ -111,6 +116,26 @@ def backward(
         Zero(var.aval.cotangent()) if ct is None else ct
         for ct, var in zip(sums, inputs, strict=True)
     ]
+
+
+def _explained(
+    error: NonFiniteError, node: Node, ct: Any, nodes: Sequence[Node]
+) -> NonFiniteError:
+    """Returns an error that says more of a nan in the transpose of a node."""
+    if node.primitive.name == "jit":
+        # Again, one operation at a time.
+        graph: Graph = node.params["graph"]
+        pairs = list(zip(graph.inputs, node.inputs, strict=True))
+        values = {var: a for var, a in pairs if type(a) is not Var}
+        variables = [var for var, a in pairs if type(a) is Var]
+        try:
+            backward_with_values(graph, values, variables, ct)
+        except NonFiniteError as inner:
+            if "double where" in str(inner):
+                return inner
+            error = inner
+    where = selection_after(node, nodes)
+    return error if where is None else explained(error, node.source, where.source)
 
 
 def transpose_graph(

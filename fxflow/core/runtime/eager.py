@@ -382,7 +382,10 @@ def graph_plan(
     def checked(*arrays: Array) -> Any:
         outs: list[Array] = plan(*arrays)
         if check:
-            check_finite(f"{name} at {source.user_line()}", outs)
+            # That of a node of a graph, or of the derivative of an operation.
+            at = state.source
+            line = source.describe(at) if at is not None else source.user_line()
+            check_finite(f"{name} at {line}", outs)
         return outs[0] if single else outs
 
     return checked if check or single else plan

@@ -391,6 +391,7 @@ EXEMPT = (
         "lax.rng_bit_generator": "under vmap all bits come from the first state: "
         "tests/lax/test_rng_bit_generator.py",
         "lax.DotDimensionNumbers": "a type",
+        "lax.masked": "takes a function: tests/lax/test_masked_calls.py",
         "lax.composite": "gives a function: tests/lax/test_composites.py",
     }
 )
