@@ -108,7 +108,7 @@ def register_kernel(target: str, text: str, *, vectorize: bool = True) -> None:
         if code is None:
             module = llvm.parse_assembly(text)
             if vectorize:
-                _optimize(module, compiler.machine)
+                optimize(module, compiler.machine)
             code = compiler.machine.emit_object(module)
             if config.cache:
                 cache.store(key, code)
@@ -121,8 +121,13 @@ def register_kernel(target: str, text: str, *, vectorize: bool = True) -> None:
         _known.add(target)
 
 
-def _optimize(module: Any, machine: Any) -> None:
-    """Runs LLVM's passes of level 3 over a module."""
+def optimize(module: Any, machine: Any) -> None:
+    """Runs LLVM's passes of level 3 over a module.
+
+    Args:
+      module: that llvmlite has parsed.
+      machine: the target machine.
+    """
     from llvmlite import binding as llvm
 
     options = llvm.create_pipeline_tuning_options(speed_level=3)

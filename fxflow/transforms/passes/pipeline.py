@@ -106,8 +106,9 @@ def with_compiled_parts(
     chosen = chosen_passes()
     if _COMPILE not in chosen or graph.facts.names.isdisjoint(_ON_PARTS):
         return graph
-    passes = (GPU_PASSES[_COMPILE],) if triton else (_FUSE, _COMPILE)
-    passes = tuple(name for name in passes if triton or name in chosen)
+    passes = tuple(name for name in (_FUSE, _COMPILE) if name in chosen)
+    if triton:
+        passes = (GPU_PASSES[_COMPILE],)
     if any(shardings) and not _KERNELS.isdisjoint(graph.facts.names):
         graph = getattr(all_passes, _DIVIDE)(graph, shardings, triton=triton)
     nodes = [_parts(node, passes) for node in graph.nodes]

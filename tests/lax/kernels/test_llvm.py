@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,9 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import kernels
+from fxflow.core.arrays import typeof
+from fxflow.devices.contractions import tile_for
+from fxflow.devices.native import optimize
 from fxflow.lax.kernels.errors import UnsupportedError
 from fxflow.lax.kernels.llvm import kernel_module
 from tests.lax.kernels.samples import accumulate, arrays, flash, params_of
@@ -73,3 +77,42 @@ def test_all_elements_of_results_are_in_a_block() -> None:
     x = fnp.ones(7)
     with pytest.raises(UnsupportedError, match="in no program's block"):
         kernel_module(params_of(f, x), [x.aval], 8)
+
+
+def weighted(x: Any, w: Any, o: Any) -> None:
+    """Exponentials, a reduction, a product, and numbers of half precision."""
+    e = fnp.exp(x[...].astype("float32"))
+    o[...] = kernels.dot(e / fnp.sum(e, 1, keepdims=True), w[...]).astype(o.dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(
+    ("triple", "cpu", "vector", "multiply"),
+    [
+        ("x86_64-unknown-linux-gnu", "haswell", r"%ymm\d", r"vfmadd\d+ps\s.*ymm"),
+        ("x86_64-unknown-linux-gnu", "skylake-avx512", r"%zmm\d", r"vfmadd\d+ps"),
+        ("aarch64-unknown-linux-gnu", "neoverse-n1", r"v\d+\.4s", r"fmla\s+v\d+\.4s"),
+        ("arm64-apple-darwin", "apple-m1", r"\.4s", r"fmla\.4s"),
+    ],
+)
+def test_kernels_compile_for_other_processors(
+    dtype: str, triple: str, cpu: str, vector: str, multiply: str
+) -> None:
+    llvm = pytest.importorskip("llvmlite.binding")
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    target = llvm.Target.from_triple(triple)
+    machine = target.create_target_machine(cpu=cpu, opt=3)
+    tile = tile_for({"avx2": True, "fma": True, "avx512f": "512" in cpu}, triple)
+    assert tile is not None
+    x, w = fnp.ones((16, 32), dtype), fnp.ones((32, 32))
+    f = kernels.kernel("i:8 k, k d -> i:8 d", out=lambda x, w: x)(weighted)
+    module = kernel_module(params_of(f, x, w), [typeof(x), typeof(w)], tile.lanes)
+    parsed = llvm.parse_assembly(module.text)
+    parsed.triple, parsed.data_layout = triple, str(machine.target_data)
+    optimize(parsed, machine)
+    text = machine.emit_assembly(parsed)
+    assert re.search(vector, text) and re.search(multiply, text)
+    assert ("%zmm" in text) == ("512" in cpu)
+    # Functions of these are loops of vectors, not calls of the C library.
+    assert not re.search(r"\b(call|callq|bl)\s+_?(exp|sqrt)f?\b", text)

@@ -105,7 +105,7 @@ def test_denormal_arguments_are_their_own_results(name: str) -> None:
 def test_loops_around_functions_are_vectorized() -> None:
     from llvmlite import binding as llvm
 
-    from fxflow.devices.native import _compiler, _optimize
+    from fxflow.devices.native import _compiler, optimize
 
     compiler = _compiler()
     assert compiler is not None
@@ -133,7 +133,7 @@ out:
 }}
 """
         module = llvm.parse_assembly(text)
-        _optimize(module, compiler.machine)
+        optimize(module, compiler.machine)
         if " x float>, ptr" not in str(module):
             scalars.append(name)
     assert scalars == []
