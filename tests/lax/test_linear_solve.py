@@ -198,3 +198,45 @@ def test_derivative_of_a_symmetric_solve_is_that_of_what_is_computed():
             above, below = run(a + 1e-6 * da), run(a - 1e-6 * da)
             for slope, p, m in zip(slopes, above, below, strict=True):
                 np.testing.assert_allclose(slope, (p - m) / 2e-6, 1e-7, 1e-8)
+
+
+def test_root_of_a_pytree_within_loops_and_of_several_orders():
+    def newton(f, x):
+        def step(_, x):
+            out = f(x)
+            a = x["a"] - out["a"] / (2 * x["a"])
+            return {"a": a, "b": x["b"] - out["b"] / x["a"]}
+
+        return lax.fori_loop(0, 40, step, x)
+
+    def solved(p, q):
+        def f(x):
+            return {"a": x["a"] ** 2 - p, "b": x["b"] * x["a"] - q}
+
+        def tangent(g, y):
+            one = fnp.ones_like(y["a"])
+            zero = fnp.zeros_like(one)
+            first, second = g({"a": one, "b": zero}), g({"a": zero, "b": one})
+            det = first["a"] * second["b"] - first["b"] * second["a"]
+            a = (y["a"] * second["b"] - y["b"] * second["a"]) / det
+            return {"a": a, "b": (first["a"] * y["b"] - first["b"] * y["a"]) / det}
+
+        start = {"a": fnp.ones_like(p), "b": fnp.ones_like(p)}
+        return lax.custom_root(f, start, newton, tangent)["b"]  # q / √p
+
+    p, q = 2.0, 3.0
+    with fxflow.config.override(x64=True):
+        second = fxflow.hessian(solved, (0, 1))(p, q)
+        exact = [[0.75 * q * p**-2.5, -0.5 * p**-1.5], [-0.5 * p**-1.5, 0]]
+        np.testing.assert_allclose(second, exact, 1e-9, 1e-12)
+        many = fxflow.jit(fxflow.vmap(fxflow.grad(solved), (0, None)))(
+            np.array([p, 5.0]), q
+        )
+        np.testing.assert_allclose(many, -q / 2 * np.array([p, 5.0]) ** -1.5, 1e-9)
+
+        def looped(p):
+            return lax.while_loop(
+                lambda x: x > 1.0, lambda x: solved(p, x), q, max_steps=8
+            )
+
+        np.testing.assert_allclose(fxflow.grad(looped)(3.0), -q / 3.0**2, 1e-9)

@@ -38,6 +38,7 @@ from fxflow.lax.control_flow.rows import (
     any_row,
     filled,
     has_loop,
+    has_scan,
     select_cases,
     select_rows,
 )
@@ -153,7 +154,9 @@ def select_branches(
             given, masks = operands, []
             # What a branch takes of other rows by a collective stays what it is.
             loops = axis_name is None and has_loop(branch)
-            if guard or loops or branch.effects:
+            # A scan ends in any case, but is worth a test of whether a row needs it.
+            skips = loops or (axis_name is None and has_scan(branch))
+            if guard or skips or branch.effects:
                 mask = table["eq"].bind(index, arith.constant(i, typeof(index).dtype))
             if guard or loops:
                 given = _guarded(mask, operands, flags, loops)
@@ -161,7 +164,7 @@ def select_branches(
                 branch, masks = masked_graph(branch), [mask]
             own = [True] * len(masks) + flags
             graph, _ = batch_graph(branch, size, own, True, axis_name)
-            if loops:
+            if skips:
                 results.append(_if_any(mask, graph, [*masks, *given]))
             else:
                 results.append(graph.evaluate(*masks, *given))
@@ -189,7 +192,7 @@ def select_branches(
 
 
 def _if_any(mask: Any, graph: Graph, operands: Values) -> list[Any]:
-    """Runs a vectorized branch with a loop, unless no row takes it."""
+    """Runs a vectorized branch with a loop or scan, unless no row takes it."""
     index = arith.cast(any_row(mask), np.dtype(np.int32))
     return table["cond"].bind(  # type: ignore[return-value]
         index, *operands, branches=(zeros_graph(graph), graph)

@@ -25,6 +25,11 @@ def has_loop(graph: Graph) -> bool:
     return "while" in graph.facts.names
 
 
+def has_scan(graph: Graph) -> bool:
+    """Returns whether a graph has a `scan` anywhere."""
+    return "scan" in graph.facts.names
+
+
 def any_row(mask: Any) -> Any:
     """Returns whether a mask (bool[n]) has a row."""
     return table["reduce_or"].bind(mask, axes=(0,))

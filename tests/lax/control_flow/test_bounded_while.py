@@ -112,3 +112,14 @@ def test_checks_and_checkpoints_around_it() -> None:
 def test_what_is_not_differentiated_stays_a_loop() -> None:
     graph = make_graph(fxflow.grad(lambda x: x * newton(lax.stop_gradient(x))))(7.0)
     assert "while[" in str(graph) and "scan[" not in str(graph)
+
+
+def test_a_batch_skips_the_chunks_after_its_last_step():
+    def f(x):
+        return lax.while_loop(lambda x: x < 100, lambda x: 2 * x, x, max_steps=64)
+
+    x = np.array([3.0, 60.0], np.float32)
+    program = fxflow.jit(fxflow.vmap(fxflow.grad(f)))
+    # One branch of the scan over chunks forward, one backward.
+    assert program.lower(x).as_text().count("stablehlo.case") >= 2
+    np.testing.assert_array_equal(program(x), [64, 2])
