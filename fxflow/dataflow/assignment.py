@@ -82,8 +82,16 @@ class Problem:
             for mates in self._mates
         ]
         total = sum(self.sizes) + sum(nbytes for nbytes, _ in self.arguments)
+        self._known_tails: list[list[float]] | None = None
         #: Whether memory can be short at all.
         self.bounded = any(total > most for most in self.capacity)
+
+    @property
+    def tails(self) -> list[list[float]]:
+        """The least seconds after the end of each group on each device."""
+        if self._known_tails is None:
+            self._known_tails = _tails(self)
+        return self._known_tails
 
     @property
     def count(self) -> int:
@@ -239,8 +247,26 @@ def scheduled(
       where: device of each group.
       order: of all groups, that can be run.
     """
+    found = scheduled_within(problem, where, order, INF)
+    assert found is not None
+    return found
+
+
+def scheduled_within(
+    problem: Problem, where: Sequence[int], order: Sequence[int], most: float
+) -> Assignment | None:
+    """Returns what `scheduled` does, or None if the whole takes longer than `most`.
+
+    That is known early: by the least seconds after the end of each group.
+
+    Args:
+      problem: of the groups.
+      where: device of each group.
+      order: of all groups, that can be run.
+      most: seconds of the whole.
+    """
     seconds, latency, per_byte = problem.seconds, problem.latency, problem.per_byte
-    preds, ready = problem._preds, problem.ready
+    preds, ready, tails = problem._preds, problem.ready, problem.tails
     total = 0.0
     free = [0.0] * problem.count
     end = [0.0] * len(where)
@@ -257,7 +283,9 @@ def scheduled(
             if arrives > at:
                 at = arrives
         start[v] = at
-        free[d] = end[v] = at + seconds[v][d]
+        free[d] = end[v] = at = at + seconds[v][d]
+        if at + tails[v][d] > most:
+            return None
     whole = max(free)
     over = problem.overflow(where, order)
     return Assignment(list(where), list(order), start, whole, total, over)
@@ -471,9 +499,11 @@ def improved(
                 order = _moved(order, g, previous, problem)
                 if order is current.order:
                     continue
-            trial = scheduled(problem, where, order)
+            # If memory is short, what takes longer may be better.
+            most = INF if problem.bounded else current.key[1]
+            trial = scheduled_within(problem, where, order, most)
             trials -= 1
-            if trial.key < _less(current.key):
+            if trial is not None and trial.key < _less(current.key):
                 current, moved = trial, True
                 break
         if moved:
@@ -524,7 +554,7 @@ def assign(problem: Problem, effort: int = EFFORT, seed: int = 0) -> Assignment:
       effort: groups to schedule while searching.
       seed: of the random moves.
     """
-    order, tails = problem.order(), _tails(problem)
+    order, tails = problem.order(), problem.tails
     starts = [list_scheduled(problem, order)]
     if problem.count > 1:
         starts.append(list_scheduled(problem, order, tails))
@@ -556,7 +586,7 @@ def lower_bound(problem: Problem) -> float:
     if not problem.seconds:
         return 0.0
     seconds = np.asarray(problem.seconds, float)
-    heads, tails = np.asarray(_heads(problem)), np.asarray(_tails(problem))
+    heads, tails = np.asarray(_heads(problem)), np.asarray(problem.tails)
     bound = float((heads + seconds + tails).min(axis=1).max())
     ok = np.isfinite(seconds)
     head = np.where(ok, heads, INF).min(axis=1)

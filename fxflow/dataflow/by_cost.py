@@ -40,6 +40,7 @@ from fxflow.dataflow.placing import (
 from fxflow.dataflow.rates import kind_of, process_of
 from fxflow.dataflow.scopes import Beside, DeviceSpec, Where
 from fxflow.dataflow.tasks.devices import TaskPlace
+from fxflow.dataflow.work import Work
 from fxflow.errors import PlacementError
 from fxflow.lax.callbacks import PythonCallback
 
@@ -142,6 +143,7 @@ class _Model:
         self.kinds = [kinds.index(kind_of(p.device)) for p in self.places]
         seconds = [costs.node_seconds(graph, devices[kind]) for kind in kinds]
         self.starts = [costs.of(p.device).start for p in self.places]
+        self._problems: dict[Any, Problem] = {}
         self._group(masks, ties, seconds, arg_types)
 
     def _constraints(self, places: Places) -> tuple[list[int], list[int]]:
@@ -254,10 +256,11 @@ class _Model:
         least = max(tiny, _LEAST * total)
         followed: dict[Var, float] = {}  # the work that leads to what follows its use
         maker: dict[Var, int] = {}
-        items = Items([], [], [], [], [], [])
+        items, work = Items([], [], [], [], [], []), Work()
         item_of: list[int] = []
         for i, node in enumerate(nodes):
-            weight = sum(s[i] for s in seconds) / len(seconds)
+            own = [s[i] for s in seconds]
+            weight = sum(own) / len(own)
             before = {
                 item_of[maker[a]]: None
                 for a in node.inputs
@@ -285,16 +288,10 @@ class _Model:
             items.seconds.append(weight)
             items.preds.append(list(before))
             items.masks.append(masks[i])
-            own = [s[i] for s in seconds]
             items.kinds.append(own.index(min(own)))
             items.ties.append(ties[i])
-            taken = sum(
-                int(a.aval.nbytes)
-                for a in node.inputs
-                if type(a) is Var and a not in maker
-            )
-            given = sum(int(v.aval.nbytes) for v in node.outputs)
-            items.nbytes.append(float(taken + given))
+            held = [a for a in node.inputs if type(a) is Var and a not in maker]
+            items.nbytes.append(float(work.nbytes(held) + work.nbytes(node.outputs)))
         limits = [self.costs.memory(p.device) for p in self.places]
         self.capacity = [float(m) if m else INF for m in limits]
         number = grouped(items, least, room=min(self.capacity) / 4)
@@ -407,6 +404,13 @@ class _Model:
             shared = rates.at_once < INF
             use.append(every or pinned or not shared or taken[key] <= width)
             slow.append(1.0 if every else rates.slowdown(width))
+        key = *use, *slow
+        if key not in self._problems:
+            self._problems[key] = self._problem_on(use, slow)
+        return self._problems[key]
+
+    def _problem_on(self, use: Sequence[bool], slow: Sequence[float]) -> Problem:
+        """Returns the problem on some devices, each slowed down by a factor."""
         count = len(self._masks)
         seconds = []
         for g in range(count):

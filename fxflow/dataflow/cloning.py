@@ -416,6 +416,8 @@ class _Before(_Change):
                 sources.add(var)
             arcs += [(v, var) for v in before]
             waiting += before
+        if sources and _nbytes(group) - min(weights.values()) < SAVED:
+            return set(group)  # no cut could save more
         return minimum_cut(weights, arcs, sources, set(group), late=True).vertices
 
     def _between(
@@ -501,6 +503,8 @@ class _After(_Change):
                     waiting += after
                 elif table.places[user] is self.target or var not in sources:
                     sinks.add(var)
+        if sinks and _nbytes(group) - min(weights.values()) < SAVED:
+            return set(), 0  # no cut could save more
         # A node that moves takes all that it needs with it, and gives all its results.
         implied = []
         for i in found:

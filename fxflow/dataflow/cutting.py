@@ -412,8 +412,8 @@ def _delay(
     for i in reversed(range(len(placed.nodes))):
         node = placed.nodes[i]
         uses = [first[v] for v in node.outputs if v in first]
-        if uses and min(uses) > levels[i] and not node.effects:
-            levels[i] = min(uses) if is_cheap(Graph([], [node], [])) else levels[i]
+        if uses and min(uses) > levels[i] and not node.effects and _is_cheap_node(node):
+            levels[i] = min(uses)
         for atom in node.inputs:
             if type(atom) is Var:
                 use = levels[i] if made.get(atom) == where[i] else -1
@@ -428,6 +428,14 @@ def is_cheap(graph: Graph) -> bool:
     ):
         return False
     return graph_cost(graph)["flops"] < SPLIT_FLOPS
+
+
+def _is_cheap_node(node: Node) -> bool:
+    """Returns what `is_cheap` does for a graph of one operation."""
+    if node.params:  # which may be graphs or a host callback
+        return is_cheap(Graph([], [node], []))
+    cost = node.primitive.cost(*[a.aval for a in node.inputs])
+    return cost.get("flops", 0.0) < SPLIT_FLOPS
 
 
 class _Group(NamedTuple):

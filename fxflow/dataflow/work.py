@@ -74,7 +74,7 @@ def family_of(primitive: Any) -> str:
     )
 
 
-class _Work:
+class Work:
     """Flops and bytes of nodes; types that were met before are looked up."""
 
     def __init__(self) -> None:
@@ -130,7 +130,7 @@ def work_of(node: Node) -> tuple[str, float, float]:
     Args:
       node: of any graph; it holds no graphs itself.
     """
-    family, work = family_of(node.primitive), _Work()
+    family, work = family_of(node.primitive), Work()
     if family in FUSED:
         return family, work.fused(node), 0.0
     return work.of(node, family)
@@ -157,7 +157,7 @@ def seconds_of(graph: Graph, rates: Rates) -> list[float]:
       graph: with its calls written out.
       rates: of a device.
     """
-    work = _Work()
+    work = Work()
     inside: set[Any] = set()  # what operations that are fused make
     outside: set[Any] = {a for a in graph.outputs if type(a) is Var}
     kinds: list[tuple[str, list[Graph]]] = []
