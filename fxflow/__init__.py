@@ -32,7 +32,9 @@ from fxflow.lax.references import freeze, new_ref
 from fxflow.transforms.custom_function import SymbolicZero
 from fxflow.transforms.custom_jvp import custom_jvp
 from fxflow.transforms.custom_vjp import CustomVJPPrimal, custom_vjp
-from fxflow.transforms.grad import grad, hessian, jacfwd, jacrev, value_and_grad
+from fxflow.transforms.grad import (
+    grad, hessian, jacfwd, jacobian, jacrev, value_and_grad,
+)
 from fxflow.transforms.inspection import (
     ensure_compile_time_eval, eval_shape, make_graph, named_call, named_scope,
 )
@@ -64,6 +66,7 @@ if _typing.TYPE_CHECKING:
     from fxflow import ops as ops
     from fxflow import optim as optim
     from fxflow import profiler as profiler
+    from fxflow import ragged as ragged
     from fxflow import random as random
     from fxflow import ref as ref
     from fxflow import scipy as scipy
@@ -98,8 +101,8 @@ __all__ = [
     "config",
     # transforms
     "jit", "pmap", "shard_map", "vmap", "disable_jit",
-    "grad", "value_and_grad", "hessian", "jacfwd", "jacrev", "jet", "jvp", "vjp",
-        "fwd_and_bwd", "linearize", "linear_transpose", "linear_call",
+    "grad", "value_and_grad", "hessian", "jacobian", "jacfwd", "jacrev", "jet", "jvp",
+        "vjp", "fwd_and_bwd", "linearize", "linear_transpose", "linear_call",
     "checkpoint", "checkpoint_name", "checkpoint_policies",
     "custom_gradient", "custom_jvp", "custom_vjp", "closure_convert",
         "CustomVJPPrimal", "SymbolicZero",
@@ -127,9 +130,9 @@ _public(
     lazy=(
         "checkify", "custom_batching", "dataflow", "debug", "devices", "distributed",
         "dtypes", "errors", "export", "extend", "ffi", "flatten_util", "image",
-        "kernels", "lax", "memory", "nn", "ops", "optim", "profiler", "random", "ref",
-        "scipy", "serve", "sharding", "sparse", "stages", "train", "tree", "typing",
-        "viz",
+        "kernels", "lax", "memory", "nn", "ops", "optim", "profiler", "ragged",
+        "random", "ref", "scipy", "serve", "sharding", "sparse", "stages", "train",
+        "tree", "typing", "viz",
     ),
     elsewhere={
         "lax.global_arrays": (

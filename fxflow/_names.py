@@ -63,7 +63,6 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
         "host_ids": "process_count",
         "interpreters": "extend",
         "is_array": "Array, for isinstance(x, fxflow.Array)",
-        "jacobian": "jacrev",
         "jnp": "numpy",
         "legacy_prng_key": "random.key",
         "linear_util": "jvp, vjp and linearize",

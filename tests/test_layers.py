@@ -25,6 +25,7 @@ ORDER = (
     ("kernels",),
     ("sparse",),
     ("nn",),
+    ("ragged",),
     ("scipy",),
     ("optim",),
     ("distributed",),

@@ -12,6 +12,7 @@ from fxflow.sparse.construction import (
     diags_array, eye_array, find, fromdense, hstack, issparse, kron, kronsum,
     random_array, tril, triu, vstack,
 )
+from fxflow.sparse.jacobians import jacobian_pattern
 from fxflow.sparse.pattern import Pattern
 from fxflow.sparse.sampling import sampled_matmul
 
@@ -22,6 +23,7 @@ __all__ = [
     "eye_array", "diags_array", "random_array",
     "kron", "kronsum", "block_array", "block_diag", "hstack", "vstack",
     "tril", "triu", "find", "sampled_matmul",
+    "jacobian_pattern",
 ]
 # fmt: on
 

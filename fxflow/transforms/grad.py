@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, ParamSpec, TypeVar, overload
 
@@ -19,7 +20,7 @@ from fxflow.core.ir.primitive import Zero
 from fxflow.core.labels import leaf_labels
 from fxflow.core.sizes import is_symbolic, to_array
 from fxflow.core.source import name_of
-from fxflow.errors import DtypeError, ShapeError
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.comparison import eq
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.creation import broadcasted_iota
@@ -33,6 +34,7 @@ from fxflow.transforms.arguments import (
     require_callable,
     transformed,
 )
+from fxflow.transforms.inspection import eval_shape
 from fxflow.transforms.jvp import jvp
 from fxflow.transforms.vjp import vjp
 from fxflow.transforms.vmap import vmap
@@ -534,11 +536,92 @@ def _pieces(array: Any, leaves: Sequence[Any], axis: int) -> list[Any]:
     return out
 
 
+def jacobian(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    *,
+    sparse: bool = False,
+    pattern: Any = None,
+) -> Callable[P, Any]:
+    """Makes a function that returns the Jacobian of `fun`, dense or sparse.
+
+    A dense one is that of `jacfwd` or of `jacrev`, whichever takes fewer products. A
+    sparse one takes as many products as its pattern needs colors: three for a
+    tridiagonal Jacobian of any size. The pattern is found from the operations of `fun`
+    when tracing (see `sparse.jacobian_pattern`), so call the result within `jit` if you
+    call it more than once.
+
+    Args:
+      fun: function of arrays or pytrees of them.
+      argnums: which positional arguments to differentiate by.
+      has_aux: whether `fun` returns `(result, aux)`.
+      holomorphic: whether `fun` is a holomorphic function of complex arguments.
+      sparse: whether to return sparse arrays.
+      pattern: where a sparse Jacobian may be nonzero: a `sparse.Pattern` or a sparse
+        array (of fxflow or SciPy), or, if there are several results or arguments, a
+        pytree of them, one for each. None: it is found.
+
+    Returns:
+      A function of the same arguments that returns the Jacobian, structured as that of
+      `jacfwd`; sparse, each leaf is a `sparse.SparseArray` in csr format of shape
+      [result.size, argument.size], elements in row-major order. Or `(jacobian, aux)`.
+
+    Raises:
+      ArgumentError, DtypeError: as `grad`; `pattern` without `sparse=True`.
+      ShapeError: `pattern` has another shape.
+
+    Example:
+      >>> matrix = jacobian(lambda x: x[1:] * x[:-1], sparse=True)(fnp.arange(4.0))
+      >>> matrix.pattern
+      Pattern(csr, [3,4], nnz=6)
+      >>> matrix.todense().tolist()
+      [[1.0, 0.0, 0.0, 0.0], [0.0, 2.0, 1.0, 0.0], [0.0, 0.0, 3.0, 2.0]]
+
+    Source: Curtis, Powell and Reid, "On the estimation of sparse Jacobian matrices",
+    1974.
+    """
+    require_callable(fun, "jacobian")
+    if pattern is not None and not sparse:
+        raise ArgumentError("jacobian: pattern is for sparse=True")
+    options = {"has_aux": has_aux, "holomorphic": holomorphic}
+
+    @transformed(fun, "jacobian")
+    @boundary
+    def derivative(*args: Any, **kwargs: Any) -> Any:
+        partial, chosen = _prepare(
+            fun, argnums, args, kwargs, "jacobian", holomorphic, allow_int=False
+        )
+        if not sparse:
+            result = eval_shape(
+                lambda *x: partial(*x)[0] if has_aux else partial(*x), *chosen
+            )
+            forward = _size(tree.leaves(chosen)) <= _size(tree.leaves(result))
+            way: Any = jacfwd if forward else jacrev
+            return way(fun, argnums, **options)(*args, **kwargs)
+        module: Any = importlib.import_module("fxflow.sparse.jacobians")
+        single = not isinstance(argnums, Sequence)
+        blocks, aux = module.sparse_jacobian(
+            partial, chosen, name_of(fun), single, has_aux, pattern
+        )
+        return (blocks, aux) if has_aux else blocks
+
+    return derivative
+
+
+def _size(leaves: Sequence[Any]) -> int:
+    return sum(typeof(leaf).size for leaf in leaves)
+
+
 def hessian(
     fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
+    *,
+    sparse: bool = False,
+    pattern: Any = None,
 ) -> Callable[P, Any]:
     """Makes a function that returns the matrix of second derivatives of `fun`.
 
@@ -547,17 +630,26 @@ def hessian(
       argnums: which positional arguments to differentiate by.
       has_aux: whether `fun` returns `(result, aux)`.
       holomorphic: whether `fun` is a holomorphic function of complex arguments.
+      sparse: whether to return sparse arrays; see `jacobian`.
+      pattern: of a sparse Hessian; see `jacobian`. None: it is found.
 
     Returns:
       A function of the same arguments that returns the Jacobian of the gradient; or
-      `(hessian, aux)`.
+      `(hessian, aux)`. A sparse one needs a scalar `fun`.
 
     Raises:
-      ArgumentError, DtypeError: as `grad`.
+      ArgumentError, DtypeError: as `grad`, and as `jacobian`.
 
     Example:
       >>> hessian(lambda x: (x**3).sum())(fnp.array([1.0, 2.0])).tolist()
       [[6.0, 0.0], [0.0, 12.0]]
     """
+    if sparse:
+        gradient = grad(fun, argnums, has_aux=has_aux, holomorphic=holomorphic)
+        return jacobian(
+            gradient, argnums, has_aux, holomorphic, sparse=True, pattern=pattern
+        )
+    if pattern is not None:
+        raise ArgumentError("hessian: pattern is for sparse=True")
     inner = jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic)
     return jacfwd(inner, argnums, has_aux=has_aux, holomorphic=holomorphic)

@@ -68,6 +68,7 @@ TOP = [
     f("value_and_grad", first, 0, has_aux=False),
     f("jacfwd", first, 0),
     f("jacrev", first, 0),
+    f("jacobian", first, 0, sparse=True),
     f("hessian", first, 0),
     f("io_callback", first, fxflow.ShapeDtypeStruct((4,), "f4"), X, ordered=False),
     f("pure_callback", first, fxflow.ShapeDtypeStruct((4,), "f4"), X),

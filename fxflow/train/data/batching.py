@@ -1,4 +1,4 @@
-"""Joins elements into batches: stacked, padded to one length, or grouped by length."""
+"""Joins elements into batches: stacked, padded, ragged, or grouped by length."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 from fxflow.core import tree
 from fxflow.core.tree.paths import difference
 from fxflow.errors import DataError
+from fxflow.ragged.array import made
 from fxflow.train.data.parallel import Pairs
 from fxflow.train.data.streams import Source, State
 
@@ -105,6 +106,69 @@ def padded(
             batch[place] = array
         leaves.append(batch)
     return treedef.unflatten(leaves)
+
+
+def joined_rows(elements: Sequence[Any], size: int, capacity: int) -> Any:
+    """Returns a batch whose leaves are ragged arrays of `size` rows.
+
+    Leaves without axes are stacked; rows that no element fills are empty, or 0.
+
+    Raises:
+      DataError: structures differ, or shapes beyond the first axis.
+    """
+    columns, treedef = _columns(elements, "ragged_batch")
+    leaves: list[Any] = []
+    for number, column in enumerate(columns):
+        first, *others = (array.shape for array in column)
+        wrong = [s for s in others if s[1:] != first[1:] or len(s) != len(first)]
+        if wrong:
+            raise DataError(
+                f"ragged_batch: {_leaf(elements, number)} has shape {first} in element "
+                f"0 of a batch and {wrong[0]} in another: only the first axis may "
+                "differ"
+            )
+        dtype = np.result_type(*column)
+        if not first:
+            rows = np.zeros(size, dtype)
+            rows[: len(column)] = column
+            leaves.append(rows)
+            continue
+        values = np.zeros((capacity, *first[1:]), dtype)
+        joined = np.concatenate(column)
+        values[: len(joined)] = joined
+        lengths = np.zeros(size, np.int32)
+        lengths[: len(column)] = [len(array) for array in column]
+        leaves.append(made(values, lengths))
+    return treedef.unflatten(leaves)
+
+
+def filled(
+    pairs: Pairs[Any, Any], size: int, capacity: int, drop: bool
+) -> Pairs[Any, Any]:
+    """Yields ragged batches of as many elements as fit; see `Dataset.ragged_batch`."""
+    group: list[Any] = []
+    room: list[int] = []
+    then: Any = None
+    for element, state in pairs:
+        lengths = [np.shape(leaf)[0] for leaf in tree.leaves(element) if np.ndim(leaf)]
+        if max(lengths, default=0) > capacity:
+            raise DataError(
+                f"ragged_batch: an element has {max(lengths)} values, more than "
+                f"capacity={capacity}; shorten it in map() or increase the capacity"
+            )
+        fits = len(group) < size and all(
+            n <= left for n, left in zip(lengths, room, strict=False)
+        )
+        if group and not fits:
+            yield joined_rows(group, size, capacity), then
+            group = []
+        if not group:
+            room = [capacity] * len(lengths)
+        group.append(element)
+        room = [left - n for n, left in zip(lengths, room, strict=False)]
+        then = state
+    if group and not drop:
+        yield joined_rows(group, size, capacity), then
 
 
 def batched(

@@ -475,6 +475,43 @@ class Dataset(Generic[T]):
             lambda group: batching.padded(group, pad_value, length, multiple),
         )
 
+    def ragged_batch(
+        self, size: int, *, capacity: int, drop_remainder: bool = False
+    ) -> Dataset[Any]:
+        """Joins elements of different lengths into ragged arrays, without padding.
+
+        A batch holds the elements that follow, at most `size` and at most as many as
+        have `capacity` values together. Its shapes are the same for all batches, so
+        that a jitted step is compiled once.
+
+        Args:
+          size: the number of rows of a batch; those without an element are empty.
+          capacity: how many values there is room for, in each leaf.
+          drop_remainder: whether to drop the last batch, which may have few elements.
+
+        Returns:
+          A dataset of pytrees of `ragged.RaggedArray`s of NumPy arrays; of arrays
+          [size] for leaves without axes, 0 where there is no element.
+
+        Raises:
+          DataError: on reading, an element has more values than `capacity`, or elements
+            differ in an axis other than the first.
+
+        Example:
+          >>> words = train.data.indexed([np.ones(1), np.ones(3), np.ones(2)])
+          >>> [batch.tolist() for batch in words.ragged_batch(2, capacity=4)]
+          [[[1.0], [1.0, 1.0, 1.0]], [[1.0, 1.0], []]]
+        """
+        size = natural("ragged_batch", "size", size)
+        capacity = natural("ragged_batch", "capacity", capacity)
+        return Dataset(
+            self.source.then(
+                lambda pairs: batching.filled(
+                    pairs, size, capacity, bool(drop_remainder)
+                )
+            )
+        )
+
     def bucket_by_length(
         self,
         length: Callable[[T], int],

@@ -70,3 +70,50 @@ def test_sizes_must_fit_the_boundaries() -> None:
         dataset.bucket_by_length(len, [5, 2], 2)
     with pytest.raises(ArgumentError, match="size must be at least 1, got 0"):
         dataset.batch(0)
+
+
+def test_ragged_batches_have_one_shape() -> None:
+    lengths = [3, 1, 4, 0, 2, 5, 1]
+    elements = [
+        {"ids": np.arange(n), "near": np.ones((n, 2), "f4"), "label": i}
+        for i, n in enumerate(lengths)
+    ]
+    batches = list(data.indexed(elements).ragged_batch(3, capacity=6))
+    found = [row for b in batches for row in b["ids"].tolist()]
+    assert [row for row in found if row] == [list(range(n)) for n in lengths if n]
+    assert [b["ids"].lengths.tolist() for b in batches] == [
+        [3, 1, 0],
+        [4, 0, 2],
+        [5, 1, 0],
+    ]
+    for batch in batches:
+        assert batch["ids"].values.shape == (6,)
+        assert batch["near"].values.shape == (6, 2)
+        assert batch["label"].shape == (3,)
+    assert batches[-1]["label"].tolist() == [5, 6, 0]
+    full = data.indexed(elements).ragged_batch(3, capacity=6, drop_remainder=True)
+    assert len(list(full)) == 2
+
+
+def test_ragged_batches_are_resumed() -> None:
+    words = data.indexed([np.arange(n) for n in (3, 1, 4, 2, 2, 1)]).shuffle(3)
+    batches = words.ragged_batch(2, capacity=5)
+    whole = [batch.tolist() for batch in batches]
+    reader = batches.iterate()
+    first = next(reader).tolist()
+    rest = [batch.tolist() for batch in batches.iterate(reader.state)]
+    assert [first, *rest] == whole
+
+
+def test_bad_ragged_batches() -> None:
+    words = data.indexed([np.ones(2), np.ones(3)])
+    with pytest.raises(DataError, match="3 values, more than capacity=2"):
+        list(words.ragged_batch(2, capacity=2))
+    wide = data.indexed([np.ones((2, 1)), np.ones((2, 3))])
+    with pytest.raises(DataError, match="only the first axis may differ"):
+        list(wide.ragged_batch(2, capacity=9))
+    with pytest.raises(DataError, match="element 1"):
+        mixed = data.indexed([{"a": np.ones(1)}, {"b": np.ones(1)}])
+        list(mixed.ragged_batch(2, capacity=9))
+    with pytest.raises(ArgumentError, match="capacity"):
+        words.ragged_batch(2, capacity=0)
