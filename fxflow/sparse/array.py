@@ -95,7 +95,7 @@ class SparseArray:
 
     @property
     def dtype(self) -> Any:
-        """Of the values."""
+        """The dtype of the values."""
         return self.values.dtype
 
     @property

@@ -1,8 +1,23 @@
-"""Linear systems that are given as functions: `fxflow.scipy.sparse.linalg`."""
+"""Sparse arrays and their solvers: the names of `scipy.sparse`.
 
+The arrays are those of `fxflow.sparse`.
+"""
+
+# fmt: off
 from fxflow._names import answer as _answer
 from fxflow.scipy.sparse import linalg
+from fxflow.sparse import (
+    block_array, block_diag, bsr_array, coo_array, csc_array, csr_array, dia_array,
+    diags_array, eye_array, find, hstack, issparse, kron, kronsum, random_array, tril,
+    triu, vstack,
+)
 
-__all__ = ["linalg"]
+__all__ = [
+    "linalg",
+    "block_array", "block_diag", "bsr_array", "coo_array", "csc_array", "csr_array",
+    "dia_array", "diags_array", "eye_array", "find", "hstack", "issparse", "kron",
+    "kronsum", "random_array", "tril", "triu", "vstack",
+]
+# fmt: on
 
 _answer(globals(), __all__)

@@ -20,6 +20,13 @@ from tests.sweeps.catalogue import (
 )
 
 EXEMPT = {
+    **{
+        f"scipy.sparse.linalg.{name}": "takes a sparse array or an operator"
+        for name in (
+            *("aslinearoperator", "eigsh", "factorized", "inv", "lsqr", "minres"),
+            *("norm", "spilu", "splu", "spsolve", "spsolve_triangular", "svds"),
+        )
+    },
     "scipy.optimize.minimize": "takes a function",
     "scipy.integrate.fixed_quad": "takes a function",
     "scipy.integrate.odeint": "takes a function",

@@ -1,7 +1,8 @@
-"""Iterative solvers of linear systems: `fxflow.scipy.sparse.linalg`.
+"""Iterative solvers of linear systems.
 
-The map is a matrix or a function of pytrees. A solver is not differentiated itself: the
-derivative solves the same system again, the transposed one in reverse mode.
+The map is a matrix, dense or sparse, a linear operator, or a function of pytrees. A
+solver is not differentiated itself: the derivative solves the same system again, the
+transposed one in reverse mode.
 """
 
 from __future__ import annotations
@@ -15,25 +16,24 @@ from typing import Any
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core import tree
-from fxflow.core.arrays import Array, dtypes, is_arraylike, typeof
-from fxflow.core.boundary import public as _public
+from fxflow.core.arrays import Array, dtypes, typeof
 from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import convert, promote_inexact
 from fxflow.numpy.linalg import lstsq
+from fxflow.scipy.sparse.linalg.interface import function_of
 from fxflow.transforms.inspection import eval_shape
-
-__all__ = ["bicgstab", "cg", "gmres"]
 
 _docs = shared("""
     Args:
-      A: the linear map: a matrix, or a function of pytrees like `b`.
+      A: the linear map: a matrix, dense or sparse, a `LinearOperator`, or a function of
+        pytrees like `b`.
       b: right side: an array-like, or a pytree of them.
       x0: where to begin, like `b`; None is 0.
       tol: how small the residual is to get, relative to `b`.
       atol: or how small it is to get absolutely; the larger bound holds.
       maxiter: how many iterations are made at most; None is ten times the size of `b`.
-      M: what is nearly the inverse of `A`, a matrix or a function; None is 1.
+      M: what is nearly the inverse of `A`, given as `A` is; None is 1.
 
     Raises:
       ArgumentError: `A` or `M` is neither a matrix nor a function.
@@ -162,7 +162,7 @@ def _solved(
     symmetric: bool = False,
 ) -> Any:
     b = tree.map(lambda v: promote_inexact(name, v)[0], b)
-    matvec = _function_of(name, "A", A)
+    matvec = function_of(name, "A", A)
     # The right side of a complex map is complex, too.
     image = eval_shape(matvec, b)
     if tree.structure(image) == tree.structure(b):
@@ -177,7 +177,7 @@ def _solved(
                 f"{name}: x0 and b must have the same shapes, got {typeof(v)} and "
                 f"{typeof(w)}"
             )
-    precondition = (lambda v: v) if M is None else _function_of(name, "M", M)
+    precondition = (lambda v: v) if M is None else function_of(name, "M", M)
     if maxiter is None:
         maxiter = 10 * sum(v.size for v in tree.leaves(b))
 
@@ -199,18 +199,6 @@ def _solved(
     return lax.custom_linear_solve(
         matvec, b, solve, transpose_solve=solve, symmetric=symmetric
     )
-
-
-def _function_of(name: str, what: str, given: Any) -> Callable[[Any], Any]:
-    if callable(given):
-        function: Callable[[Any], Any] = given
-        return function
-    if not is_arraylike(given):
-        raise ArgumentError(f"{name}: {what} must be a matrix or a function")
-    shape = typeof(given).shape
-    if len(shape) != 2 or shape[0] != shape[1]:
-        raise ShapeError(f"{name}: {what} must be square, got {typeof(given)}")
-    return lambda x: fnp.matmul(given, x)
 
 
 def _total(values: Any) -> Any:
@@ -380,6 +368,3 @@ def _gmres(
         return x, bound
     x, r, _ = lax.while_loop(more, cycle, (x, ravel(M(start)), 0))
     return x, fnp.real(fnp.vdot(r, r))
-
-
-_public(globals(), __all__)
