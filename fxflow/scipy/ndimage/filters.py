@@ -554,3 +554,65 @@ def laplace(
     for axis, kind in enumerate(kinds):
         out = out + _along("laplace", x, steps, axis, 0, kind, cval)
     return _result("laplace", out, output)
+
+
+@_docs
+def gaussian_laplace(
+    input: ArrayLike,
+    sigma: Any,
+    output: Any = None,
+    mode: str | Sequence[str] = "reflect",
+    cval: ArrayLike = 0.0,
+    **options: Any,
+) -> Array:
+    """Returns the sum of second derivatives of a Gaussian's smoothing.
+
+    Args:
+      **options: `truncate` or `radius` of `gaussian_filter`.
+
+    Example:
+      >>> x = np.zeros(5, np.float32)
+      >>> x[2] = 1
+      >>> gaussian_laplace(x, 1.0, radius=1).round(3)
+      Array([ 0.   ,  0.   , -0.452,  0.   ,  0.   ], dtype=float32)
+    """
+    (x,) = promote_inexact("gaussian_laplace", input)
+    out = fnp.zeros_like(x)
+    for axis in range(x.ndim):
+        order = [2 if k == axis else 0 for k in range(x.ndim)]
+        out = out + gaussian_filter(x, sigma, order, None, mode, cval, **options)
+    return _result("gaussian_laplace", out, output)
+
+
+@_docs
+def gaussian_gradient_magnitude(
+    input: ArrayLike,
+    sigma: Any,
+    output: Any = None,
+    mode: str | Sequence[str] = "reflect",
+    cval: ArrayLike = 0.0,
+    **options: Any,
+) -> Array:
+    """Returns the length of the gradient of a Gaussian's smoothing.
+
+    Args:
+      **options: `truncate` or `radius` of `gaussian_filter`.
+
+    Special cases:
+      The derivative of a length of 0 is 0.
+
+    Example:
+      >>> x = np.arange(9, dtype=np.float32) * 2
+      >>> round(float(gaussian_gradient_magnitude(x, 1.0)[4]), 2)
+      2.0
+    """
+    name = "gaussian_gradient_magnitude"
+    (x,) = promote_inexact(name, input)
+    square = fnp.zeros_like(x)
+    for axis in range(x.ndim):
+        order = [1 if k == axis else 0 for k in range(x.ndim)]
+        slope = gaussian_filter(x, sigma, order, None, mode, cval, **options)
+        square = square + slope * slope
+    away = square != 0
+    root = fnp.where(away, fnp.sqrt(fnp.where(away, square, 1)), square)
+    return _result(name, root, output)

@@ -27,6 +27,12 @@ EXEMPT = {
             *("norm", "spilu", "splu", "spsolve", "spsolve_triangular", "svds"),
         )
     },
+    **dict.fromkeys(
+        ("scipy.ndimage.find_objects", "scipy.ndimage.iterate_structure"),
+        "takes arrays that are known",
+    ),
+    "scipy.ndimage.generate_binary_structure": "takes no array",
+    "scipy.ndimage.geometric_transform": "takes a function",
     "scipy.optimize.minimize": "takes a function",
     "scipy.integrate.fixed_quad": "takes a function",
     "scipy.integrate.odeint": "takes a function",
@@ -62,6 +68,22 @@ _SOS = made(
     *(2, 6),
 )
 
+_GAUSSIAN = "gaussian_laplace gaussian_gradient_magnitude"
+_SIZED = (
+    "minimum_filter maximum_filter median_filter grey_erosion grey_dilation "
+    "grey_opening grey_closing morphological_gradient morphological_laplace "
+    "white_tophat black_tophat"
+)
+_SHAPES = (
+    "binary_erosion binary_dilation binary_opening binary_closing binary_propagation "
+    "binary_fill_holes binary_hit_or_miss label"
+)
+_STATISTICS = (
+    "sum sum_labels mean variance standard_deviation minimum maximum median "
+    "center_of_mass"
+)
+_TURN = np.array([[0.9, 0.3], [-0.2, 1.2]])
+
 CALLS = [
     *like(
         "scipy.fft",
@@ -94,6 +116,29 @@ CALLS = [
             call("scipy.ndimage.gaussian_filter", inexact(3, 5), 1.0),
             call("scipy.ndimage.uniform_filter1d", inexact(3, 5), 3),
             call("scipy.ndimage.uniform_filter", inexact(3, 5), 3),
+            *each("scipy.ndimage", _GAUSSIAN, floating(3, 5), 1.0, radius=2),
+            *each("scipy.ndimage", "minimum_filter1d maximum_filter1d", real(3, 5), 3),
+            *each("scipy.ndimage", _SIZED, real(3, 5), 2),
+            call("scipy.ndimage.rank_filter", real(3, 5), 1, 3),
+            call("scipy.ndimage.percentile_filter", real(3, 5), 60, 3),
+            *each("scipy.ndimage", _SHAPES, real(4, 5), differentiable=False),
+            *each("scipy.ndimage", _STATISTICS, real(3, 4)),
+            # A place or distances that are not defined, or of another form.
+            *each(
+                "scipy.ndimage",
+                "minimum_position maximum_position extrema distance_transform_edt "
+                "distance_transform_cdt distance_transform_bf",
+                real(3, 4),
+                numpy="",
+                differentiable=False,
+            ),
+            call("scipy.ndimage.histogram", floating(3, 4), -1, 1, 3, numpy=""),
+            # Our coefficients are exact where there are few samples.
+            *each("scipy.ndimage", "spline_filter spline_filter1d", inexact(3, 5), 2),
+            call("scipy.ndimage.shift", inexact(3, 5), 0.5, numpy=""),
+            call("scipy.ndimage.zoom", inexact(3, 5), 1.5, numpy=""),
+            call("scipy.ndimage.rotate", inexact(3, 5), 30.0, numpy=""),
+            call("scipy.ndimage.affine_transform", inexact(3, 5), _TURN, 0.5, numpy=""),
         ],
     ),
     call("scipy.integrate.trapezoid", A(3, 5), ascending(5)),
