@@ -66,6 +66,61 @@ def _exponential(n: int, center: float | None = None, tau: float = 1.0) -> Value
     return np.asarray(np.exp(-np.abs(np.arange(n) - middle) / tau))
 
 
+def _chebyshev(n: int, at: float) -> Values:
+    """Returns a window whose side lobes are all `at` dB below the main one."""
+    order = n - 1.0
+    beta = np.cosh(np.arccosh(10 ** (abs(at) / 20)) / order)
+    x = beta * np.cos(np.pi * np.arange(n) / n)
+    p = np.cos(order * np.arccos(np.clip(x, -1, 1)))
+    big = np.cosh(order * np.arccosh(np.maximum(np.abs(x), 1)))
+    p = np.where(x > 1, big, np.where(x < -1, (2 * (n % 2) - 1) * big, p))
+    if n % 2:
+        w = np.real(np.fft.fft(p))
+        half = (n + 1) // 2
+        w = np.concatenate([w[half - 1 : 0 : -1], w[:half]])
+    else:
+        w = np.real(np.fft.fft(p * np.exp(1j * np.pi / n * np.arange(n))))
+        half = n // 2 + 1
+        w = np.concatenate([w[half - 1 : 0 : -1], w[1:half]])
+    return np.asarray(w / w.max())
+
+
+def _taylor(n: int, nbar: int = 4, sll: float = 30, norm: bool = True) -> Values:
+    """Returns a window whose first side lobes are about `sll` dB below the main one."""
+    a = np.arccosh(10 ** (sll / 20)) / np.pi
+    spread = nbar**2 / (a**2 + (nbar - 0.5) ** 2)
+    m = np.arange(1, nbar)
+    weights = np.empty(nbar - 1)
+    signs = np.where(m % 2, 1, -1)
+    for k in range(nbar - 1):
+        top = signs[k] * np.prod(1 - m[k] ** 2 / spread / (a**2 + (m - 0.5) ** 2))
+        others = np.delete(m, k)
+        weights[k] = top / (2 * np.prod(1 - m[k] ** 2 / others**2))
+
+    def at(x: Values) -> Values:
+        angles = 2 * np.pi * m[:, None] * (x - n / 2 + 0.5) / n
+        return np.asarray(1 + 2 * weights @ np.cos(angles))
+
+    w = at(np.arange(n))
+    return w / at(np.array([(n - 1) / 2])) if norm else w
+
+
+def _slepian(n: int, NW: float) -> Values:
+    """Returns the sequence with the most energy below a frequency."""
+    width = NW / n
+    at = np.arange(n)
+    diagonal = ((n - 1 - 2 * at) / 2.0) ** 2 * np.cos(2 * np.pi * width)
+    beside = at[1:] * (n - at[1:]) / 2.0
+    matrix = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
+    w = np.linalg.eigh(matrix)[1][:, -1]
+    w = w * np.sign(w.sum())
+    # As SciPy: an even one is scaled as if it had a sample at its middle.
+    if n % 2 == 0:
+        w = w / w.max() * (n**2 / (n**2 + NW))
+        return np.asarray(w)
+    return np.asarray(w / w.max())
+
+
 def _hamming(n: int, alpha: float) -> Values:
     return _cosines(alpha, 1 - alpha)(n)
 
@@ -88,6 +143,7 @@ _PLAIN: dict[str, Callable[[int], Values]] = {
     "lanczos": lambda n: np.sinc(_places(n)),
     "tukey": _tukey,
     "exponential": _exponential,
+    "taylor": _taylor,
 }
 # Those whose parameters must be given, in a tuple after the name.
 _SHAPED: dict[str, Callable[..., Values]] = {
@@ -98,6 +154,9 @@ _SHAPED: dict[str, Callable[..., Values]] = {
     ),
     "general_cosine": lambda n, weights: _cosines(*weights)(n),
     "general_hamming": _hamming,
+    "chebwin": _chebyshev,
+    "dpss": _slepian,
+    "taylor": _taylor,
     "tukey": _tukey,
     "exponential": _exponential,
 }
@@ -120,17 +179,33 @@ _ALSO = {
     "sinc": "lanczos",
     "ksr": "kaiser",
     "gauss": "gaussian",
+    "taylorwin": "taylor",
+    "brthan": "barthann",
+    "bth": "barthann",
+    "bman": "bohman",
+    "bmn": "bohman",
+    "blk": "blackman",
+    "brt": "bartlett",
+    "blackharr": "blackmanharris",
+    "flt": "flattop",
+    "nutl": "nuttall",
+    "parz": "parzen",
+    "tri": "triang",
+    "triangle": "triang",
+    "tuk": "tukey",
+    "gss": "gaussian",
 }
 
 
-def window_of(name: str, window: Any, n: int) -> Values:
-    """Returns a periodic window, one period of which has `n` points.
+def window_of(name: str, window: Any, n: int, periodic: bool = True) -> Values:
+    """Returns a window of `n` points.
 
     Args:
       name: of the function, for the message.
-      window: the window's name; a tuple of it and its parameters; or a number, which is
-        a Kaiser window's.
+      window: the window's name, to which "_periodic" or "_symmetric" may be added; a
+        tuple of it and its parameters; or a number, which is a Kaiser window's.
       n: number of points.
+      periodic: whether the points are one period of it, unless the name says.
 
     Raises:
       ArgumentError: there is no such window, or it asks for other parameters.
@@ -138,6 +213,10 @@ def window_of(name: str, window: Any, n: int) -> Values:
     if isinstance(window, int | float):
         window = ("kaiser", window)
     kind, *parameters = (window,) if isinstance(window, str) else tuple(window)
+    if isinstance(kind, str):
+        for ending in ("_periodic", "_symmetric"):
+            if kind.endswith(ending):
+                kind, periodic = kind.removesuffix(ending), ending == "_periodic"
     known = _SHAPED if parameters else _PLAIN
     make = known.get(_ALSO.get(kind, kind)) if isinstance(kind, str) else None
     if make is None:
@@ -149,7 +228,7 @@ def window_of(name: str, window: Any, n: int) -> Values:
     if n == 1:
         return np.ones(1)
     try:
-        return np.asarray(make(n + 1, *parameters), np.float64)[:n]
+        return np.asarray(make(n + periodic, *parameters), np.float64)[:n]
     except TypeError as error:
         raise ArgumentError(
             f"{name}: window {window!r} has other parameters: {error}"

@@ -11,9 +11,11 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
-from fxflow.lax.axes import canonical_axis, natural, number
+from fxflow.lax.axes import canonical_axis, integer, natural, number, pair
 from fxflow.numpy._operands import ArrayLike, promote_inexact
 from fxflow.scipy.ndimage.filters import correlate1d
+from fxflow.scipy.ndimage.rank_filters import median_filter
+from fxflow.scipy.signal.resampling import resample
 
 _MODES = ("mirror", "constant", "nearest", "wrap", "interp")
 
@@ -192,3 +194,220 @@ def hilbert(x: ArrayLike, N: int | None = None, axis: int = -1) -> Array:
     shape = [1] * x.aval.ndim
     shape[axis] = n
     return fnp.fft.ifft(spectrum * gain.reshape(shape).astype(x.aval.dtype), n, axis)
+
+
+def _kernel(name: str, what: str, value: Any, ndim: int) -> list[int]:
+    sizes = [3 if value is None else value] * ndim
+    if isinstance(value, list | tuple | np.ndarray) and np.ndim(value):
+        sizes = list(value)
+    if len(sizes) != ndim:
+        raise ArgumentError(
+            f"{name}: {what} must be one odd number or {ndim}, got {value!r}"
+        )
+    return [natural(name, what, n) for n in sizes]
+
+
+def medfilt(volume: ArrayLike, kernel_size: Any = None) -> Array:
+    """Returns the medians of neighbourhoods; zeros are beyond the edges.
+
+    Args:
+      volume: real array-like[...].
+      kernel_size: the neighbourhood's length along each axis, odd: one or one for each
+        axis; None is 3.
+
+    Returns:
+      Array of the shape and dtype of `volume`.
+
+    Raises:
+      ArgumentError: a size is even, or there are not as many as axes.
+      DtypeError: `volume` is complex.
+
+    Example:
+      >>> medfilt(np.array([3.0, 9.0, 4.0, 5.0], np.float32))
+      Array([3., 4., 5., 4.], dtype=float32)
+
+    Source: `scipy.signal.medfilt`.
+    """
+    return _medians("medfilt", volume, kernel_size)
+
+
+def medfilt2d(input: ArrayLike, kernel_size: Any = 3) -> Array:
+    """Returns the medians of neighbourhoods of an image.
+
+    Args:
+      input: real array-like[m, n].
+      kernel_size: the neighbourhood's lengths, odd: one or two.
+
+    Returns:
+      Array[m, n] of the dtype of `input`.
+
+    Raises:
+      ArgumentError: a size is even.
+      ShapeError: there are not two axes.
+
+    Example:
+      >>> medfilt2d(np.ones((2, 3), np.float32), (1, 3))
+      Array([[1., 1., 1.],
+             [1., 1., 1.]], dtype=float32)
+
+    Source: `scipy.signal.medfilt2d`.
+    """
+    if fnp.ndim(input) != 2:
+        raise ShapeError(f"medfilt2d: input must have two axes, got {fnp.ndim(input)}")
+    return _medians("medfilt2d", input, kernel_size)
+
+
+def _medians(name: str, x: Any, kernel_size: Any) -> Array:
+    sizes = _kernel(name, "kernel_size", kernel_size, fnp.ndim(x))
+    if not all(n % 2 for n in sizes):
+        raise ArgumentError(f"{name}: kernel_size must be odd, got {kernel_size!r}")
+    return median_filter(x, tuple(sizes), mode="constant")
+
+
+@library("mysize")
+def _wiener(x: Any, mysize: Any, noise: Any) -> Array:
+    (x,) = promote_inexact("wiener", x)
+    size = float(np.prod(mysize))
+
+    def mean(v: Array) -> Array:
+        for axis, n in enumerate(mysize):
+            ones = fnp.ones(n, dtypes.to_real(v.aval.dtype))
+            v = correlate1d(v, ones, axis, None, "constant")
+        return v / size
+
+    level = mean(x)
+    spread = mean(x * x) - level * level
+    noise = fnp.mean(spread) if noise is None else fnp.asarray(noise, x.aval.dtype)
+    calm = spread < noise
+    share = 1 - noise / fnp.where(calm, 1, spread)
+    return fnp.where(calm, level, level + (x - level) * share)
+
+
+def wiener(im: ArrayLike, mysize: Any = None, noise: ArrayLike | None = None) -> Array:
+    """Smooths where a neighbourhood varies as little as noise.
+
+    Args:
+      im: float array-like[...].
+      mysize: the neighbourhood's length along each axis: one or one for each axis; None
+        is 3.
+      noise: the noise's variance; None is the mean of the neighbourhoods' variances.
+
+    Returns:
+      Float array of the shape of `im`.
+
+    Raises:
+      ArgumentError: a size is not positive, or there are not as many as axes.
+
+    Example:
+      >>> wiener(np.array([0.0, 0.0, 6.0, 6.0, 6.0], np.float32), 3, 1.0).round(2)
+      Array([0.  , 0.25, 5.75, 6.  , 5.75], dtype=float32)
+
+    Source: `scipy.signal.wiener`.
+    """
+    return _wiener(im, tuple(_kernel("wiener", "mysize", mysize, fnp.ndim(im))), noise)
+
+
+def envelope(
+    z: ArrayLike,
+    bp_in: tuple[int | None, int | None] = (1, None),
+    *,
+    n_out: int | None = None,
+    squared: bool = False,
+    residual: str | None = "lowpass",
+    axis: int = -1,
+) -> Array:
+    """Returns a signal's envelope: the magnitude of its analytic signal in a band.
+
+    Args:
+      z: array-like[...]: the signal.
+      bp_in: the band: the first bin of the spectrum and the one after the last; None is
+        the end of the spectrum.
+      n_out: number of samples of the result; None is that of `z`.
+      squared: whether the result is the envelope's square.
+      residual: what else is returned: "lowpass", what lies below the band; "all", all
+        that is outside of it; None for nothing.
+      axis: the axis of time.
+
+    Returns:
+      Array[2, ...] of the envelope and the residual, or the envelope alone.
+
+    Raises:
+      ArgumentError: the band or `n_out` does not fit, or there is no such residual.
+      AxisError: there is no such axis.
+
+    Example:
+      >>> t = np.arange(32) * np.pi / 4
+      >>> envelope(np.cos(t), residual=None).round(3)[:3]
+      Array([1., 1., 1.], dtype=float32)
+
+    Source: `scipy.signal.envelope`.
+    """
+    name = "envelope"
+    (x,) = promote_inexact(name, z)
+    axis = canonical_axis(name, axis, x.ndim)
+    n = x.shape[axis]
+    count = natural(name, "n_out", n if n_out is None else n_out)
+    if residual not in ("lowpass", "all", None):
+        raise ArgumentError(
+            f'{name}: residual must be "lowpass", "all" or None, got {residual!r}'
+        )
+    low, high = pair(name, "bp_in", bp_in)
+    low = -(n // 2) if low is None else integer(name, "bp_in[0]", low)
+    high = (n + 1) // 2 if high is None else integer(name, "bp_in[1]", high)
+    if not -n // 2 <= low < high <= (n + 1) // 2:
+        raise ArgumentError(
+            f"{name}: bp_in must be a pair that ascends from {-n // 2} to "
+            f"{(n + 1) // 2}, got {bp_in!r}"
+        )
+    out = _enveloped(x, low, high, count, bool(squared), residual, axis)
+    return out
+
+
+@library("low", "high", "count", "squared", "residual", "axis")
+def _enveloped(
+    x: Any, low: int, high: int, count: int, squared: bool, residual: Any, axis: int
+) -> Array:
+    real = not dtypes.is_complex(x.aval.dtype)
+    x = fnp.moveaxis(x, axis, -1)
+    n = x.aval.shape[-1]
+    # Bins as SciPy's slices see them: from 0, those below 0 at the end.
+    bins = np.arange(n)
+    spectrum = fnp.fft.fft(x)
+    if real:
+        # Only those above 0 are kept: twice of them where the band begins there.
+        weights = np.where(bins <= n // 2, 1.0, 0.0)
+        if low > 0:
+            weights[low:high] *= 2
+        elif high > 0:
+            weights[1:high] *= 2
+        spectrum = spectrum * fnp.asarray(weights, x.aval.dtype)
+    scale = count / n
+    if low <= 0 < high:
+        order = np.fft.fftshift(bins)[low + n // 2 : high + n // 2]
+    else:
+        order = bins[low:high]
+    band = fnp.fft.ifft(spectrum[..., order], count) * scale
+    square = fnp.square(fnp.real(band)) + fnp.square(fnp.imag(band))
+    out = square if squared else fnp.abs(band)
+    out = fnp.moveaxis(out, -1, axis)
+    if residual is None:
+        return out
+    keep = np.ones(n)
+    keep[order] = 0
+    if residual == "lowpass":
+        if high > 0:
+            keep[high : (n + 1) // 2] = 0
+        else:
+            keep[low:] = 0
+            keep[: (n + 1) // 2] = 0
+    rest = spectrum * fnp.asarray(keep, dtypes.to_real(x.aval.dtype))
+    if not real:
+        left = resample(rest, count, axis=-1, domain="freq")
+        return fnp.stack([out, fnp.moveaxis(left, -1, axis)])
+    m = min(n, count)
+    factor = np.ones(n)
+    if count != n and m % 2 == 0:
+        factor[m // 2] = 2 if count < n else 0.5
+    half = (rest * fnp.asarray(factor, x.aval.dtype))[..., : n // 2 + 1]
+    left = fnp.fft.irfft(half, count) * scale
+    return fnp.stack([out, fnp.moveaxis(left, -1, axis)])

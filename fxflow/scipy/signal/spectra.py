@@ -8,12 +8,14 @@ from typing import Any, cast
 
 import numpy as np
 
+from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import shared
+from fxflow.core.runtime.library import library
 from fxflow.core.source import warn
 from fxflow.errors import ArgumentError, ShapeError
-from fxflow.lax.axes import canonical_axis
+from fxflow.lax.axes import canonical_axis, natural
 from fxflow.numpy._operands import ArrayLike, convert, promote_inexact
 from fxflow.scipy.signal._extensions import extended
 from fxflow.scipy.signal._windows import window_of
@@ -124,6 +126,16 @@ def _signal(name: str, x: Any, axis: Any) -> Array:
     return fnp.moveaxis(x, canonical_axis(name, axis, x.aval.ndim), -1)
 
 
+def _both_sides(cut: _Segments, dtype: Any) -> Array:
+    """Returns what powers at frequencies are multiplied by for those below 0."""
+    twice = np.full(cut.nfft // 2 + 1, 2.0)
+    # 0 and the highest of an even number have none.
+    twice[0] = 1
+    if cut.nfft % 2 == 0:
+        twice[-1] = 1
+    return fnp.asarray(twice, dtype)
+
+
 def _one_sided(name: str, asked: bool, *signals: Array) -> bool:
     mixed = any(dtypes.is_complex(s.aval.dtype) for s in signals)
     if asked and mixed:
@@ -193,12 +205,7 @@ def _cross_spectrum(
         scale = 1 / fnp.square(fnp.sum(cut.window))
     power = power * scale
     if onesided:
-        # The other side's half; 0 and the highest of an even number have none.
-        twice = np.full(power.aval.shape[-1], 2.0)
-        twice[0] = 1
-        if cut.nfft % 2 == 0:
-            twice[-1] = 1
-        power = power * fnp.asarray(twice, dtype)
+        power = power * _both_sides(cut, dtype)
     if average == "mean":
         out = fnp.mean(power, -2)
     else:
@@ -471,3 +478,247 @@ def istft(
         out = fnp.moveaxis(out, -1, times_at - (values_at < times_at))
     step = fnp.arange(norm.aval.shape[0], dtype=dtype)
     return step / fnp.asarray(fs, dtype), out
+
+
+# -- more of the same ------------------------------------------------------------------
+
+
+@_docs
+def periodogram(
+    x: ArrayLike,
+    fs: ArrayLike = 1.0,
+    window: Window = "boxcar",
+    nfft: int | None = None,
+    detrend: Detrend = "constant",
+    return_onesided: bool = True,
+    scaling: str = "density",
+    axis: int = -1,
+) -> tuple[Array, Array]:
+    """Estimates the power spectrum of a signal from all of it.
+
+    Args:
+      nfft: points of the transform: zeros are added, or the signal is cut; None is all.
+
+    Returns:
+      The frequencies, float array[f], and the spectrum, float array[..., f].
+
+    Example:
+      >>> f, power = periodogram(np.sin(np.arange(512.0)))
+      >>> round(float(f[fnp.argmax(power)]), 2)
+      0.16
+    """
+    (x,) = promote_inexact("periodogram", x)
+    at = canonical_axis("periodogram", axis, x.ndim)
+    n = x.shape[at]
+    if nfft is not None:
+        points = natural("periodogram", "nfft", nfft)
+        if points < n:
+            x = lax.slice_in_dim(x, 0, points, axis=at)
+            n = points
+    options = (detrend, return_onesided, scaling, axis)
+    return welch(x, fs, window, n or None, 0, nfft if n else None, *options)
+
+
+@_docs
+def coherence(
+    x: ArrayLike,
+    y: ArrayLike,
+    fs: ArrayLike = 1.0,
+    window: Window = "hann",
+    nperseg: int | None = None,
+    noverlap: int | None = None,
+    nfft: int | None = None,
+    detrend: Detrend = "constant",
+    axis: int = -1,
+) -> tuple[Array, Array]:
+    """Estimates how well one signal follows from another at each frequency.
+
+    Args:
+      y: array-like[..., m]: the other signal.
+
+    Returns:
+      The frequencies, float array[f], and float array[..., f] in [0, 1]: the square of
+      the cross spectrum over the product of both spectra.
+
+    Example:
+      >>> x = np.sin(np.arange(512.0))
+      >>> bool(fnp.allclose(coherence(x, 2 * x, nperseg=64)[1], 1, atol=1e-3))
+      True
+    """
+    x, y = promote_inexact("coherence", x, y)
+    onesided = not dtypes.is_complex(x.dtype)
+    cut = (window, nperseg, noverlap, nfft, detrend, onesided)
+    f, first = welch(x, fs, *cut, axis=axis)
+    last = welch(y, fs, *cut, axis=axis)[1]
+    both = csd(x, y, fs, *cut, axis=axis)[1]
+    power = fnp.square(fnp.real(both)) + fnp.square(fnp.imag(both))
+    return f, power / first / last
+
+
+_SPECTROGRAMS = ("psd", "complex", "magnitude", "angle", "phase")
+
+
+@_docs
+def spectrogram(
+    x: ArrayLike,
+    fs: ArrayLike = 1.0,
+    window: Window = ("tukey", 0.25),
+    nperseg: int | None = None,
+    noverlap: int | None = None,
+    nfft: int | None = None,
+    detrend: Detrend = "constant",
+    return_onesided: bool = True,
+    scaling: str = "density",
+    axis: int = -1,
+    mode: str = "psd",
+) -> tuple[Array, Array, Array]:
+    """Returns spectra of a signal's segments, one after the other.
+
+    Args:
+      noverlap: points that two segments share: None is an eighth of them.
+      mode: "psd", powers; "complex", as `stft` has them; "magnitude", "angle" or
+        "phase", the angle without jumps.
+
+    Returns:
+      The frequencies, float array[f]; the times, float array[t]; and array[..., f, t],
+      `f` where `axis` was.
+
+    Raises:
+      ArgumentError: there is no such mode, window or scaling, or the lengths of
+        segments, overlaps and transforms do not fit.
+
+    Example:
+      >>> f, t, power = spectrogram(np.sin(np.arange(1024.0)))
+      >>> power.shape, t.shape
+      ((129, 4), (4,))
+    """
+    name = "spectrogram"
+    if mode not in _SPECTROGRAMS:
+        known = ", ".join(f'"{m}"' for m in _SPECTROGRAMS)
+        raise ArgumentError(f"{name}: mode must be one of {known}, got {mode!r}")
+    if scaling not in ("density", "spectrum"):
+        raise ArgumentError(
+            f'{name}: scaling must be "density" or "spectrum", got {scaling!r}'
+        )
+    signal = _signal(name, x, axis)
+    n, dtype = signal.aval.shape[-1], dtypes.to_real(signal.aval.dtype)
+    if not signal.aval.size:
+        nothing = fnp.zeros(signal.aval.shape, dtype)
+        return nothing, nothing, nothing
+    cut = _segments(name, window, nperseg, 0, nfft, n, 256, dtype)
+    shared = cut.length // 8 if noverlap is None else noverlap
+    values = cut.window
+    cut = _segments(name, values, cut.length, shared, nfft, n, 256, dtype)
+    onesided = _one_sided(name, return_onesided, signal)
+    out = _transformed(signal, cut, detrend, onesided)
+    amplitude = _amplitude(name, cut, fs, "psd" if scaling == "density" else scaling)
+    out = out * amplitude
+    if mode == "psd":
+        out = fnp.square(fnp.real(out)) + fnp.square(fnp.imag(out))
+        if onesided:
+            out = out * _both_sides(cut, dtype)
+    elif mode == "magnitude":
+        out = fnp.abs(out)
+    elif mode != "complex":
+        out = fnp.angle(out)
+    times = cut.length / 2 + cut.step * np.arange(out.aval.shape[-2])
+    out = fnp.moveaxis(out, -1, axis - 1 if axis < 0 else axis)
+    if mode == "phase":
+        out = fnp.unwrap(out, axis=axis - 1 if axis < 0 else axis)
+    return (
+        _frequencies(cut, fs, onesided, dtype),
+        fnp.asarray(times, dtype) / fnp.asarray(fs, dtype),
+        out,
+    )
+
+
+@library("normalize", "floating_mean")
+def lombscargle(
+    x: ArrayLike,
+    y: ArrayLike,
+    freqs: ArrayLike,
+    *,
+    normalize: bool | str = False,
+    weights: ArrayLike | None = None,
+    floating_mean: bool = False,
+) -> Array:
+    """Returns the spectrum of samples at uneven times, by least squares.
+
+    Args:
+      x: real array-like[n]: the times.
+      y: real array-like[n]: the samples.
+      freqs: real array-like[f]: angular frequencies, not 0.
+      normalize: False or "power"; True or "normalize", as a part of the power of the
+        samples; "amplitude", complex amplitudes of the best fit.
+      weights: real array-like[n] of the samples; None is that all are equal.
+      floating_mean: whether a constant is fitted, too.
+
+    Returns:
+      Float array[f], complex for "amplitude".
+
+    Raises:
+      ArgumentError: there is no such `normalize`.
+      ShapeError: arguments are not vectors, or differ in length.
+
+    Example:
+      >>> t = np.array([0.0, 0.7, 1.1, 2.5, 3.2, 4.4, 5.1, 6.0])
+      >>> w = np.array([0.5, 1.0, 2.0])
+      >>> int(fnp.argmax(lombscargle(t, np.sin(2 * t), w)))
+      2
+
+    Source: `scipy.signal.lombscargle`. M. Zechmeister and M. Kürster, The Generalised
+    Lomb-Scargle Periodogram, 2009.
+    """
+    name = "lombscargle"
+    kinds = {False: "power", True: "normalize"}
+    kind = kinds.get(normalize, normalize) if isinstance(normalize, bool) else normalize
+    if kind not in ("power", "normalize", "amplitude"):
+        raise ArgumentError(
+            f'{name}: normalize must be a bool, "power", "normalize" or "amplitude", '
+            f"got {normalize!r}"
+        )
+    given = [x, y, freqs] if weights is None else [x, y, freqs, weights]
+    t, values, omega, *rest = promote_inexact(name, *given)
+    w = rest[0] if rest else fnp.ones_like(values)
+    shapes = {a.aval.shape for a in (t, values, w)}
+    if len(shapes) > 1 or t.aval.ndim != 1 or omega.aval.ndim != 1 or not t.aval.size:
+        raise ShapeError(
+            f"{name}: x, y and weights must be vectors of one length and freqs a "
+            f"vector, got {t.aval}, {values.aval}, {w.aval} and {omega.aval}"
+        )
+    w = w / fnp.sum(w)
+    angles = omega * t[:, None]
+
+    def mean(rows: Array) -> Array:
+        """Returns the weighed means of the samples' rows."""
+        return fnp.matmul(w, rows, precision="highest")
+
+    level = fnp.sum(w * values)
+
+    def moments(angles: Array) -> tuple[Array, ...]:
+        c, s = fnp.cos(angles), fnp.sin(angles)
+        cc, cs = mean(c * c), mean(c * s)
+        ss = 1 - cc
+        yc, ys = mean(values[:, None] * c), mean(values[:, None] * s)
+        if floating_mean:
+            first, second = mean(c), mean(s)
+            cc, ss = cc - first * first, ss - second * second
+            cs = cs - first * second
+            yc, ys = yc - level * first, ys - level * second
+        return cc, ss, cs, yc, ys
+
+    cc, ss, cs, _, _ = moments(angles)
+    tau = 0.5 * fnp.arctan2(2 * cs, cc - ss)
+    cc, ss, _, yc, ys = moments(angles - tau)
+    least = float(np.finfo(values.aval.dtype).epsneg)
+    cc, ss = fnp.maximum(cc, least), fnp.maximum(ss, least)
+    a, b = yc / cc, ys / ss
+    if kind == "amplitude":
+        return lax.complex(a, b) * fnp.exp(1j * tau)
+    power = 2 * (a * yc + b * ys)
+    if kind == "power":
+        return power * (t.aval.size / 4)
+    whole = fnp.sum(w * values * values)
+    if floating_mean:
+        whole = whole - level * level
+    return power * (0.5 / whole)

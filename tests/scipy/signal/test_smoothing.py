@@ -1,5 +1,6 @@
 """Local polynomials and analytic signals beside SciPy's."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -65,3 +66,43 @@ def test_bad_smoothing_is_refused() -> None:
         signal.hilbert(X * 1j)
     with pytest.raises(ArgumentError, match="N must be at least 1"):
         signal.hilbert(X, 0)
+
+
+def test_medians_and_wiener_filters_agree_with_scipy() -> None:
+    image = X[:, :, 0]
+    with fxflow.config.override(x64=True):
+        for size in (None, 3, (1, 5)):
+            close(signal.medfilt(image, size), want.medfilt(image, size))
+            close(signal.wiener(image, size), want.wiener(image, size))
+        close(signal.wiener(image, (2, 4), 0.5), want.wiener(image, (2, 4), 0.5))
+        close(signal.medfilt2d(image, (3, 5)), want.medfilt2d(image, (3, 5)))
+        slope = fxflow.grad(lambda n: signal.wiener(image, 3, n).sum())(0.5)
+        assert np.isfinite(slope) and slope != 0
+
+
+def test_envelopes_agree_with_scipy() -> None:
+    x = np.random.default_rng(1).normal(size=(2, 60))
+    bands: list[Any] = [(1, None), (None, None), (3, 9), (-5, 8), (-9, -2)]
+    with fxflow.config.override(x64=True):
+        for signal_, n, band in itertools.product((x, x * (1 + 1j)), (59, 60), bands):
+            for count, rest in ((None, "lowpass"), (40, "all"), (91, None)):
+                s: dict[str, Any] = {
+                    "n_out": count,
+                    "residual": rest,
+                    "squared": n == 59,
+                }
+                got = signal.envelope(signal_[:, :n], band, **s)
+                close(got, want.envelope(signal_[:, :n], band, **s))
+
+
+def test_bad_neighbourhoods_and_bands_are_refused() -> None:
+    with pytest.raises(ArgumentError, match="odd"):
+        signal.medfilt(X, 4)
+    with pytest.raises(ArgumentError, match="one odd number or 3"):
+        signal.medfilt(X, (3, 3))
+    with pytest.raises(ShapeError, match="two axes"):
+        signal.medfilt2d(X)
+    with pytest.raises(ArgumentError, match="bp_in must be"):
+        signal.envelope(X, (5, 2))
+    with pytest.raises(ArgumentError, match="residual"):
+        signal.envelope(X, residual="some")

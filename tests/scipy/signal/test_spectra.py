@@ -141,3 +141,71 @@ def test_invalid_windows_lengths_and_options_are_refused() -> None:
         signal.istft(fnp.ones((3, 4)), scaling="density")
     with pytest.raises(AxisError):
         signal.welch(X, axis=2)
+
+
+def test_spectra_of_the_whole_and_of_pairs_agree_with_scipy() -> None:
+    options: list[dict[str, Any]] = [
+        {},
+        {"nfft": 200},
+        {"nfft": 400, "window": "hann", "scaling": "spectrum"},
+        {"return_onesided": False},
+    ]
+    with fxflow.config.override(x64=True):
+        for s in options:
+            for x in (X, X * (1 + 2j)):
+                s = s if x is X else {**s, "return_onesided": False}
+                close(signal.periodogram(x, 2.0, **s), want.periodogram(x, 2.0, **s))
+        y = X[::-1] + 0.1 * X
+        got = signal.coherence(X, y, 2.0, nperseg=32)
+        close(got, want.coherence(X, y, 2.0, nperseg=32))
+        assert (got[1] <= 1 + 1e-12).all()
+        both = signal.coherence(X, X * 1j, nperseg=32)[1]
+        np.testing.assert_allclose(both, 1, 1e-9)
+
+
+@pytest.mark.parametrize("mode", ["psd", "complex", "magnitude", "angle", "phase"])
+def test_spectrograms_agree_with_scipy(mode: str) -> None:
+    options: list[dict[str, Any]] = [
+        {"nperseg": 16},
+        {"nperseg": 15, "noverlap": 3, "window": "hann"},
+        {"nperseg": 16, "scaling": "spectrum", "return_onesided": False},
+    ]
+    with fxflow.config.override(x64=True):
+        for s in options:
+            got = signal.spectrogram(X, 2.0, mode=mode, **s)
+            expected = want.spectrogram(X, 2.0, mode=mode, **s)
+            if mode in ("angle", "phase"):
+                # π and -π are one angle.
+                got = (*got[:2], fnp.exp(1j * got[2]))
+                expected = (*expected[:2], np.exp(1j * expected[2]))
+            close(got, expected, 1e-8)
+
+
+def test_spectra_of_uneven_samples_agree_with_scipy() -> None:
+    t = np.sort(RNG.random(40) * 9)
+    y = np.sin(2 * t) + 0.1 * RNG.normal(size=40) + 0.3
+    w = np.linspace(0.1, 5, 30)
+    with fxflow.config.override(x64=True):
+        for kind in (False, True, "amplitude"):
+            for mean in (False, True):
+                for weights in (None, RNG.random(40)):
+                    s: dict[str, Any] = {"normalize": kind, "floating_mean": mean}
+                    got = signal.lombscargle(t, y, w, weights=weights, **s)
+                    expected = want.lombscargle(t, y, w, weights=weights, **s)
+                    np.testing.assert_allclose(got, expected, 1e-9, 1e-10)
+        power = lambda w: signal.lombscargle(t, y, w[None])[0]
+        best = w[np.argmax(want.lombscargle(t, y, w))]
+        slope = float(fxflow.grad(power)(best))
+        rise = float(power(best + 1e-6) - power(best - 1e-6)) / 2e-6
+        assert slope == pytest.approx(rise, 1e-5)
+
+
+def test_bad_spectra_are_refused() -> None:
+    with pytest.raises(ArgumentError, match="mode must be"):
+        signal.spectrogram(X, mode="no")
+    with pytest.raises(ArgumentError, match="scaling"):
+        signal.spectrogram(X, scaling="no")
+    with pytest.raises(ArgumentError, match="normalize"):
+        signal.lombscargle(X[0], X[0], X[0], normalize="no")
+    with pytest.raises(ShapeError, match="one length"):
+        signal.lombscargle(X[0], X[0, :5], X[0])

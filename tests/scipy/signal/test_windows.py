@@ -1,5 +1,6 @@
 """Windows beside SciPy's."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import scipy.signal
 
 from fxflow.errors import ArgumentError
 from fxflow.scipy.signal import _windows as windows
+from fxflow.scipy.signal import get_window
 
 SHAPED: list[Any] = [
     8.6,
@@ -20,12 +22,15 @@ SHAPED: list[Any] = [
     ("tukey", 0.0),
     ("tukey", 1.0),
     ("exponential", None, 3.0),
+    ("taylor", 5, 40.0),
+    "hann_symmetric",
+    ("tukey_periodic", 0.3),
 ]
 
 
 @pytest.mark.parametrize("window", [*windows._PLAIN, *windows._ALSO, *SHAPED])
 def test_windows_agree_with_scipy(window: Any) -> None:
-    if windows._ALSO.get(window) in ("kaiser", "gaussian"):
+    if isinstance(window, str) and windows._ALSO.get(window) in ("kaiser", "gaussian"):
         window = (window, 2.0)
     for n in (1, 2, 3, 8, 33):
         got = windows.window_of("f", window, n)
@@ -39,3 +44,15 @@ def test_windows_agree_with_scipy(window: Any) -> None:
 def test_unknown_windows_and_parameters_are_refused(window: Any) -> None:
     with pytest.raises((ArgumentError, ValueError)):
         windows.window_of("f", window, 4)
+
+
+@pytest.mark.parametrize(
+    "window", [("chebwin", 60.0), ("dpss", 2.0), ("chebwin", 45.0)]
+)
+def test_windows_of_spectra_and_filters_agree_with_scipy(window: Any) -> None:
+    for n, periodic in itertools.product((8, 9, 33), (True, False)):
+        got = get_window(window, n, periodic)
+        expected = scipy.signal.get_window(window, n, periodic)
+        np.testing.assert_allclose(got, expected, 2e-6)
+    with pytest.raises(ArgumentError, match="Nx must be at least 1"):
+        get_window(window, 0)

@@ -1,0 +1,497 @@
+"""Peaks: where a signal is highest, how high and how wide they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fxflow import lax
+from fxflow import numpy as fnp
+from fxflow.core.arrays import Array, dtypes
+from fxflow.core.ir.trace import Tracer
+from fxflow.core.runtime.library import library
+from fxflow.errors import ArgumentError, ConcretizationError, ShapeError
+from fxflow.lax.axes import canonical_axis, natural, number
+from fxflow.numpy._operands import ArrayLike, array_of, promote_inexact
+
+
+def _signal(name: str, x: Any) -> Array:
+    x = array_of(x, name)
+    if x.aval.ndim != 1:
+        raise ShapeError(f"{name}: x must be a vector, got {x.aval}")
+    if dtypes.is_complex(x.aval.dtype):
+        raise ArgumentError(f"{name}: complex numbers have no order, got {x.aval}")
+    return promote_inexact(name, x)[0]
+
+
+# -- extrema ---------------------------------------------------------------------------
+
+
+def argrelextrema(
+    data: ArrayLike,
+    comparator: Callable[[Array, Array], Array],
+    axis: int = 0,
+    order: int = 1,
+    mode: str = "clip",
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> tuple[Array, ...]:
+    """Finds elements that compare with all of their neighbours.
+
+    Args:
+      data: real array-like[...].
+      comparator: function of two arrays, such as `fnp.greater`.
+      axis: along which.
+      order: how many neighbours on each side.
+      mode: what is beyond the edges: "clip", the element at the edge, or "wrap", the
+        array again.
+      size: how many to report, so that the shape is known when tracing.
+      fill_value: for missing ones; see `fnp.nonzero`.
+
+    Returns:
+      For each axis an int32 array of indices.
+
+    Raises:
+      ArgumentError: `order` is not positive, or there is no such mode.
+      ConcretizationError: `data` is traced and `size` is not given.
+
+    Example:
+      >>> argrelextrema(np.array([1, 3, 2, 5, 4]), fnp.greater)
+      (Array([1, 3], dtype=int32),)
+
+    Source: `scipy.signal.argrelextrema`.
+    """
+    name = "argrelextrema"
+    order = natural(name, "order", order)
+    if mode not in ("clip", "wrap"):
+        raise ArgumentError(f'{name}: mode must be "clip" or "wrap", got {mode!r}')
+    x = array_of(data, name)
+    axis = canonical_axis(name, axis, x.ndim)
+    n = x.shape[axis]
+    found = fnp.ones(x.shape, bool)
+    for shift in range(1, order + 1):
+        for sign in (-1, 1):
+            places = np.arange(n) + sign * shift
+            places = np.clip(places, 0, n - 1) if mode == "clip" else places % n
+            found = found & comparator(x, fnp.take(x, places, axis))
+    return fnp.nonzero(found, size=size, fill_value=fill_value)
+
+
+def argrelmax(
+    data: ArrayLike,
+    axis: int = 0,
+    order: int = 1,
+    mode: str = "clip",
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> tuple[Array, ...]:
+    """Finds elements that are greater than their neighbours.
+
+    Args:
+      data: real array-like[...].
+      axis: along which.
+      order: how many neighbours on each side.
+      mode: what is beyond the edges; see `argrelextrema`.
+      size: how many to report, so that the shape is known when tracing.
+      fill_value: for missing ones.
+
+    Returns:
+      For each axis an int32 array of indices.
+
+    Example:
+      >>> argrelmax(np.array([1, 3, 2, 5, 4]))
+      (Array([1, 3], dtype=int32),)
+
+    Source: `scipy.signal.argrelmax`.
+    """
+    options = {"size": size, "fill_value": fill_value}
+    return argrelextrema(data, fnp.greater, axis, order, mode, **options)
+
+
+def argrelmin(
+    data: ArrayLike,
+    axis: int = 0,
+    order: int = 1,
+    mode: str = "clip",
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> tuple[Array, ...]:
+    """Finds elements that are less than their neighbours.
+
+    Args:
+      data: real array-like[...].
+      axis: along which.
+      order: how many neighbours on each side.
+      mode: what is beyond the edges; see `argrelextrema`.
+      size: how many to report, so that the shape is known when tracing.
+      fill_value: for missing ones.
+
+    Returns:
+      For each axis an int32 array of indices.
+
+    Example:
+      >>> argrelmin(np.array([1, 3, 2, 5, 4]))
+      (Array([2], dtype=int32),)
+
+    Source: `scipy.signal.argrelmin`.
+    """
+    options = {"size": size, "fill_value": fill_value}
+    return argrelextrema(data, fnp.less, axis, order, mode, **options)
+
+
+# -- prominences and widths ------------------------------------------------------------
+
+
+def _window(name: str, wlen: Any, n: int) -> int:
+    """Returns how far a peak's surroundings reach on each side."""
+    if wlen is None or wlen == -1:
+        return n
+    wide = number(name, "wlen", wlen)
+    if wide < 2:
+        raise ArgumentError(f"{name}: wlen must be at least 2, got {wlen}")
+    return int(np.ceil(wide)) // 2
+
+
+@library("reach")
+def _prominences(x: Array, peaks: Array, reach: int) -> tuple[Array, Array, Array]:
+    """Returns how far peaks stand out, and the places of both bases.
+
+    A base is the lowest sample between a peak and the next higher sample, at most
+    `reach` samples away. The next higher samples and the lowest ones between come from
+    tables of the extremes of 1, 2, 4, … samples: log n steps for all peaks at once.
+    """
+    n = x.aval.size
+    levels = max(n - 1, 1).bit_length()
+    height = x[peaks]
+    index = fnp.arange(n, dtype=dtypes.int32)
+
+    def side(x: Array, peaks: Array) -> Array:
+        """Returns the places of the bases on the left."""
+        tops, lows = [x], [index]
+        for k in range(levels):
+            step = min(1 << k, n)
+            # Of samples i - 2^(k+1) + 1 … i, where they exist.
+            top = fnp.concatenate([fnp.full(step, -fnp.inf, x.aval.dtype), tops[-1]])
+            tops.append(fnp.maximum(tops[-1], top[:n]))
+            before = fnp.maximum(index - step, 0)
+            older = fnp.where(index >= step, lows[-1][before], lows[-1])
+            lows.append(fnp.where(x[older] < x[lows[-1]], older, lows[-1]))
+        at, base = peaks, peaks
+        edge = fnp.maximum(peaks - reach, 0)
+        # Steps to the left as long as nothing there is higher.
+        for k in reversed(range(levels + 1)):
+            for _ in range(2 if k == levels else 1):
+                step = 1 << k
+                end = fnp.maximum(at, 0)
+                clear = (tops[k][end] <= height) & (at - step + 1 >= edge)
+                low = lows[k][end]
+                lower = clear & (x[low] < x[base])
+                base = fnp.where(lower, low, base)
+                at = fnp.where(clear, at - step, at)
+        return base
+
+    left = side(x, peaks)
+    right = n - 1 - side(fnp.flip(x), n - 1 - peaks)
+    stands = height - fnp.maximum(x[left], x[right])
+    return stands, left, right
+
+
+def peak_prominences(
+    x: ArrayLike, peaks: ArrayLike, wlen: int | None = None
+) -> tuple[Array, Array, Array]:
+    """Returns how far peaks stand out from their surroundings.
+
+    Args:
+      x: real array-like[n]: the signal.
+      peaks: int array-like[k]: indices of peaks.
+      wlen: how many samples around a peak count; None is all.
+
+    Returns:
+      Float array[k]: the height above the higher one of two bases, the lowest samples
+      between the peak and the next higher sample on each side; and where these are,
+      int32[k] on the left and on the right.
+
+    Raises:
+      ArgumentError: `wlen` is less than 2.
+      ShapeError: `x` or `peaks` is not a vector.
+
+    Example:
+      >>> peak_prominences(np.array([0.0, 2.0, 1.0, 5.0, 0.0]), np.array([1, 3]))[0]
+      Array([1., 5.], dtype=float32)
+
+    Source: `scipy.signal.peak_prominences`.
+    """
+    name = "peak_prominences"
+    x = _signal(name, x)
+    at = _peaks(name, peaks)
+    return _prominences(x, at, _window(name, wlen, x.aval.size))
+
+
+def _peaks(name: str, peaks: Any) -> Array:
+    at = fnp.asarray(peaks)
+    if at.aval.ndim != 1:
+        raise ShapeError(f"{name}: peaks must be a vector of indices, got {at.aval}")
+    if not at.aval.size:
+        return fnp.zeros(0, dtypes.int32)
+    if not dtypes.is_integer(at.aval.dtype):
+        raise ArgumentError(f"{name}: peaks must be integers, got {at.aval}")
+    return at.astype(dtypes.int32)
+
+
+@library()
+def _widths(
+    x: Array, peaks: Array, stands: Array, left: Array, right: Array, share: Array
+) -> tuple[Array, Array, Array, Array]:
+    height = x[peaks] - stands * share
+    n = x.aval.size
+
+    def crossing(inside: Callable[[Array], Array], step: int) -> Array:
+        # The nearest sample below the height, one for each peak: a loop of all peaks.
+        def walk(at: Array) -> Array:
+            return fnp.where(inside(at), at + step, at)
+
+        stop = lax.while_loop(lambda at: fnp.any(inside(at)), walk, peaks)
+        return stop
+
+    fixed_x, fixed = lax.stop_gradient(x), lax.stop_gradient(height)
+    low = crossing(lambda i: (i > left) & (fixed < fixed_x[fnp.clip(i, 0, n - 1)]), -1)
+    high = crossing(lambda i: (i < right) & (fixed < fixed_x[fnp.clip(i, 0, n - 1)]), 1)
+
+    def between(at: Array, step: int) -> Array:
+        other = fnp.clip(at - step, 0, n - 1)
+        rise = x[other] - x[at]
+        below = (x[at] < height) & (rise != 0)
+        part = (height - x[at]) / fnp.where(below, rise, 1)
+        return at - step * fnp.where(below, part, 0)
+
+    start, end = between(low, -1), between(high, 1)
+    return end - start, height, start, end
+
+
+def peak_widths(
+    x: ArrayLike,
+    peaks: ArrayLike,
+    rel_height: Any = 0.5,
+    prominence_data: Any = None,
+    wlen: int | None = None,
+) -> tuple[Array, Array, Array, Array]:
+    """Returns how wide peaks are at a part of their prominence.
+
+    Args:
+      x: real array-like[n]: the signal.
+      peaks: int array-like[k]: indices of peaks.
+      rel_height: how far below the peak, in prominences.
+      prominence_data: the result of `peak_prominences`; None is to compute it.
+      wlen: how many samples around a peak count; None is all.
+
+    Returns:
+      Float arrays[k]: the widths, the heights at which they are measured, and the
+      places where they begin and end, between samples by linear interpolation.
+
+    Raises:
+      ArgumentError: `rel_height` is negative, or `wlen` less than 2.
+      ShapeError: `x` or `peaks` is not a vector.
+
+    Special cases:
+      The derivative counts the places as moving with the samples beside them.
+
+    Example:
+      >>> peak_widths(np.array([0.0, 1.0, 4.0, 1.0, 0.0]), np.array([2]))[0].round(3)
+      Array([1.333], dtype=float32)
+
+    Source: `scipy.signal.peak_widths`.
+    """
+    name = "peak_widths"
+    x = _signal(name, x)
+    at = _peaks(name, peaks)
+    if (
+        not isinstance(rel_height, Tracer)
+        and number(name, "rel_height", rel_height) < 0
+    ):
+        raise ArgumentError(
+            f"{name}: rel_height must not be negative, got {rel_height}"
+        )
+    if prominence_data is None:
+        prominence_data = _prominences(x, at, _window(name, wlen, x.aval.size))
+    share = fnp.asarray(rel_height, x.dtype)
+    stands, left, right = prominence_data
+    return _widths(x, at, stands, left, right, share)
+
+
+# -- all of it -------------------------------------------------------------------------
+
+
+def _bounds(name: str, what: str, value: Any, peaks: Array) -> tuple[Any, Any]:
+    """Returns the least and the greatest value that a condition allows."""
+    if isinstance(value, tuple | list) and len(value) == 2:
+        low, high = value
+    else:
+        low, high = value, None
+    out = []
+    for bound in (low, high):
+        if bound is not None and fnp.ndim(bound):
+            raise ArgumentError(
+                f"{name}: {what} must be a number or a pair of numbers, got {bound!r}"
+            )
+        out.append(bound)
+    return out[0], out[1]
+
+
+def _within(values: Array, bounds: tuple[Any, Any]) -> Array:
+    keep = fnp.ones(values.aval.shape, bool)
+    if bounds[0] is not None:
+        keep = keep & (values >= bounds[0])
+    if bounds[1] is not None:
+        keep = keep & (values <= bounds[1])
+    return keep
+
+
+@library()
+def _local_maxima(x: Array) -> tuple[Array, Array, Array]:
+    """Returns which samples are the middles of peaks, and the ends of flat ones."""
+    n = x.aval.size
+    index = fnp.arange(n, dtype=dtypes.int32)
+    new = fnp.concatenate([fnp.ones(1, bool), x[1:] != x[:-1]])
+    start = lax.cummax(fnp.where(new, index, 0))
+    ends = fnp.concatenate([new[1:], fnp.ones(1, bool)])
+    end = lax.cummin(fnp.where(ends, index, n - 1), reverse=True)
+    inside = (start > 0) & (end < n - 1)
+    before, after = x[fnp.maximum(start - 1, 0)], x[fnp.minimum(end + 1, n - 1)]
+    top = inside & (before < x) & (after < x) & (index == (start + end) // 2)
+    return top, start, end
+
+
+@library()
+def _far_enough(peaks: Array, keep: Array, priority: Array, distance: Array) -> Array:
+    """Removes the lower one of peaks that are too near each other."""
+    k = peaks.aval.size
+    order = fnp.flip(fnp.argsort(fnp.where(keep, priority, -fnp.inf), stable=True))
+
+    def step(keep: Array, j: Array) -> tuple[Array, None]:
+        near = fnp.abs(peaks - peaks[j]) < distance
+        other = fnp.arange(k) != j
+        return fnp.where(keep[j] & near & other, False, keep), None
+
+    return lax.scan(step, keep, order)[0]
+
+
+def find_peaks(
+    x: ArrayLike,
+    height: Any = None,
+    threshold: Any = None,
+    distance: Any = None,
+    prominence: Any = None,
+    width: Any = None,
+    wlen: int | None = None,
+    rel_height: float = 0.5,
+    plateau_size: Any = None,
+    *,
+    size: int | None = None,
+    fill_value: int = -1,
+) -> tuple[Array, dict[str, Array]]:
+    """Finds peaks: samples that are higher than both neighbours, under conditions.
+
+    A flat peak is at its middle. Conditions are a number, the least value that counts,
+    or a pair, the least and the greatest one, None for none.
+
+    Args:
+      x: real array-like[n]: the signal.
+      height: of a peak.
+      threshold: how much higher than its neighbours a peak is.
+      distance: the least number of samples between peaks: the higher one is kept.
+      prominence: see `peak_prominences`.
+      width: see `peak_widths`.
+      wlen: how many samples around a peak count for the prominence; None is all.
+      rel_height: where the width is measured, in prominences.
+      plateau_size: how many equal samples a peak has.
+      size: how many peaks to report, so that the shape is known when tracing.
+      fill_value: for missing ones; their properties are those of sample 0.
+
+    Returns:
+      int32[k], the indices, and a dictionary of the properties that the conditions are
+      about, under SciPy's names.
+
+    Raises:
+      ArgumentError: a condition is not a number or a pair, or `distance` is less than
+        1.
+      ConcretizationError: `x` is traced and `size` is not given.
+      ShapeError: `x` is not a vector.
+
+    Example:
+      >>> find_peaks(np.array([0.0, 2.0, 1.0, 5.0, 0.0]), height=3.0)[0]
+      Array([3], dtype=int32)
+
+    Source: `scipy.signal.find_peaks`.
+    """
+    name = "find_peaks"
+    x = _signal(name, x)
+    n = x.aval.size
+    if distance is not None and not isinstance(distance, Tracer):
+        if number(name, "distance", distance) < 1:
+            raise ArgumentError(f"{name}: distance must be at least 1, got {distance}")
+        distance = float(np.ceil(float(distance)))
+    if size is None and isinstance(x, Tracer):
+        raise ConcretizationError(
+            f"{name}: the number of peaks of a traced x is not known: give size"
+        )
+    if not n:
+        top = start = end = fnp.zeros(0, bool)
+        peaks = fnp.zeros(0, dtypes.int32)
+    else:
+        top, start, end = _local_maxima(x)
+        # Of n samples at most (n - 1) / 2 are peaks.
+        room = None if size is None else max((n - 1) // 2, 0)
+        (peaks,) = fnp.nonzero(top, size=room, fill_value=n)
+    keep = peaks < n
+    at = fnp.where(keep, peaks, 0)
+    found: dict[str, Array] = {}
+    if plateau_size is not None:
+        first, last = start[at], end[at]
+        found |= {"plateau_sizes": last - first + 1}
+        found |= {"left_edges": first, "right_edges": last}
+        keep = keep & _within(
+            found["plateau_sizes"], _bounds(name, "plateau_size", plateau_size, at)
+        )
+    if height is not None:
+        found["peak_heights"] = x[at]
+        keep = keep & _within(x[at], _bounds(name, "height", height, at))
+    if threshold is not None:
+        low = x[at] - x[fnp.maximum(at - 1, 0)]
+        high = x[at] - x[fnp.minimum(at + 1, max(n - 1, 0))]
+        found |= {"left_thresholds": low, "right_thresholds": high}
+        least, most = _bounds(name, "threshold", threshold, at)
+        keep = keep & _within(fnp.minimum(low, high), (least, None))
+        keep = keep & _within(fnp.maximum(low, high), (None, most))
+    if distance is not None and at.aval.size:
+        keep = _far_enough(at, keep, x[at], fnp.asarray(distance))
+    if prominence is not None or width is not None:
+        reach = _window(name, wlen, n)
+        stands, left, right = (
+            _prominences(x, at, reach) if at.aval.size else (x[:0], at, at)
+        )
+        found |= {"prominences": stands, "left_bases": left, "right_bases": right}
+    if prominence is not None:
+        keep = keep & _within(stands, _bounds(name, "prominence", prominence, at))
+    if width is not None:
+        share = fnp.asarray(rel_height, x.dtype)
+        if at.aval.size:
+            wide, level, first, last = _widths(x, at, stands, left, right, share)
+        else:
+            wide = level = first = last = x[:0]
+        found |= {"widths": wide, "width_heights": level}
+        found |= {"left_ips": first, "right_ips": last}
+        keep = keep & _within(wide, _bounds(name, "width", width, at))
+    (chosen,) = fnp.nonzero(keep, size=size, fill_value=max(at.aval.size - 1, 0))
+    if size is None:
+        return at[chosen], {key: value[chosen] for key, value in found.items()}
+    if not at.aval.size:
+        return fnp.full(size, fill_value, dtypes.int32), found
+    known = fnp.arange(size) < fnp.sum(keep)
+    chosen = fnp.where(known, chosen, 0)
+    peaks = fnp.where(known, at[chosen], fill_value)
+    return peaks, {key: value[chosen] for key, value in found.items()}
