@@ -32,7 +32,13 @@ from fxflow.scipy.special.incomplete_beta import (
     betainc, betaincc, betainccinv, betaincinv, stdtr, stdtrit,
 )
 from fxflow.scipy.special.integrals import fresnel, owens_t, sici, spence
-from fxflow.scipy.special.normal import erf, erfc, erfinv, log_ndtr, ndtr, ndtri
+from fxflow.scipy.special.normal import (
+    erf, erfc, erfinv, log_ndtr, ndtr, ndtri, ndtri_exp,
+)
+from fxflow.scipy.special.probabilities import (
+    bdtr, bdtrc, bdtri, nbdtr, nbdtrc, nbdtri, pdtr, pdtrc, pdtri,
+    fdtr, fdtrc, fdtri, gdtr, gdtrc, gdtria, gdtrix,
+)
 from fxflow.scipy.special.spherical import sph_harm_y
 from fxflow.scipy.special.spherical_bessel import (
     airy, spherical_in, spherical_jn, spherical_kn, spherical_yn,
@@ -49,6 +55,9 @@ from fxflow.scipy.special.inverses import (
 
 __all__ = [
     "airy",
+    "bdtr",
+    "bdtrc",
+    "bdtri",
     "bernoulli",
     "bessel_jn",
     "beta",
@@ -90,6 +99,9 @@ __all__ = [
     "expm1",
     "expn",
     "factorial",
+    "fdtr",
+    "fdtrc",
+    "fdtri",
     "fresnel",
     "gamma",
     "gammainc",
@@ -98,6 +110,10 @@ __all__ = [
     "gammaincinv",
     "gammaln",
     "gammasgn",
+    "gdtr",
+    "gdtrc",
+    "gdtria",
+    "gdtrix",
     "hankel1",
     "hankel2",
     "huber",
@@ -129,9 +145,16 @@ __all__ = [
     "logit",
     "logsumexp",
     "multigammaln",
+    "nbdtr",
+    "nbdtrc",
+    "nbdtri",
     "ndtr",
     "ndtri",
+    "ndtri_exp",
     "owens_t",
+    "pdtr",
+    "pdtrc",
+    "pdtri",
     "poch",
     "polygamma",
     "pseudo_huber",

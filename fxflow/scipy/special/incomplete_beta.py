@@ -276,8 +276,8 @@ def _turned(slope: Any) -> Any:
 
 #: x and 1 - x along a new axis, of a, b, p and 1 - p. By the theorem of implicit
 #: functions; the derivative by p is that of both, the one by 1 - p is 0.
-_inverse: Any = custom_jvp(_inverse_values)
-_inverse.defjvps(
+inverse_of: Any = custom_jvp(_inverse_values)
+inverse_of.defjvps(
     lambda t, out, a, b, p, q: _turned(t * _by_parameter(0, a, b, out[0], out[1])),
     lambda t, out, a, b, p, q: _turned(t * _by_parameter(1, a, b, out[0], out[1])),
     lambda t, out, a, b, p, q: _turned(t * _by_probability(a, b, out[0], out[1])),
@@ -297,7 +297,7 @@ def betaincinv(a: ArrayLike, b: ArrayLike, y: ArrayLike) -> Array:
       >>> betaincinv(2.0, 1.0, 0.25).round(4)
       Array(0.5, dtype=float32)
     """
-    of = lambda a, b, y: _inverse(a, b, y, 1 - y)[0]
+    of = lambda a, b, y: inverse_of(a, b, y, 1 - y)[0]
     return in_64_bits(of, "betaincinv", a, b, y)
 
 
@@ -313,7 +313,7 @@ def betainccinv(a: ArrayLike, b: ArrayLike, y: ArrayLike) -> Array:
       >>> betainccinv(2.0, 1.0, 0.75).round(4)
       Array(0.5, dtype=float32)
     """
-    of = lambda a, b, y: _inverse(a, b, 1 - y, y)[0]
+    of = lambda a, b, y: inverse_of(a, b, 1 - y, y)[0]
     return in_64_bits(of, "betainccinv", a, b, y)
 
 

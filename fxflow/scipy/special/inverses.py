@@ -84,12 +84,14 @@ def _inverse_values(a: Any, y: Any, upper: bool) -> Any:
 
 
 @custom_jvp
-def _gammaincinv(a: Any, y: Any) -> Any:
+def gammaincinv_of(a: Any, y: Any) -> Any:
+    """Returns `gammaincinv` of arrays of 64 bits."""
     return _inverse_values(a, y, False)
 
 
 @custom_jvp
-def _gammainccinv(a: Any, y: Any) -> Any:
+def gammainccinv_of(a: Any, y: Any) -> Any:
+    """Returns `gammainccinv` of arrays of 64 bits."""
     return _inverse_values(a, y, True)
 
 
@@ -102,11 +104,11 @@ def _by_value(a: Any, x: Any) -> Any:
 
 
 # By the theorem of implicit functions.
-_gammaincinv.defjvps(
+gammaincinv_of.defjvps(
     lambda t, x, a, y: -t * partial(lax.igamma, 0, a, x) * _by_value(a, x),
     lambda t, x, a, y: t * _by_value(a, x),
 )
-_gammainccinv.defjvps(
+gammainccinv_of.defjvps(
     lambda t, x, a, y: t * partial(lax.igammac, 0, a, x) * _by_value(a, x),
     lambda t, x, a, y: -t * _by_value(a, x),
 )
@@ -127,7 +129,7 @@ def gammaincinv(a: ArrayLike, y: ArrayLike) -> Array:
       >>> gammaincinv(2.0, 0.5).round(4)
       Array(1.6783, dtype=float32)
     """
-    return in_64_bits(_gammaincinv, "gammaincinv", a, y)
+    return in_64_bits(gammaincinv_of, "gammaincinv", a, y)
 
 
 @library()
@@ -144,7 +146,7 @@ def gammainccinv(a: ArrayLike, y: ArrayLike) -> Array:
       >>> gammainccinv(2.0, 0.5).round(4)
       Array(1.6783, dtype=float32)
     """
-    return in_64_bits(_gammainccinv, "gammainccinv", a, y)
+    return in_64_bits(gammainccinv_of, "gammainccinv", a, y)
 
 
 # -- chi² ------------------------------------------------------------------------------
@@ -194,5 +196,5 @@ def chdtri(v: ArrayLike, p: ArrayLike) -> Array:
       >>> chdtri(2.0, 0.5).round(4)
       Array(1.3863, dtype=float32)
     """
-    inverse = lambda v, p: 2 * _gammainccinv(0.5 * v, p)
+    inverse = lambda v, p: 2 * gammainccinv_of(0.5 * v, p)
     return in_64_bits(inverse, "chdtri", v, p)

@@ -111,11 +111,8 @@ def log_ndtr(x: ArrayLike, series_order: int = 6) -> Array:
     return choose_between(x != x, x, out)
 
 
-@custom_jvp
-def _ndtri(p: Any) -> Array:
-    q = choose_between(p < 0.5, p, 1 - p)
-    inside = q > 0
-    logq = lax.log(safe(inside, q, 0.5))
+def _of_log(logq: Any) -> Array:
+    """Returns the quantile of a probability up to a half, from its logarithm."""
     t = lax.sqrt(-2 * logq)
     # Abramowitz and Stegun 26.2.23, to 4.5e-4; then Halley's steps in logarithms.
     top = 2.515517 + t * (0.802853 + t * 0.010328)
@@ -127,6 +124,14 @@ def _ndtri(p: Any) -> Array:
         gap = now - logq
         bend = -slope * (x + slope)
         x = x - 2 * gap * slope / (2 * slope * slope - gap * bend)
+    return x
+
+
+@custom_jvp
+def _ndtri(p: Any) -> Array:
+    q = choose_between(p < 0.5, p, 1 - p)
+    inside = q > 0
+    x = _of_log(lax.log(safe(inside, q, 0.5)))
     x = choose_between(inside, x, lax.full_like(x, -math.inf))
     x = choose_between(p < 0.5, x, -x)
     x = choose_between(p == 0.5, lax.full_like(x, 0), x)
@@ -160,4 +165,45 @@ def ndtri(p: ArrayLike) -> Array:
     """
     (p,) = operands("ndtri", p)
     found: Array = _ndtri(p)
+    return found
+
+
+@custom_jvp
+def _ndtri_exp(y: Any) -> Array:
+    inside = (y < 0) & (y > -math.inf)
+    low = inside & (y < -math.log(2))
+    upper = lax.log(-lax.expm1(safe(inside & ~low, y, -0.5)))
+    x = _of_log(choose_between(low, y, upper))
+    x = choose_between(low, x, -x)
+    # The square of a larger number would overflow.
+    x = choose_between(y < -1e30, -math.sqrt(2) * lax.sqrt(-safe(low, y, -1)), x)
+    edge = lax.full_like(y, math.nan)
+    edge = choose_between(y == 0, lax.full_like(y, math.inf), edge)
+    edge = choose_between(y == -math.inf, y, edge)
+    return choose_between(inside, x, edge)
+
+
+# exp(y) over the density, by Mills' ratio.
+_ndtri_exp.defjvps(
+    lambda t, x, y: t * math.sqrt(math.pi / 2) * erfcx(-math.sqrt(0.5) * x)
+)
+
+
+@library()
+@special_docs
+def ndtri_exp(y: ArrayLike) -> Array:
+    """Inverse of `log_ndtr`: the normal quantile of the probability exp(y).
+
+    Args:
+      y: real array-like, not positive: the logarithm of the probability.
+
+    Special cases:
+      -inf → -inf; 0 → inf; above 0: nan.
+
+    Example:
+      >>> ndtri_exp(-1000.0).round(3)
+      Array(-44.616, dtype=float32)
+    """
+    (y,) = operands("ndtri_exp", y)
+    found: Array = _ndtri_exp(y)
     return found

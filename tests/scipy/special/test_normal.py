@@ -52,3 +52,13 @@ def test_series_order() -> None:
     assert (rough > 5e-4).any() and (better < rough).any()
     with pytest.raises(ArgumentError, match="series_order"):
         special.log_ndtr(x, series_order=-1)
+
+
+def test_quantiles_of_logarithms() -> None:
+    y = np.array([-1e300, -1e4, -700.0, -1.0, -np.log(2), -0.1, -1e-20, -np.inf, 0, 1])
+    with fxflow.config.override(x64=True):
+        got, want = np.asarray(special.ndtri_exp(y)), scipy.special.ndtri_exp(y)
+        np.testing.assert_allclose(got, want, 1e-13, 1e-15)
+        slope = fxflow.grad(special.ndtri_exp)(-700.0)
+        ends = scipy.special.ndtri_exp(np.array([-699.99, -700.01]))
+        assert float(slope) == pytest.approx((ends[0] - ends[1]) / 0.02, rel=1e-6)
