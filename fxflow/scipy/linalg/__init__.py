@@ -7,7 +7,15 @@ accepted and have no effect. Matrices are the last two axes, the others are batc
 # fmt: off
 from fxflow.core.boundary import public as _public
 from fxflow.numpy.linalg import norm
+from fxflow.scipy.linalg.control import (
+    solve_continuous_are, solve_continuous_lyapunov, solve_discrete_are,
+    solve_discrete_lyapunov, solve_lyapunov,
+)
 from fxflow.scipy.linalg.decompositions import eigh, lu, lu_factor, lu_solve, qr, svd
+from fxflow.scipy.linalg.eigenvalues import (
+    bandwidth, eig, eig_banded, eigvals, eigvals_banded, eigvalsh, eigvalsh_tridiagonal,
+    rq, svdvals,
+)
 from fxflow.scipy.linalg.functions import expm, sqrtm
 from fxflow.scipy.linalg.known_matrices import (
     dft, hadamard, helmert, hilbert, invhilbert, invpascal, pascal,
@@ -20,6 +28,9 @@ from fxflow.scipy.linalg.matrix_equations import (
     qr_multiply,
     solve_sylvester,
 )
+from fxflow.scipy.linalg.matrix_functions import (
+    coshm, cosm, fractional_matrix_power, logm, sinhm, sinm, tanhm, tanm,
+)
 from fxflow.scipy.linalg.patterned_matrices import (
     circulant, companion, convolution_matrix, fiedler, fiedler_companion, hankel,
     leslie,
@@ -28,9 +39,17 @@ from fxflow.scipy.linalg.similarity import hessenberg, rsf2csf, schur
 from fxflow.scipy.linalg.solving import (
     cho_factor, cho_solve, cholesky, det, inv, solve, solve_triangular,
 )
+from fxflow.scipy.linalg.spaces import (
+    khatri_rao, lstsq, null_space, orth, orthogonal_procrustes, pinv, pinvh,
+    subspace_angles,
+)
 from fxflow.scipy.linalg.special_matrices import block_diag, toeplitz
+from fxflow.scipy.linalg.structured_solving import (
+    matmul_toeplitz, solve_banded, solve_circulant, solve_toeplitz, solveh_banded,
+)
 
 __all__ = [
+    "bandwidth",
     "block_diag",
     "cho_factor",
     "cho_solve",
@@ -38,14 +57,23 @@ __all__ = [
     "circulant",
     "companion",
     "convolution_matrix",
+    "coshm",
+    "cosm",
     "det",
     "dft",
+    "eig",
+    "eig_banded",
     "eigh",
     "eigh_tridiagonal",
+    "eigvals",
+    "eigvals_banded",
+    "eigvalsh",
+    "eigvalsh_tridiagonal",
     "expm",
     "expm_frechet",
     "fiedler",
     "fiedler_companion",
+    "fractional_matrix_power",
     "funm",
     "hadamard",
     "hankel",
@@ -55,22 +83,47 @@ __all__ = [
     "inv",
     "invhilbert",
     "invpascal",
+    "khatri_rao",
     "leslie",
+    "logm",
+    "lstsq",
     "lu",
     "lu_factor",
     "lu_solve",
+    "matmul_toeplitz",
     "norm",
+    "null_space",
+    "orth",
+    "orthogonal_procrustes",
     "pascal",
+    "pinv",
+    "pinvh",
     "polar",
     "qr",
     "qr_multiply",
+    "rq",
     "rsf2csf",
     "schur",
+    "sinhm",
+    "sinm",
     "solve",
+    "solve_banded",
+    "solve_circulant",
+    "solve_continuous_are",
+    "solve_continuous_lyapunov",
+    "solve_discrete_are",
+    "solve_discrete_lyapunov",
+    "solve_lyapunov",
     "solve_sylvester",
+    "solve_toeplitz",
     "solve_triangular",
+    "solveh_banded",
     "sqrtm",
+    "subspace_angles",
     "svd",
+    "svdvals",
+    "tanhm",
+    "tanm",
     "toeplitz",
 ]
 # fmt: on

@@ -134,9 +134,14 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
 @custom_jvp
 def _root(a: Any) -> Array:
     t, z = schur(a, output="complex")
-    shape, n = t.aval.shape, t.aval.shape[-1]
-    if not n:
+    if not t.aval.shape[-1]:
         return t
+    return matmul(matmul(z, root_of_triangular(t)), adjoint(z))
+
+
+def root_of_triangular(t: Any) -> Array:
+    """Returns the square root of complex upper triangular matrices [..., n, n]."""
+    shape, n = t.aval.shape, t.aval.shape[-1]
     eye = identity_like(t, n)
     roots = lax.sqrt(sum(t * eye, axis=-1))
     rows = np.arange(n)
@@ -153,7 +158,7 @@ def _root(a: Any) -> Array:
 
     start = lax.full(shape, 0, t.aval.dtype)
     root, _ = lax.scan(column, start, lax.iota(dtypes.int32, n))
-    return matmul(matmul(z, root), adjoint(z))
+    return root
 
 
 @_root.defjvp

@@ -7,6 +7,7 @@ converges; the inverses apply it, with Halley's correction, to the smaller tail.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -50,7 +51,7 @@ _docs = shared("""
 # -- the function and its complement ---------------------------------------------------
 
 
-def _values(a: Any, b: Any, x: Any, rest: Any, upper: bool) -> Any:
+def _values(upper: bool, a: Any, b: Any, x: Any, rest: Any) -> Any:
     """Returns the lower or the upper tail, of arguments inside their ranges."""
     fraction, head, mirrored = tail_parts(a, b, x, rest)
     tail = head * fraction
@@ -63,16 +64,16 @@ def _density(a: Any, b: Any, x: Any, rest: Any) -> Any:
 
 
 _density_slopes = by_forward(_density, None, None, None, None)
-#: Of a, b, x and 1 - x: the derivative by x is that of both, the one by 1 - x is 0.
+#: Functions of a, b, x and 1 - x. The derivative by x is that of both.
 lower_tail: Any = by_forward(
-    lambda *args: _values(*args, False),
+    functools.partial(_values, False),
     None,
     None,
     _density_slopes,
     lambda *a: 0 * a[0],
 )
 upper_tail: Any = by_forward(
-    lambda *args: _values(*args, True),
+    functools.partial(_values, True),
     None,
     None,
     lambda *args: -_density_slopes(*args),
@@ -331,7 +332,7 @@ def _t_values(df: Any, t: Any) -> Any:
     half = 0.5 * df
     inside = (rest > 0) & (x > 0)
     args = [fnp.where(inside, given, 0.5) for given in (x, rest)]
-    tail = _values(half, lax.full_like(half, 0.5), *args, False)
+    tail = _values(False, half, lax.full_like(half, 0.5), *args)
     tail = fnp.where(inside, tail, fnp.where(rest > 0, 0.0, 1.0))
     # There the first term of the series is all.
     ratio = fnp.where(far, size, 1) / lax.sqrt(df)
@@ -416,7 +417,7 @@ def _t_by_df(df: Any, t: Any) -> Any:
     """Returns the derivative of a quantile by the degrees of freedom."""
     proper = (df > 0) & (df < math.inf) & (lax.abs(t) < math.inf)
     n, x = fnp.where(proper, df, 1), fnp.where(proper, t, 0)
-    # Of the tail beyond |t|, which is small.
+    # The tail beyond |t| is small.
     below = partial(_stdtr, 0, n, -lax.abs(x))
     slope = -fnp.where(x > 0, -below, below) / _t_density(n, x)
     return fnp.where(proper, slope, fnp.where(t == t, 0.0, math.nan))
