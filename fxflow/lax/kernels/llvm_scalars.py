@@ -14,6 +14,7 @@ from fxflow.core.arrays import Aval, dtypes
 from fxflow.lax.kernels.errors import UnsupportedError
 from fxflow.lax.kernels.llvm_writer import (
     Writer,
+    is_half,
     literal,
     register_type,
     rounded,
@@ -328,6 +329,15 @@ def _convert(w: Writer, xs: Any, avals: Any, out: Aval, params: Any) -> str:
     return convert(w, xs[0], avals[0].dtype, out.dtype)
 
 
+def _bitcast(w: Writer, xs: Any, avals: Any, out: Aval, params: Any) -> str:
+    old, new = avals[0].dtype, out.dtype
+    if not (dtypes.is_inexact(old) or dtypes.is_inexact(new)):
+        raise UnsupportedError("a bitcast of integers to integers")
+    if old.itemsize != new.itemsize or is_half(old) or is_half(new):
+        raise UnsupportedError(f"a bitcast of {avals[0]} to {out}")
+    return w.op(f"bitcast {register_type(old)} {xs[0]} to {register_type(new)}")
+
+
 def _select(w: Writer, xs: Any, avals: Any, out: Aval, params: Any) -> str:
     kind = register_type(out.dtype)
     if len(xs) != 3 or not dtypes.is_bool(avals[0].dtype):
@@ -351,6 +361,7 @@ RULES: dict[str, Rule] = {
     "atan": _function("atan"),
     "atan2": _function("atan2"),
     "atanh": _function("atanh"),
+    "bitcast_convert_type": _bitcast,
     "cbrt": _function("cbrt"),
     "ceil": _intrinsic("ceil"),
     "clamp": _clamp,
@@ -408,7 +419,18 @@ VECTORIZED = frozenset(RULES) - {"rem"}
 #: Primitives whose cost is that of an addition.
 CHEAP = frozenset(
     {
-        *("abs", "add", "and", "convert_element_type", "eq", "ge", "gt", "le", "lt"),
+        *(
+            "abs",
+            "add",
+            "and",
+            "bitcast_convert_type",
+            "convert_element_type",
+            "eq",
+            "ge",
+            "gt",
+            "le",
+            "lt",
+        ),
         *("max", "min", "mul", "ne", "neg", "not", "or", "select_n", "shift_left"),
         *("shift_right_arithmetic", "shift_right_logical", "stop_gradient", "square"),
         *("sub", "xor"),

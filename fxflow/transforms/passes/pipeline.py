@@ -19,6 +19,7 @@ from fxflow.lax.dot import DotGeneral
 from fxflow.lax.gather_scatter.gather import Gather
 from fxflow.lax.gather_scatter.scatter import COMMUTING
 from fxflow.lax.remat import CUSTOM_CALLS, Checkpoint, inlined
+from fxflow.lax.sort import TopK
 from fxflow.transforms import passes as all_passes
 from fxflow.transforms.passes import GPU_PASSES, PASSES, rewriting
 from fxflow.transforms.passes.rewriting import (
@@ -29,7 +30,7 @@ from fxflow.transforms.passes.rewriting import (
 
 # Operations on slices that passes look for; others begin at a scan, or a product.
 _KERNELS = frozenset({"kernel_call", "sparse_product"})
-_ROWS = COMMUTING | _KERNELS | {Gather.name, "conv_general_dilated"}
+_ROWS = COMMUTING | _KERNELS | {Gather.name, TopK.name, "conv_general_dilated"}
 _COMPILE, _DIVIDE, _FUSE = "compile_kernels", "divide_kernels", "fuse_rows"
 # What a device has a kernel for in its part of a program.
 _ON_PARTS = ROW_STARTS | _KERNELS

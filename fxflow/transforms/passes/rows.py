@@ -43,6 +43,7 @@ from fxflow.transforms.passes.rewriting import (
     reduced_axes,
     written_out,
 )
+from fxflow.transforms.passes.selecting import select_by_chunks
 
 #: Elements of a block: its intermediate results stay in the first-level cache.
 _BLOCK = 8192
@@ -109,6 +110,7 @@ def fuse_rows(graph: Graph) -> Graph:
     """
     if not is_enabled() or graph.effects:
         return graph
+    graph = select_by_chunks(graph)
     done: set[_Space] = set()
     while True:
         spaces = (_space(node) for node in graph.nodes)

@@ -196,3 +196,25 @@ def test_every_rule_is_of_a_primitive() -> None:
     assert set(RULES) - set(table) <= {"erf", "exp2"}
     assert is_known("add")
     assert not is_known("sort")
+
+
+def test_bits_of_numbers() -> None:
+    x = np.float32([*SPECIAL, 1e-45, 7.0])
+    f = kernels.kernel("i:4 -> i:4", out=lambda x: kernels.like(x, "int32"))(
+        lambda x, o: o.set(lax.bitcast_convert_type(x[...], "int32") ^ 5)
+    )
+    assert not why_not(params_of(f, x), [fnp.asarray(x).aval])
+    found = np.asarray(fxflow.jit(f)(x))
+    np.testing.assert_array_equal(found, x.view(np.int32) ^ 5)
+    back = kernels.kernel("i:4 -> i:4", out=lambda x: kernels.like(x, "float32"))(
+        lambda x, o: o.set(lax.bitcast_convert_type(x[...] ^ 5, "float32"))
+    )
+    bits = np.asarray(fxflow.jit(back)(found)).view(np.int32)
+    np.testing.assert_array_equal(bits, x.view(np.int32))
+    half = kernels.kernel("i:4 -> i:4", out=lambda x: kernels.like(x, "int16"))(
+        lambda x, o: o.set(lax.bitcast_convert_type(x[...], "int16"))
+    )
+    given = fnp.asarray(x).astype("bfloat16")
+    assert "a bitcast of bf16[4] to i16[4]" in why_not(
+        params_of(half, given), [given.aval]
+    )
