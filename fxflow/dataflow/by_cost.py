@@ -134,6 +134,7 @@ class _Model:
         # More devices than operations are of no use.
         given = list(dict.fromkeys(places.devices))[: max(32, len(graph.nodes))]
         self.places: list[Place] = [places.of_device(d) for d in given]
+        costs.require_rates_of(place.device for place in self.places)
         self._candidates = len(self.places)
         self._has_tasks = any(type(place) is TaskPlace for place in self.places)
         self.error = max(costs.error(p.device) for p in self.places)

@@ -105,6 +105,21 @@ class Costs:
                 "Costs: capacity is the bytes of memory of a device, or a mapping from "
                 f"devices to bytes, got {given!r}"
             )
+        for what, entries, kind in (
+            ("rates", self.rates, Rates),
+            ("links", self.links, Link),
+        ):
+            wrong = [name for name, x in entries.items() if not isinstance(x, kind)]
+            if wrong:
+                raise ArgumentError(
+                    f"Costs: {what}[{wrong[0]!r}] is a {kind.__name__}, got "
+                    f"{entries[wrong[0]]!r}"
+                )
+        if unknown := [name for name in self.links if name not in LINKS]:
+            raise ArgumentError(
+                f"Costs: there are no links {unknown[0]!r}; a name is one of "
+                f"{', '.join(map(repr, LINKS))}"
+            )
         self._known: dict[str, Rates] = dict(self.rates)
         self._links: dict[str, Link] = {**LINKS, **self.links}
         self._ratios: dict[tuple[str, tuple[Any, ...]], _Mean] = {}
@@ -135,6 +150,22 @@ class Costs:
                 if name not in self.links:
                     self._links[name] = link
         return found
+
+    def require_rates_of(self, devices: Iterable[Device]) -> None:
+        """Checks that rates that were given are of some of the devices.
+
+        Args:
+          devices: of a plan.
+
+        Raises:
+          ArgumentError: they are of none.
+        """
+        kinds = dict.fromkeys(map(kind_of, devices))
+        if self.rates and self.rates.keys().isdisjoint(kinds):
+            told, have = (", ".join(map(repr, names)) for names in (self.rates, kinds))
+            raise ArgumentError(
+                f"Costs: rates are of {told}, and the devices are of the kinds {have}"
+            )
 
     def error(self, device: Device) -> float:
         """Returns how far estimates for a device may be off, as a fraction.

@@ -77,7 +77,7 @@ class Fragment:
         return f"{self.action} on {place_name(self.place)} ({line})"
 
     def __repr__(self) -> str:
-        return f"<Fragment {self.index}: {self.describe()}>"
+        return f"<Fragment {self.describe().removeprefix('fragment ')}>"
 
     def takes(self, other: Fragment) -> str:
         """Returns the types of what it takes from another one."""

@@ -407,12 +407,11 @@ class Plan:
         predicted = self._planned().seconds
         # Measured times of fragments may be less than those of their operations.
         bound = min(estimate.bound, predicted)
-        best = estimate.alone if len(self.places) > 1 else predicted
         text = f"step: {time_text(predicted)} predicted"
         if self.measured is not None:
             text += f", {time_text(self.measured)} measured"
         over = predicted / bound - 1 if bound else 0.0
-        alone = f"{time_text(best)} on one device"
+        alone = f"{time_text(estimate.alone)} on one device"
         if estimate.alone == float("inf"):
             alone = "one device cannot hold it"
         return [

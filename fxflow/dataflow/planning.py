@@ -101,6 +101,9 @@ class Planner(NamedTuple):
             effort = 0  # scopes say where the loop runs
         estimate = decided(whole.graph, self.places, whole.types, costs, effort)
         plan = self._cut(whole, estimate)
+        if estimate.fallback == estimate.decisions:
+            estimate = estimate._replace(alone=plan.seconds)
+            plan.estimate = estimate
         if plan.seconds > estimate.alone and estimate.fallback != estimate.decisions:
             estimate = estimate._replace(decisions=estimate.fallback)
             plan = min(plan, self._cut(whole, estimate), key=lambda p: p.seconds)

@@ -117,3 +117,14 @@ def test_calibrated_rates_are_kept_on_disk(tmp_path: Any) -> None:
         (entry,) = tmp_path.iterdir()
         entry.write_bytes(entry.read_bytes()[:-3])
         assert costs.calibrated(CPU) == (None, {})
+
+
+def test_rates_and_links_that_nothing_has_are_refused() -> None:
+    rates = Rates({"elementwise": 1e9}, {"elementwise": 1e9})
+    with pytest.raises(ArgumentError, match=r"rates\['cpu cpu'\] is a Rates, got 3"):
+        Costs({"cpu cpu": 3})  # type: ignore[dict-item]
+    with pytest.raises(ArgumentError, match=r"no links 'cpu'; .* 'cpu cpu', 'cpu oth"):
+        Costs(links={"cpu": Link(1e-5, 1e9)})
+    step = dataflow.jit(fnp.sin, place=Costs({"cpu": rates}))
+    with pytest.raises(ArgumentError, match=r"are of 'cpu', .* kinds 'cpu cpu'"):
+        step.plan(1.0)

@@ -78,6 +78,7 @@ def auto_sharding(
     require_callable(fun, "auto_sharding")
     _check(mesh, memory)
     model = Costs() if costs is None else costs
+    model.require_rates_of(mesh.devices.flat)
     jitted: Any = fun
     if not hasattr(fun, "trace") or donate_argnums is not None:
         jitted = jit(fun, donate_argnums=donate_argnums)
