@@ -2,6 +2,7 @@
 
 from fxflow.core.boundary import public as _public
 from fxflow.numpy.calculus import trapezoid
+from fxflow.scipy.integrate.boundary_value import BVPResult, solve_bvp
 from fxflow.scipy.integrate.initial_value import (
     OdeResult,
     OdeSolution,
@@ -17,6 +18,8 @@ from fxflow.scipy.integrate.samples import (
 )
 
 __all__ = [
+    "BVPResult",
+    "solve_bvp",
     "OdeResult",
     "OdeSolution",
     "odeint",

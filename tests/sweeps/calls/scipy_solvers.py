@@ -37,6 +37,7 @@ EXEMPT = {
     "scipy.integrate.fixed_quad": "takes a function",
     "scipy.integrate.odeint": "takes a function",
     "scipy.integrate.quad": "takes a function",
+    "scipy.integrate.solve_bvp": "takes a function",
     "scipy.integrate.solve_ivp": "takes a function",
     "scipy.signal.savgol_coeffs": "takes no array",
     "scipy.signal.get_window": "takes no array",
