@@ -55,7 +55,7 @@ class Estimate(NamedTuple):
       decisions: where the nodes of the graph run.
       groups: how many groups were assigned.
       bound: seconds below which no assignment of the groups can end.
-      seconds: of a step, by the groups.
+      seconds: of a step, by the groups, with one start of a program.
       alone: seconds on the best device alone, with what scopes pin elsewhere; infinite
         if it does not fit.
       fallback: that placement.
@@ -104,7 +104,7 @@ def decided(
     if fits and found.seconds > alone.seconds * (1 - model.error):
         # The gain may be the model's error.
         found, problem = alone, model.problem(1, every=True)
-    # Each program that runs has to be started, the first one at least.
+    # Assignments leave out what starting programs takes; the first has to be started.
     start = min(model.starts)
     bound = min(model.bound(), found.seconds) + start
     decisions = model.decisions(problem, found)
@@ -113,7 +113,7 @@ def decided(
         decisions,
         len(found.where),
         bound,
-        found.seconds,
+        found.seconds + start,
         alone.seconds + start if fits else INF,
         fallback if fits else decisions,
         model.refusal(problem, found) if found.overflow else None,
