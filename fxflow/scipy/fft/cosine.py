@@ -1,10 +1,14 @@
-"""Discrete cosine transforms, of types I to IV, by Fourier transforms."""
+"""Discrete cosine transforms, of types I to IV, by Fourier transforms.
+
+The machinery here serves the sine transforms too, which are cosine transforms of
+sequences with other signs, or turned.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +35,10 @@ _docs = shared("""
       axes: one or several; None is the last ones, for each length in `s` one, or all.
       norm: None or "backward": the inverse is scaled; "forward": the transform is;
         "ortho": both are, which makes them orthogonal.
+      overwrite_x: has no effect.
+      workers: has no effect.
+      orthogonalize: whether coefficients that occur once are as long as those that
+        occur twice; None: if `norm` is "ortho".
 
     Returns:
       Float array, or complex of a complex `x`: of both parts by themselves.
@@ -44,7 +52,7 @@ _docs = shared("""
 """)
 
 
-@library("type", "n", "axis")
+@library("type", "n", "axis", "overwrite_x", "workers", "orthogonalize")
 @_docs
 def dct(
     x: ArrayLike,
@@ -52,6 +60,10 @@ def dct(
     n: int | None = None,
     axis: int = -1,
     norm: str | None = None,
+    overwrite_x: bool = False,
+    workers: int | None = None,
+    *,
+    orthogonalize: bool | None = None,
 ) -> Array:
     """Returns the discrete cosine transform along an axis.
 
@@ -59,10 +71,11 @@ def dct(
       >>> dct(np.array([1.0, 2.0, 3.0])).round(3)
       Array([12.   , -3.464,  0.   ], dtype=float32)
     """
-    return _transformed("dct", x, type, n, axis, norm, inverse=False)
+    kind = Kind("dct", type, norm, False, orthogonalize)
+    return transformed(kind, x, n, axis)
 
 
-@library("type", "n", "axis")
+@library("type", "n", "axis", "overwrite_x", "workers", "orthogonalize")
 @_docs
 def idct(
     x: ArrayLike,
@@ -70,6 +83,10 @@ def idct(
     n: int | None = None,
     axis: int = -1,
     norm: str | None = None,
+    overwrite_x: bool = False,
+    workers: int | None = None,
+    *,
+    orthogonalize: bool | None = None,
 ) -> Array:
     """Returns what has a discrete cosine transform along an axis.
 
@@ -77,10 +94,11 @@ def idct(
       >>> idct(dct(np.array([1.0, 2.0, 3.0]))).round(3)
       Array([1., 2., 3.], dtype=float32)
     """
-    return _transformed("idct", x, type, n, axis, norm, inverse=True)
+    kind = Kind("idct", type, norm, True, orthogonalize)
+    return transformed(kind, x, n, axis)
 
 
-@library("type", "s", "axes")
+@library("type", "s", "axes", "overwrite_x", "workers", "orthogonalize")
 @_docs
 def dctn(
     x: ArrayLike,
@@ -88,16 +106,21 @@ def dctn(
     s: int | Sequence[int] | None = None,
     axes: int | Sequence[int] | None = None,
     norm: str | None = None,
+    overwrite_x: bool = False,
+    workers: int | None = None,
+    *,
+    orthogonalize: bool | None = None,
 ) -> Array:
     """Returns the discrete cosine transform along several axes.
 
     Raises:
       ShapeError: `s` and `axes` differ in length, or `s` has more axes than `x`.
     """
-    return _of_axes("dctn", x, type, s, axes, norm, inverse=False)
+    kind = Kind("dctn", type, norm, False, orthogonalize)
+    return of_axes(kind, x, s, axes)
 
 
-@library("type", "s", "axes")
+@library("type", "s", "axes", "overwrite_x", "workers", "orthogonalize")
 @_docs
 def idctn(
     x: ArrayLike,
@@ -105,18 +128,43 @@ def idctn(
     s: int | Sequence[int] | None = None,
     axes: int | Sequence[int] | None = None,
     norm: str | None = None,
+    overwrite_x: bool = False,
+    workers: int | None = None,
+    *,
+    orthogonalize: bool | None = None,
 ) -> Array:
     """Returns what has a discrete cosine transform along several axes.
 
     Raises:
       ShapeError: `s` and `axes` differ in length, or `s` has more axes than `x`.
     """
-    return _of_axes("idctn", x, type, s, axes, norm, inverse=True)
+    kind = Kind("idctn", type, norm, True, orthogonalize)
+    return of_axes(kind, x, s, axes)
 
 
-def _of_axes(
-    name: str, x: Any, type: int, s: Any, axes: Any, norm: Any, inverse: bool
-) -> Array:
+class Kind(NamedTuple):
+    """A transform.
+
+    Attributes:
+      name: of the public function.
+      type: from 1 to 4.
+      norm: what is scaled.
+      inverse: whether it undoes the other one.
+      orthogonalize: whether coefficients have one length; None: if `norm` is "ortho".
+      sine: whether it is of sines.
+    """
+
+    name: str
+    type: int
+    norm: str | None
+    inverse: bool
+    orthogonalize: bool | None = None
+    sine: bool = False
+
+
+def of_axes(kind: Kind, x: Any, s: Any, axes: Any) -> Array:
+    """Transforms several axes."""
+    name = kind.name
     (x,) = promote_inexact(name, x)
     ndim = x.aval.ndim
     if s is not None:
@@ -131,14 +179,14 @@ def _of_axes(
         raise ShapeError(f"{name}: s={s} and axes={axes} differ in length")
     for i, axis in enumerate(axes):
         n = None if s is None or s[i] == -1 else s[i]
-        x = _transformed(name, x, type, n, axis, norm, inverse)
+        x = transformed(kind, x, n, axis)
     out: Array = x
     return out
 
 
-def _transformed(
-    name: str, x: Any, type: int, n: int | None, axis: int, norm: Any, inverse: bool
-) -> Array:
+def transformed(kind: Kind, x: Any, n: int | None, axis: int) -> Array:
+    """Transforms one axis."""
+    name, type, norm, *_ = kind
     (x,) = promote_inexact(name, x)
     if type not in _INVERSE:
         raise ArgumentError(f"{name}: type must be 1, 2, 3 or 4, got {type!r}")
@@ -148,45 +196,64 @@ def _transformed(
         )
     if dtypes.is_complex(x.aval.dtype):
         parts = fnp.real(x), fnp.imag(x)
-        return lax.complex(
-            *[_transformed(name, p, type, n, axis, norm, inverse) for p in parts]
-        )
+        return lax.complex(*[transformed(kind, p, n, axis) for p in parts])
     axis = canonical_axis(name, axis, x.aval.ndim)
     x = fnp.moveaxis(x, axis, -1)
     length = x.aval.shape[-1]
     n = length if n is None else n
-    if n < 1 or (type == 1 and n < 2):
+    least = 2 if type == 1 and not kind.sine else 1
+    if n < least:
         raise ArgumentError(
-            f"{name}: type {type} takes at least {1 + (type == 1)} elements, got {n}"
+            f"{name}: type {type} takes at least {least} elements, got {n}"
         )
     if n <= length:
         x = lax.slice_in_dim(x, 0, n, axis=-1)
     else:
         x = fnp.pad(x, [(0, 0)] * (x.aval.ndim - 1) + [(0, n - length)])
-    kind = _INVERSE[type] if inverse else type
     dtype = x.aval.dtype
     wide = convert(x, dtype if dtypes.bits(dtype) >= 32 else dtypes.float32)
-    out = convert(_scaled(wide, kind, norm, inverse), dtype)
+    out = convert(_scaled(wide, kind), dtype)
     moved: Array = fnp.moveaxis(out, -1, axis)
     return moved
 
 
-def _scaled(x: Any, kind: int, norm: str | None, inverse: bool) -> Any:
+def _scaled(x: Any, kind: Kind) -> Any:
     n = x.aval.shape[-1]
-    period = 2 * (n - 1) if kind == 1 else 2 * n
-    if norm == "ortho":
-        # The coefficients that occur once are as long as those that occur twice.
-        root = math.sqrt(2)
-        weights = np.ones(n)
-        weights[[0, -1] if kind == 1 else [0]] = root
-        if kind in (1, 3):
-            x = x * weights.astype(x.aval.dtype)
-        out = _plain(x, kind)
-        if kind in (1, 2):
-            out = out / weights.astype(x.aval.dtype)
+    type = _INVERSE[kind.type] if kind.inverse else kind.type
+    if kind.sine:
+        period, plain = (2 * (n + 1) if type == 1 else 2 * n), _plain_sine
+    else:
+        period, plain = (2 * (n - 1) if type == 1 else 2 * n), _plain
+    equal = kind.orthogonalize
+    if equal is None:
+        equal = kind.norm == "ortho"
+    # Coefficients that occur once: the first or the last one, or both.
+    ends = ([] if kind.sine else [0, -1]) if type == 1 else [-1 if kind.sine else 0]
+    weights = np.ones(n)
+    weights[ends] = math.sqrt(2)
+    weights = weights.astype(x.aval.dtype)
+    if equal and type in (1, 3):
+        x = x * weights
+    out = plain(x, type)
+    if equal and type in (1, 2):
+        out = out / weights
+    if kind.norm == "ortho":
         return out / math.sqrt(period)
-    out = _plain(x, kind)
-    return out / period if (norm == "forward") != inverse else out
+    return out / period if (kind.norm == "forward") != kind.inverse else out
+
+
+def _plain_sine(x: Any, kind: int) -> Any:
+    """Returns the sine transform of the last axis without any scale."""
+    n, dtype = x.aval.shape[-1], x.aval.dtype
+    if kind == 1:
+        zero = fnp.zeros_like(x[..., :1])
+        both = fnp.concatenate([zero, x, zero, -fnp.flip(x, -1)], axis=-1)
+        return -fnp.imag(fnp.fft.rfft(both))[..., 1 : n + 1]
+    # Those of cosines, turned: sin(π/2 - t) is cos(t).
+    signs = ((-1.0) ** np.arange(n)).astype(dtype)
+    if kind == 2:
+        return fnp.flip(_plain(x * signs, 2), -1)
+    return signs * _plain(fnp.flip(x, -1), kind)
 
 
 def _plain(x: Any, kind: int) -> Any:
