@@ -39,8 +39,9 @@ from fxflow.lax.kernels.llvm_writer import (
 from fxflow.lax.kernels.params import KernelParams, require_covered
 from fxflow.lax.kernels.uses import uses_of
 
-#: Most parts in which programs along a summed axis run.
-_CHUNKS = 4
+#: Most parts in which programs along a summed axis run: a thread that wakes late leaves
+#: small ones to the others. Where the partial sums take much memory, there are fewer.
+_CHUNKS, _FEW_CHUNKS, _PARTIAL = 16, 4, 1 << 19
 #: Work of a task, in operations and bytes, for which one more thread is worth waking.
 _WORK = 50_000.0
 
@@ -134,7 +135,10 @@ class _Module:
         tasks = math.prod(p.grid[g] for g in self._axes(parallel=True))
         if not summed or p.is_in_order() or tasks > 1:
             return 1
-        return int(max(1, min(_CHUNKS, p.grid[summed[0]], self._work // _WORK)))
+        outs = zip(p.outs, p.sums(), strict=True)
+        nbytes = sum(a.nbytes for a, is_sum in outs if is_sum)
+        most = min(_CHUNKS, max(_FEW_CHUNKS, _PARTIAL // max(nbytes, 1)))
+        return int(max(1, min(most, p.grid[summed[0]], self._work // _WORK)))
 
     def _programs(self) -> str:
         """Returns the function of a task, and the one that it calls with addresses."""

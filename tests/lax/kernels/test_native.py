@@ -23,7 +23,7 @@ def scaled(x: Any, s: Any, y: Any, total: Any) -> None:
     total[...] = fnp.sum(x[...] * x[...], 0)
 
 
-@pytest.mark.parametrize("rows", [4, 5, 17, 64])
+@pytest.mark.parametrize("rows", [4, 5, 17, 64, 68, 129])
 def test_sums_on_several_threads(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(llvm, "_WORK", 1.0)
     rng = np.random.default_rng(rows)
@@ -31,7 +31,7 @@ def test_sums_on_several_threads(rows: int, monkeypatch: pytest.MonkeyPatch) -> 
     s = rng.normal(size=24).astype(np.float32)
     p = params_of(scaled, x, s)
     module = llvm.kernel_module(p, [fxflow.typeof(x), fxflow.typeof(s)], 8)
-    assert module.chunks == min(4, -(-rows // 4))
+    assert module.chunks == min(16, -(-rows // 4))
     y, total = fxflow.jit(scaled)(x, s)
     np.testing.assert_allclose(y, x * s, rtol=1e-6)
     np.testing.assert_allclose(total, (x * x).sum(0), rtol=1e-5)
