@@ -1,0 +1,136 @@
+"""`jax.experimental.sparse`: BCOO and BCSR, by gathers and scatters.
+
+Indices are arrays here and may be traced. `fxflow.sparse` has static patterns, which
+are faster and have more.
+"""
+
+from fxflow.compat.jax._mirror import listen
+from fxflow.compat.jax.experimental.sparse import linalg as linalg
+from fxflow.compat.jax.experimental.sparse._base import (
+    CuSparseEfficiencyWarning,
+    JAXSparse,
+    SparseEfficiencyError,
+    SparseEfficiencyWarning,
+)
+from fxflow.compat.jax.experimental.sparse._bcoo import (
+    BCOO,
+    bcoo_dot_general,
+    bcoo_dot_general_sampled,
+    bcoo_extract,
+    bcoo_fromdense,
+    bcoo_multiply_dense,
+    bcoo_sort_indices,
+    bcoo_sum_duplicates,
+    bcoo_todense,
+    bcoo_transpose,
+    bcoo_update_layout,
+)
+from fxflow.compat.jax.experimental.sparse._bcoo_shapes import (
+    bcoo_broadcast_in_dim,
+    bcoo_concatenate,
+    bcoo_conv_general_dilated,
+    bcoo_dynamic_slice,
+    bcoo_gather,
+    bcoo_multiply_sparse,
+    bcoo_reduce_sum,
+    bcoo_reshape,
+    bcoo_rev,
+    bcoo_slice,
+    bcoo_squeeze,
+)
+from fxflow.compat.jax.experimental.sparse._bcsr import (
+    BCSR,
+    bcsr_broadcast_in_dim,
+    bcsr_concatenate,
+    bcsr_dot_general,
+    bcsr_extract,
+    bcsr_fromdense,
+    bcsr_sum_duplicates,
+    bcsr_todense,
+)
+from fxflow.compat.jax.experimental.sparse._functions import (
+    empty,
+    eye,
+    grad,
+    jacfwd,
+    jacobian,
+    jacrev,
+    random_bcoo,
+    todense,
+    value_and_grad,
+)
+from fxflow.compat.jax.experimental.sparse._plain import (
+    COO,
+    CSC,
+    CSR,
+    coo_fromdense,
+    coo_matmat,
+    coo_matvec,
+    coo_todense,
+    csr_fromdense,
+    csr_matmat,
+    csr_matvec,
+    csr_todense,
+)
+from fxflow.compat.jax.experimental.sparse._sparsify import sparsify
+
+__all__ = [
+    "BCOO",
+    "BCSR",
+    "COO",
+    "CSC",
+    "CSR",
+    "CuSparseEfficiencyWarning",
+    "JAXSparse",
+    "SparseEfficiencyError",
+    "SparseEfficiencyWarning",
+    "bcoo_broadcast_in_dim",
+    "bcoo_concatenate",
+    "bcoo_conv_general_dilated",
+    "bcoo_dot_general",
+    "bcoo_dot_general_sampled",
+    "bcoo_dynamic_slice",
+    "bcoo_extract",
+    "bcoo_fromdense",
+    "bcoo_gather",
+    "bcoo_multiply_dense",
+    "bcoo_multiply_sparse",
+    "bcoo_reduce_sum",
+    "bcoo_reshape",
+    "bcoo_rev",
+    "bcoo_slice",
+    "bcoo_sort_indices",
+    "bcoo_squeeze",
+    "bcoo_sum_duplicates",
+    "bcoo_todense",
+    "bcoo_transpose",
+    "bcoo_update_layout",
+    "bcsr_broadcast_in_dim",
+    "bcsr_concatenate",
+    "bcsr_dot_general",
+    "bcsr_extract",
+    "bcsr_fromdense",
+    "bcsr_sum_duplicates",
+    "bcsr_todense",
+    "coo_fromdense",
+    "coo_matmat",
+    "coo_matvec",
+    "coo_todense",
+    "csr_fromdense",
+    "csr_matmat",
+    "csr_matvec",
+    "csr_todense",
+    "empty",
+    "eye",
+    "grad",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "linalg",
+    "random_bcoo",
+    "sparsify",
+    "todense",
+    "value_and_grad",
+]
+
+listen(globals())
