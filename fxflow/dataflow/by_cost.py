@@ -405,10 +405,10 @@ class _Model:
             shared = rates.at_once < INF
             use.append(every or pinned or not shared or taken[key] <= width)
             slow.append(1.0 if every else rates.slowdown(width))
-        key = *use, *slow
-        if key not in self._problems:
-            self._problems[key] = self._problem_on(use, slow)
-        return self._problems[key]
+        known = *use, *slow
+        if known not in self._problems:
+            self._problems[known] = self._problem_on(use, slow)
+        return self._problems[known]
 
     def _problem_on(self, use: Sequence[bool], slow: Sequence[float]) -> Problem:
         """Returns the problem on some devices, each slowed down by a factor."""
