@@ -394,7 +394,7 @@ def solve_bvp(
       fun_jac: not used: derivatives are exact.
       bc_jac: not used.
       tol: how small the relative residuals are to be.
-      max_nodes: how many nodes there are at most. The work is that of so many.
+      max_nodes: how many nodes there are at most. The work is that of all of them.
       verbose: not used.
       bc_tol: how small the residuals of `bc` are to be; None: `tol`.
 

@@ -232,7 +232,7 @@ def solve_ivp(
       max_step: the longest step.
       jac: for "Radau" and "BDF": a function of `(t, y, *args)` to the Jacobian
         array[n, n], or a constant one; None: by forward mode.
-      max_steps: how many steps are made at most. Memory for so many is taken.
+      max_steps: how many steps are made at most, for which memory is taken.
       max_events: how many times of an event are returned at most.
       adjoint: "discrete", or "continuous", which needs `t_eval`, and has neither events
         nor dense output.

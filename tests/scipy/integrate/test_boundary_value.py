@@ -40,6 +40,7 @@ def exact(rate: float) -> float:
     return 2 * math.log(math.cosh(theta / 4))
 
 
+@pytest.mark.slow
 def test_mesh_and_solution_are_those_of_scipy() -> None:
     got = bratu(1.0, tol=1e-4)
     expected = want.solve_bvp(

@@ -210,6 +210,7 @@ def flight(gravity: Any, speed: Any, **options: Any) -> Any:
     )
 
 
+@pytest.mark.slow
 def test_a_terminal_event_ends_the_solution() -> None:
     got = flight(9.8, 10.0)
     assert got.status == 1 and got.num_events.tolist() == [1, 1]
@@ -264,6 +265,7 @@ def test_events_agree_with_scipy(method: str) -> None:
         np.testing.assert_array_equal(np.isnan(got.y[0]), late)
 
 
+@pytest.mark.slow
 def test_more_events_than_there_is_room_for_are_counted() -> None:
     def swing(t: Any, y: Any) -> Any:
         return [y[1], -y[0]]
@@ -294,6 +296,7 @@ def test_no_room_for_steps_and_failures_are_said() -> None:
         error.throw()
 
 
+@pytest.mark.slow
 def test_no_interval() -> None:
     got = solve_ivp(
         prey, (1.0, 1.0), START, t_eval=np.ones(1), dense_output=True, max_steps=4

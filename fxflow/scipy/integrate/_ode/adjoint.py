@@ -156,6 +156,8 @@ def _attach(
 def _forward(
     key: _Adjoint, given: Given, times: Array, controls: Controls, ys: Array
 ) -> tuple[Array, Any]:
+    # Derivatives of a second order need how the states depend on what is given.
+    ys = _attach(key, given, times, controls, ys)
     return ys, (given, times, controls, ys)
 
 

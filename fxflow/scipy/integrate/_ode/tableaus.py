@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from fxflow._frozen import Frozen
 
-# Of each stage, or polynomial: the weights of the slopes, by their number.
+# The weights of the slopes, by their number, in a stage or a polynomial.
 Weights = Mapping[int, float]
 
 
