@@ -1,5 +1,15 @@
 """Interpolation: `fxflow.scipy.interpolate`."""
 
+from fxflow.scipy.interpolate.bsplines import (
+    BSpline,
+    make_interp_spline,
+    make_lsq_spline,
+    splantider,
+    splder,
+    splev,
+    splint,
+    splrep,
+)
 from fxflow.scipy.interpolate.grids import RegularGridInterpolator
 from fxflow.scipy.interpolate.piecewise import (
     Akima1DInterpolator,
@@ -8,12 +18,40 @@ from fxflow.scipy.interpolate.piecewise import (
     PchipInterpolator,
     PPoly,
 )
+from fxflow.scipy.interpolate.polynomials import (
+    BarycentricInterpolator,
+    barycentric_interpolate,
+    interp1d,
+)
+from fxflow.scipy.interpolate.scattered import (
+    LinearNDInterpolator,
+    NearestNDInterpolator,
+    RBFInterpolator,
+    griddata,
+)
+from fxflow.scipy.interpolate.surfaces import RectBivariateSpline
 
 __all__ = [
     "Akima1DInterpolator",
+    "BSpline",
+    "BarycentricInterpolator",
     "CubicHermiteSpline",
     "CubicSpline",
+    "LinearNDInterpolator",
+    "NearestNDInterpolator",
     "PPoly",
     "PchipInterpolator",
+    "RBFInterpolator",
+    "RectBivariateSpline",
     "RegularGridInterpolator",
+    "barycentric_interpolate",
+    "griddata",
+    "interp1d",
+    "make_interp_spline",
+    "make_lsq_spline",
+    "splantider",
+    "splder",
+    "splev",
+    "splint",
+    "splrep",
 ]
