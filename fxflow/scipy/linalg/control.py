@@ -115,7 +115,7 @@ def _discrete(a: Any, q: Any, method: str | None = None) -> Any:
     eye = identity_like(a, n)
     if method == "direct" or (method is None and n < _DIRECT):
         lead = fnp.broadcast_shapes(a.aval.shape[:-2], q.aval.shape[:-2])
-        # Of the rows of X: kron(A, conj(A)).
+        # The matrix kron(A, conj(A)) acts on the rows of X.
         left, right = a[..., :, None, :, None], fnp.conj(a)[..., None, :, None, :]
         system = fnp.reshape(left * right, (*a.aval.shape[:-2], n * n, n * n))
         system = identity_like(a, n * n) - system

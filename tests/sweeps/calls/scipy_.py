@@ -52,6 +52,31 @@ SPECIAL = [
     call(f"{S}.gdtria", real(3, 4, **UNIT), *[real(3, 4, **POSITIVE)] * 2),
     call(f"{S}.gdtrix", *[real(3, 4, **POSITIVE)] * 2, real(3, 4, **UNIT)),
     call(f"{S}.ndtri_exp", real(3, 4, low=-9, high=-0.1)),
+    *each(
+        S,
+        "eval_legendre eval_chebyt eval_chebyu eval_chebyc eval_chebys eval_hermite "
+        "eval_sh_legendre eval_sh_chebyt eval_sh_chebyu eval_hermitenorm eval_laguerre",
+        3,
+        real(3, 4, **UNIT),
+    ),
+    *each(
+        S,
+        "eval_genlaguerre eval_gegenbauer",
+        3,
+        real(3, 4, **POSITIVE),
+        real(3, 4, **UNIT),
+    ),
+    call(f"{S}.eval_jacobi", 3, *[real(3, 4, **POSITIVE)] * 2, real(3, 4, **UNIT)),
+    *each(
+        S,
+        "roots_legendre roots_chebyt roots_chebyu roots_chebyc roots_chebys "
+        "roots_sh_legendre roots_sh_chebyt roots_sh_chebyu roots_hermite "
+        "roots_hermitenorm roots_laguerre",
+        3,
+    ),
+    *each(S, "roots_genlaguerre roots_gegenbauer", 3, floating(low=0.5, high=2)),
+    *each(S, "roots_jacobi", 3, *[floating(low=0.5, high=2)] * 2),
+    call(f"{S}.roots_sh_jacobi", 3, floating(low=2, high=3), floating(low=1, high=2)),
     call(f"{S}.stdtr", real(3, 4, **POSITIVE), real(3, 4)),
     call(f"{S}.stdtrit", real(3, 4, **POSITIVE), real(3, 4, **UNIT)),
     *each(
