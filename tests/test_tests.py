@@ -24,7 +24,12 @@ LONG_FUNCTIONS = {
     "distributed/launch.py: _parser",
     "optim/linesearch.py: scale_by_backtracking_linesearch",
     "optim/linesearch.py: scale_by_zoom_linesearch",
+    "scipy/optimize/_interior_point.py: solve",
+    "scipy/optimize/_levenberg_marquardt.py: levenberg_marquardt",
+    "scipy/optimize/_sequential_quadratic.py: _run",
+    "scipy/optimize/least_squares.py: least_squares",
     "scipy/optimize/minimization.py: minimize",
+    "scipy/optimize/scalar_minimization.py: minimize_scalar",
     "transforms/vmap.py: vmap",
 }
 FILES = sorted([*(ROOT / "fxflow").rglob("*.py"), *TESTS.rglob("*.py")])

@@ -56,6 +56,7 @@ from fxflow.optim.distributions import MultiNormal, multi_normal
 from fxflow.optim.factored import (
     FactoredState, ScaleBySM3State, adafactor, scale_by_factored_rms, scale_by_sm3, sm3,
 )
+from fxflow.optim.implicit_derivatives import implicit
 from fxflow.optim.iterations import matrix_inverse_pth_root, power_iteration
 from fxflow.optim.layerwise import (
     ScaleByDistanceOverGradientsState, ScaleByNovogradState, fromage, novograd,
@@ -138,7 +139,8 @@ __all__ = [
     "clip_by_block_rms", "clip_by_global_norm", "conditionally_mask",
     "conditionally_transform", "constant_schedule", "contrib", "cosine_decay_schedule",
     "cosine_onecycle_schedule", "ema", "exponential_decay", "flatten", "freeze",
-    "fromage", "global_norm", "identity", "incremental_update", "inject_hyperparams",
+    "fromage", "global_norm", "identity", "implicit",
+    "incremental_update", "inject_hyperparams",
     "join_schedules", "keep_params_nonnegative", "lamb", "lars", "lbfgs",
     "linear_onecycle_schedule", "linear_schedule", "lion", "lookahead", "losses",
     "masked", "matrix_inverse_pth_root", "measure_with_ema", "microbatching",

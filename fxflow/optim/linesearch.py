@@ -254,7 +254,7 @@ def scale_by_backtracking_linesearch(
 # -- zoom ------------------------------------------------------------------------------
 
 
-class _Point(NamedTuple):
+class Point(NamedTuple):
     """A step size with the loss and the slope there."""
 
     at: Any
@@ -262,22 +262,22 @@ class _Point(NamedTuple):
     slope: Any
 
 
-class _Search(NamedTuple):
+class ZoomSearch(NamedTuple):
     """The state of a zoom search.
 
     Until an interval is found, `high` is the previous point; then a minimum is between
     `low`, the best point so far, and `high`.
     """
 
-    start: _Point
+    start: Point
     count: Any
     done: Any
     found: Any  # whether an interval is known
-    low: _Point
-    high: _Point
-    ref: _Point  # the end replaced last, for the cubic
+    low: Point
+    high: Point
+    ref: Point  # the end replaced last, for the cubic
     next: Any  # the next step size
-    best: _Point
+    best: Point
     grad: Any  # the gradient at `best`
     decrease_error: Any
     curvature_error: Any
@@ -287,7 +287,7 @@ def _pick(which: Any, new: Any, old: Any) -> Any:
     return tree.map(lambda n, o: fnp.where(which, n, o), new, old)
 
 
-def _cubic(a: _Point, b: _Point, c: _Point) -> Any:
+def _cubic(a: Point, b: Point, c: Point) -> Any:
     """Returns the minimum of the cubic through three values and the slope at `a`."""
     db, dc = b.at - a.at, c.at - a.at
     below = (db * dc) ** 2 * (db - dc)
@@ -299,14 +299,14 @@ def _cubic(a: _Point, b: _Point, c: _Point) -> Any:
     return a.at + (root - second) / (3.0 * third)
 
 
-def _quadratic(a: _Point, b: _Point) -> Any:
+def _quadratic(a: Point, b: Point) -> Any:
     """Returns the minimum of the parabola through two values and the slope at `a`."""
     db = b.at - a.at
     curve = (b.value - a.value - a.slope * db) / (db * db)
     return a.at - a.slope / (2.0 * curve)
 
 
-def _within(search: _Search) -> Any:
+def _within(search: ZoomSearch) -> Any:
     """Returns a step in the interval: by a cubic, else a parabola, else the middle.
 
     Rejects an estimate near an end, which would hardly shorten the interval. The
@@ -324,6 +324,121 @@ def _within(search: _Search) -> Any:
     cubic, quadratic = _cubic(low, high, search.ref), _quadratic(low, high)
     other = fnp.where(inside(quadratic, 0.1), quadratic, (low.at + high.at) / 2.0)
     return fnp.where(inside(cubic, 0.2), cubic, other)
+
+
+def zoom_search(
+    tried: Callable[[Any], tuple[Point, Any]],
+    start: Point,
+    grad: Any,
+    first: Any,
+    *,
+    max_linesearch_steps: int,
+    longest: Scalar = math.inf,
+    tol: Scalar = 0.0,
+    increase_factor: Scalar = 2.0,
+    slope_rtol: Scalar = 1e-4,
+    curv_rtol: Scalar = 0.9,
+    approx_dec_rtol: Scalar | None = 1e-6,
+    stepsize_precision: Scalar = 1e-5,
+) -> ZoomSearch:
+    """Searches along a line for a step that satisfies the strong Wolfe conditions.
+
+    Args:
+      tried: function of a step size that returns the point there and the gradient.
+      start: the point at the step size 0.
+      grad: the gradient there, in the types that `tried` returns.
+      first: the step size to try first.
+      longest: the largest step size.
+      max_linesearch_steps, tol, increase_factor, slope_rtol, curv_rtol: see
+        `scale_by_zoom_linesearch`.
+      approx_dec_rtol, stepsize_precision: see `scale_by_zoom_linesearch`.
+
+    Returns:
+      The last state of the search: its `best` point with the gradient `grad`.
+    """
+    kind = start.value.dtype
+
+    def number(x: Any) -> Any:
+        return fnp.asarray(x, kind)
+
+    def missed(start: Point, at: Point) -> tuple[Any, Any]:
+        slope = start.slope
+        decrease = at.value - (start.value + slope_rtol * at.at * slope)
+        if approx_dec_rtol is not None:
+            over = at.value - (start.value + approx_dec_rtol * fnp.abs(start.value))
+            steep = at.slope - (2 * slope_rtol - 1.0) * slope
+            decrease = fnp.minimum(decrease, fnp.maximum(over, steep))
+        curvature = fnp.abs(at.slope) - curv_rtol * fnp.abs(slope)
+        errors = (fnp.maximum(x, 0.0) for x in (decrease, curvature))
+        first, second = (fnp.where(fnp.isnan(x), math.inf, x) for x in errors)
+        return number(first), number(second)
+
+    def goes_on(search: ZoomSearch) -> Any:
+        return fnp.logical_not(search.done)
+
+    def step(search: ZoomSearch) -> ZoomSearch:
+        count = fnp.add(search.count, 1)
+        at, after = tried(search.next)
+        decrease, curvature = missed(search.start, at)
+        success = fnp.less_equal(fnp.maximum(decrease, curvature), tol)
+        low, high, found = search.low, search.high, search.found
+        # Too far: the loss is too large, or not below that of the best step.
+        far = fnp.logical_or(
+            fnp.greater(decrease, 0.0),
+            fnp.logical_and(
+                fnp.logical_or(found, fnp.greater(count, 1)),
+                fnp.greater_equal(at.value, low.value),
+            ),
+        )
+        far = fnp.logical_or(far, fnp.isnan(at.value))
+        upwards = fnp.where(
+            found,
+            fnp.greater_equal(at.slope * (high.at - low.at), 0.0),
+            fnp.greater_equal(at.slope, 0.0),
+        )
+        # The new step replaces an end, so that a minimum stays in the interval.
+        ended = fnp.logical_or(far, upwards)
+        ref = _pick(found, _pick(ended, high, low), search.start)
+        new_high = _pick(far, at, _pick(upwards, low, high))
+        new_low = _pick(far, low, at)
+        bracket = fnp.logical_or(found, ended)
+        next_search = search._replace(
+            count=count, found=bracket, low=new_low, high=new_high, ref=ref
+        )
+        longer = fnp.minimum(increase_factor * at.at, longest)
+        following = number(fnp.where(bracket, _within(next_search), longer))
+        # If the search fails, the result is the step with the smallest loss.
+        better = fnp.logical_or(success, fnp.less(at.value, search.best.value))
+        short = fnp.less_equal(fnp.abs(new_high.at - new_low.at), stepsize_precision)
+        over = fnp.where(bracket, short, fnp.greater_equal(at.at, longest))
+        done = fnp.logical_or(success, fnp.greater_equal(count, max_linesearch_steps))
+        return next_search._replace(
+            done=fnp.logical_or(done, over),
+            next=following,
+            best=_pick(better, at, search.best),
+            grad=_pick(better, after, search.grad),
+            decrease_error=fnp.where(better, decrease, search.decrease_error),
+            curvature_error=fnp.where(better, curvature, search.curvature_error),
+        )
+
+    _, curvature = missed(start, start)
+    # The loop carries these values: constants in its graph would need a new program
+    # for each value.
+    begin = ZoomSearch(
+        start=start,
+        count=fnp.zeros((), "int32"),
+        done=fnp.full((), False),
+        found=fnp.full((), False),
+        low=start,
+        high=start,
+        ref=start,
+        next=number(fnp.minimum(first, longest)),
+        best=start,
+        grad=grad,
+        decrease_error=number(math.inf),
+        curvature_error=curvature,
+    )
+    return lax.while_loop(goes_on, step, begin)
 
 
 def scale_by_zoom_linesearch(
@@ -415,97 +530,29 @@ def scale_by_zoom_linesearch(
             return fnp.asarray(x, kind)
 
         slope = number(_slope(updates, grad))
-        start = _Point(number(0.0), number(value), slope)
+        start = Point(number(0.0), number(value), slope)
 
-        def tried(rate: Any) -> tuple[_Point, Any]:
+        def tried(rate: Any) -> tuple[Point, Any]:
             new, after = value_and_grad(value_fn)(add_scale(params, rate, updates))
-            at = _Point(rate, number(new), number(_slope(updates, after)))
+            at = Point(rate, number(new), number(_slope(updates, after)))
             return at, cast_like(after, params)
-
-        def missed(start: _Point, at: _Point) -> tuple[Any, Any]:
-            slope = start.slope
-            decrease = at.value - (start.value + slope_rtol * at.at * slope)
-            if approx_dec_rtol is not None:
-                over = at.value - (start.value + approx_dec_rtol * fnp.abs(start.value))
-                steep = at.slope - (2 * slope_rtol - 1.0) * slope
-                decrease = fnp.minimum(decrease, fnp.maximum(over, steep))
-            curvature = fnp.abs(at.slope) - curv_rtol * fnp.abs(slope)
-            errors = (fnp.maximum(x, 0.0) for x in (decrease, curvature))
-            first, second = (fnp.where(fnp.isnan(x), math.inf, x) for x in errors)
-            return number(first), number(second)
-
-        def goes_on(search: _Search) -> Any:
-            return fnp.logical_not(search.done)
-
-        def step(search: _Search) -> _Search:
-            count = fnp.add(search.count, 1)
-            at, after = tried(search.next)
-            decrease, curvature = missed(search.start, at)
-            success = fnp.less_equal(fnp.maximum(decrease, curvature), tol)
-            low, high, found = search.low, search.high, search.found
-            # Too far: the loss is too large, or not below that of the best step.
-            far = fnp.logical_or(
-                fnp.greater(decrease, 0.0),
-                fnp.logical_and(
-                    fnp.logical_or(found, fnp.greater(count, 1)),
-                    fnp.greater_equal(at.value, low.value),
-                ),
-            )
-            far = fnp.logical_or(far, fnp.isnan(at.value))
-            upwards = fnp.where(
-                found,
-                fnp.greater_equal(at.slope * (high.at - low.at), 0.0),
-                fnp.greater_equal(at.slope, 0.0),
-            )
-            # The new step replaces an end, so that a minimum stays in the interval.
-            ended = fnp.logical_or(far, upwards)
-            ref = _pick(found, _pick(ended, high, low), search.start)
-            new_high = _pick(far, at, _pick(upwards, low, high))
-            new_low = _pick(far, low, at)
-            bracket = fnp.logical_or(found, ended)
-            next_search = search._replace(
-                count=count, found=bracket, low=new_low, high=new_high, ref=ref
-            )
-            longer = fnp.minimum(increase_factor * at.at, longest)
-            following = number(fnp.where(bracket, _within(next_search), longer))
-            # If the search fails, the result is the step with the smallest loss.
-            better = fnp.logical_or(success, fnp.less(at.value, search.best.value))
-            short = fnp.less_equal(
-                fnp.abs(new_high.at - new_low.at), stepsize_precision
-            )
-            over = fnp.where(bracket, short, fnp.greater_equal(at.at, longest))
-            done = fnp.logical_or(
-                success, fnp.greater_equal(count, max_linesearch_steps)
-            )
-            return next_search._replace(
-                done=fnp.logical_or(done, over),
-                next=following,
-                best=_pick(better, at, search.best),
-                grad=_pick(better, after, search.grad),
-                decrease_error=fnp.where(better, decrease, search.decrease_error),
-                curvature_error=fnp.where(better, curvature, search.curvature_error),
-            )
 
         guess = number(1.0) if initial_guess_strategy == "one" else state.learning_rate
         guess = fnp.where(fnp.greater(guess, 0.0), guess, 1.0)
-        _, curvature = missed(start, start)
-        # The loop carries these values: constants in its graph would need a new program
-        # for each value.
-        begin = _Search(
-            start=start,
-            count=fnp.zeros((), "int32"),
-            done=fnp.full((), False),
-            found=fnp.full((), False),
-            low=start,
-            high=start,
-            ref=start,
-            next=number(fnp.minimum(guess, longest)),
-            best=start,
-            grad=cast_like(grad, params),
-            decrease_error=number(math.inf),
-            curvature_error=curvature,
+        end = zoom_search(
+            tried,
+            start,
+            cast_like(grad, params),
+            guess,
+            max_linesearch_steps=max_linesearch_steps,
+            longest=longest,
+            tol=tol,
+            increase_factor=increase_factor,
+            slope_rtol=slope_rtol,
+            curv_rtol=curv_rtol,
+            approx_dec_rtol=approx_dec_rtol,
+            stepsize_precision=stepsize_precision,
         )
-        end = lax.while_loop(goes_on, step, begin)
         info = ZoomLinesearchInfo(end.count, end.decrease_error, end.curvature_error)
         _report(verbose, name, info)
         out = cast_like(scale(end.best.at, updates), updates)

@@ -130,19 +130,7 @@ def scale_by_lbfgs(
             lambda memory: memory[order], (params_memory, updates_memory, weights)
         )
 
-        def down(q: Any, memory: Any) -> tuple[Any, Any]:
-            dp, dg, weight = memory
-            share = fnp.multiply(weight, fnp.real(vdot(dp, q)))
-            return add_scale(q, fnp.negative(share), dg), share
-
-        def up(r: Any, memory: Any) -> tuple[Any, None]:
-            (dp, dg, weight), share = memory
-            back = fnp.multiply(weight, fnp.real(vdot(dg, r)))
-            return add_scale(r, fnp.subtract(share, back), dp), None
-
-        q, shares = lax.scan(down, updates, ordered)
-        r = cast_like(scale(factor, q), updates)
-        out, _ = lax.scan(up, r, (ordered, shares), reverse=True)
+        out = two_loops(updates, ordered, factor)
         return out, ScaleByLBFGSState(
             safe_increment(state.count),
             params,
@@ -153,6 +141,31 @@ def scale_by_lbfgs(
         )
 
     return in_float32(GradientTransformation(init, update))
+
+
+def two_loops(updates: Updates, ordered: Any, factor: Any) -> Updates:
+    """Returns the product of the estimated inverse Hessian and a vector.
+
+    Args:
+      updates: the vector, a pytree.
+      ordered: differences of parameters and of gradients, pytrees whose first axis has
+        the newest first, and the reciprocals of their inner products, 0 for none.
+      factor: the multiple of the identity to begin with.
+    """
+
+    def down(q: Any, memory: Any) -> tuple[Any, Any]:
+        dp, dg, weight = memory
+        share = fnp.multiply(weight, fnp.real(vdot(dp, q)))
+        return add_scale(q, fnp.negative(share), dg), share
+
+    def up(r: Any, memory: Any) -> tuple[Any, None]:
+        (dp, dg, weight), share = memory
+        back = fnp.multiply(weight, fnp.real(vdot(dg, r)))
+        return add_scale(r, fnp.subtract(share, back), dp), None
+
+    q, shares = lax.scan(down, updates, ordered)
+    r = cast_like(scale(factor, q), updates)
+    return lax.scan(up, r, (ordered, shares), reverse=True)[0]
 
 
 #: Near the solution, a step size of 1 is right.

@@ -1,8 +1,39 @@
-"""Minimization: `fxflow.scipy.optimize`."""
+"""Minimization, roots, fits and programs: `fxflow.scipy.optimize`.
 
+Every solution has an implicit derivative, by all that its problem depends on: see
+`optim.implicit`.
+"""
+
+# fmt: off
 from fxflow.core.boundary import public as _public
-from fxflow.scipy.optimize.minimization import OptimizeResults, minimize
+from fxflow.scipy.optimize.assignment import linear_sum_assignment
+from fxflow.scipy.optimize.constraints import (
+    Bounds, LinearConstraint, NonlinearConstraint,
+)
+from fxflow.scipy.optimize.evolution import differential_evolution
+from fxflow.scipy.optimize.functions import (
+    approx_fprime, check_grad, rosen, rosen_der, rosen_hess,
+)
+from fxflow.scipy.optimize.least_squares import (
+    curve_fit, least_squares, lsq_linear, nnls,
+)
+from fxflow.scipy.optimize.linear_programs import linprog, quadratic_program
+from fxflow.scipy.optimize.minimization import minimize
+from fxflow.scipy.optimize.results import OptimizeResults
+from fxflow.scipy.optimize.roots import fixed_point, root
+from fxflow.scipy.optimize.scalar_minimization import minimize_scalar
+from fxflow.scipy.optimize.scalar_roots import (
+    bisect, brenth, brentq, newton, ridder, root_scalar, toms748,
+)
 
-__all__ = ["OptimizeResults", "minimize"]
+__all__ = [
+    "Bounds", "LinearConstraint", "NonlinearConstraint", "OptimizeResults",
+    "approx_fprime", "bisect", "brenth", "brentq", "check_grad", "curve_fit",
+    "differential_evolution", "fixed_point", "least_squares", "linear_sum_assignment",
+    "linprog", "lsq_linear", "minimize", "minimize_scalar", "newton", "nnls",
+    "quadratic_program", "ridder", "root", "root_scalar", "rosen", "rosen_der",
+    "rosen_hess", "toms748",
+]
+# fmt: on
 
 _public(globals(), __all__)

@@ -1,316 +1,256 @@
-"""Minimization of smooth functions by quasi-Newton methods, as one compiled loop.
-
-The line search asks for Wolfe's weak conditions, which keep the estimated inverse of
-the Hessian positive definite: it doubles a step until it is too long, and then bisects.
-Near the minimum, where the decrease is lost in rounding, a small enough slope does.
-"""
+"""`minimize`: one function with SciPy's methods, as compiled loops."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-from fxflow import lax
-from fxflow import numpy as fnp
-from fxflow.core.arrays import Array, dtypes
-from fxflow.errors import ArgumentError, ShapeError
-from fxflow.numpy._operands import ArrayLike, promote_inexact
-from fxflow.transforms.grad import value_and_grad
+from fxflow.core.arrays import Array
+from fxflow.errors import ArgumentError
+from fxflow.scipy.optimize._derivative_free import nelder_mead, powell
+from fxflow.scipy.optimize._descent import (
+    BFGS,
+    LBFGS,
+    ConjugateGradients,
+    NewtonCG,
+    Outcome,
+    descend,
+    descend_within,
+)
+from fxflow.scipy.optimize._problems import (
+    Problem,
+    arguments,
+    at_solution,
+    options_of,
+    problem_of,
+    report,
+    within,
+)
+from fxflow.scipy.optimize._sequential_quadratic import minimize_constrained
+from fxflow.scipy.optimize._trust_region import (
+    by_conjugate_gradients,
+    by_eigenvalues,
+    trust_region,
+)
+from fxflow.scipy.optimize.constraints import bounds_of, rows_of
+from fxflow.scipy.optimize.results import OptimizeResults
 
-# Armijo's and the curvature's constants (Nocedal and Wright 2006, section 3.1).
-_DECREASE, _CURVATURE = 1e-4, 0.9
-
-_METHODS = {
-    "bfgs": "bfgs",
-    "l-bfgs": "l-bfgs",
+_CG = {"gtol": 1e-5, "norm": math.inf, "maxiter": None, "maxls": 30}
+_TRUST = {
+    "gtol": 1e-4,
+    "maxiter": None,
+    "initial_trust_radius": 1.0,
+    "max_trust_radius": 1000.0,
+    "eta": 0.15,
+}
+_SQP = {"ftol": 1e-6, "maxiter": None}
+#: The options of each method, with their defaults.
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "bfgs": {
+        "gtol": 1e-5,
+        "norm": math.inf,
+        "maxiter": None,
+        "line_search_maxiter": 30,
+    },
+    "l-bfgs": {
+        **_CG,
+        "ftol": 0.0,
+        "maxcor": 10,
+        "maxfun": math.inf,
+        "maxgrad": math.inf,
+    },
+    "cg": _CG,
+    "newton-cg": {**_CG, "xtol": 1e-8},
+    "trust-ncg": _TRUST,
+    "trust-exact": _TRUST,
+    "slsqp": _SQP,
+    "trust-constr": {**_SQP, "ftol": 1e-8},
+    "nelder-mead": {
+        "xatol": 1e-4,
+        "fatol": 1e-4,
+        "maxiter": None,
+        "maxfev": None,
+        "initial_simplex": None,
+        "adaptive": False,
+    },
+    "powell": {"xtol": 1e-4, "ftol": 1e-4, "maxiter": None, "maxfev": None},
+}
+_NAMES = {
+    **{name: name for name in _OPTIONS},
     "l-bfgs-b": "l-bfgs",
     "l-bfgs-experimental-do-not-rely-on-this": "l-bfgs",
 }
-_OPTIONS = {
-    "bfgs": {"gtol", "norm", "maxiter", "line_search_maxiter"},
-    "l-bfgs": {
-        "gtol",
-        "ftol",
-        "norm",
-        "maxiter",
-        "maxls",
-        "maxcor",
-        "maxfun",
-        "maxgrad",
-    },
+#: What `tol` sets.
+_TOLERANCES = {
+    **dict.fromkeys(("bfgs", "l-bfgs", "cg", "trust-ncg", "trust-exact"), ("gtol",)),
+    "newton-cg": ("gtol",),
+    "slsqp": ("ftol",),
+    "trust-constr": ("ftol",),
+    "nelder-mead": ("xatol", "fatol"),
+    "powell": ("xtol", "ftol"),
 }
-
-
-class OptimizeResults(NamedTuple):
-    """What `minimize` returns.
-
-    Attributes:
-      x: float[n]: where the least value was found.
-      success: bool: whether the gradient is small enough.
-      status: int: 0 converged; 1 too many iterations, or calls; 2 a value that is not
-        finite; 3 no better point was found along a line.
-      fun: float: the value at x.
-      jac: float[n]: the gradient.
-      hess_inv: float[n, n]: an estimate of the Hessian's inverse; None of "L-BFGS".
-      nfev: int: how often the function was called.
-      njev: int: how often the gradient was.
-      nit: int: how many iterations were made.
-    """
-
-    x: Array
-    success: bool | Array
-    status: int | Array
-    fun: Array
-    jac: Array
-    hess_inv: Array | None
-    nfev: int | Array
-    njev: int | Array
-    nit: int | Array
-
-
-class _State(NamedTuple):
-    x: Any
-    value: Any
-    slope: Any
-    memory: Any
-    calls: Any
-    steps: Any
-    status: Any
+_BOUNDED = ("l-bfgs", "slsqp", "trust-constr", "nelder-mead", "powell")
+_CONSTRAINED = ("slsqp", "trust-constr")
+_FREE = ("nelder-mead", "powell")
 
 
 def minimize(
     fun: Callable[..., Any],
-    x0: ArrayLike,
+    x0: Any,
     args: tuple[Any, ...] = (),
     *,
-    method: str,
+    method: str | None = None,
+    jac: Any = None,
+    hess: Any = None,
+    hessp: Callable[..., Any] | None = None,
+    bounds: Any = None,
+    constraints: Any = (),
     tol: float | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> OptimizeResults:
-    """Minimizes a function of a vector.
+    """Minimizes a function, with bounds and constraints if the method takes them.
+
+    Derivatives that are not given are computed by automatic differentiation. The
+    solution has an implicit derivative by `args`, by what `fun` closes over, and by
+    bounds and constraints: the derivative of the conditions that hold at a minimum (see
+    `optim.implicit`), whatever the method. It does not depend on `x0`.
 
     Args:
-      fun: called as `fun(x, *args)`; returns a real number, and has a gradient.
-      x0: real array-like[n]: where to begin.
-      args: more arguments of the function.
-      method: "BFGS", or "L-BFGS" for many variables.
-      tol: `gtol`, if the options have none.
-      options: `gtol`, how small the gradient is to get (1e-5), in the norm `norm` (of
-        order inf); `maxiter` (200 n); for "BFGS" `line_search_maxiter` (30), for
-        "L-BFGS" `maxls`, as that, `maxcor`, how many steps are remembered (10), `ftol`,
-        the relative decrease to stop at (0), `maxfun` and `maxgrad`, how many calls are
-        made at most.
+      fun: called as `fun(x, *args)`; returns a real number.
+      x0: where to begin: float[n], a list of numbers, or a pytree of arrays, which is
+        what `fun` gets.
+      args: more arguments of the function and its derivatives.
+      method: "BFGS", "L-BFGS-B" (or "L-BFGS"), "CG", "Newton-CG", "trust-ncg",
+        "trust-exact", "SLSQP", "trust-constr", "Nelder-Mead" or "Powell". None means
+        "SLSQP" with constraints, "L-BFGS-B" with bounds, else "BFGS". "SLSQP" and
+        "trust-constr" are sequential quadratic programming, with an estimate of the
+        Hessian or with the Hessian. "Nelder-Mead" and "Powell" use values only.
+      jac: the gradient, called as `fun` is; or True if `fun` returns a pair of the
+        value and the gradient. None, or SciPy's "2-point" and so on, means to compute
+        it.
+      hess: the Hessian, float[n, n], called as `fun` is; or None.
+      hessp: its product with a vector, called as `hessp(x, p, *args)`; or None.
+      bounds: `Bounds`, or a pair (min, max) for each variable, with None for no bound.
+        For "L-BFGS-B", "SLSQP", "trust-constr", "Nelder-Mead" and "Powell".
+      constraints: `LinearConstraint`, `NonlinearConstraint`, a dict with "type" ("eq",
+        "ineq": at least 0), "fun" and "args", or a sequence of them. For "SLSQP" and
+        "trust-constr".
+      tol: the tolerance of the method, if the options have none.
+      options: `maxiter` (200 n), and for each method its tolerances and settings, with
+        SciPy's names; `gtol` is how small the gradient is to get (1e-5), in the norm
+        `norm` (of order inf). "BFGS": `line_search_maxiter` (30). "L-BFGS-B": `maxls`,
+        as that; `maxcor`, the number of remembered steps (10); `ftol`, the relative
+        decrease to stop at (0); `maxfun` and `maxgrad`, the greatest numbers of calls.
 
     Returns:
-      An `OptimizeResults`, of the float dtype of `x0`.
+      An `OptimizeResults`, of the float dtype of `x0`, at least float32.
 
     Raises:
-      ArgumentError: there is no such method or option, or `args` is not a tuple.
-      ShapeError: `x0` is not a vector, or the function returns no number.
+      ArgumentError: there is no such method or option, the method takes no bounds or
+        constraints, `args` is not a tuple, or a lower bound is above an upper one.
+      ShapeError: `x0` is a matrix, or the function returns no number.
+
+    Special cases:
+      Under `checkify`, raises if the solver does not converge.
 
     Example:
       >>> found = minimize(lambda x: ((x - 1) ** 2).sum(), np.zeros(2), method="BFGS")
       >>> found.x, bool(found.success)
       (Array([1., 1.], dtype=float32), True)
+      >>> def lowest(a):
+      ...     return minimize(lambda x: x[0] ** 2 - a * x[0], fnp.zeros(1)).x[0]
+      >>> float(lowest(3.0)), float(fxflow.grad(lowest)(3.0))
+      (1.5, 0.5)
 
     Source: `scipy.optimize.minimize`; J. Nocedal and S. Wright, Numerical Optimization,
-    2006; the line search: A. Lewis and M. Overton, Nonsmooth Optimization via
-    Quasi-Newton Methods, 2013; its end: W. Hager and H. Zhang 2005.
+    2006; bounds: D. Bertsekas, Projected Newton Methods, 1982; values that differ by
+    rounding errors: W. Hager and H. Zhang 2005.
     """
-    kind = _METHODS.get(str(method).lower())
+    args = arguments("minimize", args)
+    if method is None:
+        empty = isinstance(constraints, tuple | list) and not constraints
+        chosen = "L-BFGS-B" if bounds is not None else "BFGS"
+        method = chosen if empty else "SLSQP"
+    kind = _NAMES.get(str(method).lower())
     if kind is None:
         raise ArgumentError(
-            f'minimize: method must be "BFGS" or "L-BFGS", got {method!r}'
+            f"minimize: method must be one of {', '.join(sorted(_NAMES))} in any case, "
+            f"got {method!r}"
         )
-    if not isinstance(args, tuple):
-        raise ArgumentError(f"minimize: args must be a tuple, got {args!r}")
-    given = dict(options or {})
-    unknown = sorted(given.keys() - _OPTIONS[kind])
-    if unknown:
-        raise ArgumentError(
-            f"minimize: {method} has no options {', '.join(unknown)}: there are "
-            f"{', '.join(sorted(_OPTIONS[kind]))}"
+    defaults = dict(_OPTIONS[kind])
+    if tol is not None:
+        defaults.update(dict.fromkeys(_TOLERANCES[kind], tol))
+    settings = options_of("minimize", str(method), options, defaults)
+    problem = problem_of("minimize", fun, x0, args, jac, hess, hessp)
+    if settings["maxiter"] is None:
+        settings["maxiter"] = 200 * problem.x.size
+    if bounds is not None and kind not in _BOUNDED:
+        raise ArgumentError(f"minimize: {method} takes no bounds: use L-BFGS-B")
+    low, high = bounds_of("minimize", bounds, problem.x, x0)
+    rows = rows_of("minimize", constraints, problem.x, problem.unravel, args)
+    if kind in _CONSTRAINED:
+        return minimize_constrained(
+            problem, rows, low, high, exact=kind == "trust-constr", **settings
         )
-    (x,) = promote_inexact("minimize", x0)
-    if x.aval.ndim != 1 or dtypes.is_complex(x.aval.dtype):
-        raise ShapeError(f"minimize: x0 must be a real vector, got {x.aval}")
-    x = lax.convert_element_type(x, x.aval.dtype)  # no weak type in a loop
-    both = value_and_grad(lambda x: _number(fun(x, *args)))
-    n = x.aval.size
-    gtol = given.get("gtol", 1e-5 if tol is None else tol)
-    searches = given.get("line_search_maxiter", given.get("maxls", 30))
-    most = given.get("maxiter")
-    most = 200 * n if most is None else most
-    bounds = [given.get(name) for name in ("maxfun", "maxgrad")]
-    calls = min([math.inf, *(bound for bound in bounds if bound is not None)])
-    order = given.get("norm", math.inf)
-    update: Any = _BFGS(n) if kind == "bfgs" else _LBFGS(n, given.get("maxcor", 10))
+    if rows is not None:
+        raise ArgumentError(f"minimize: {method} takes no constraints: use SLSQP")
 
-    def is_small(slope: Any) -> Any:
-        return fnp.linalg.norm(slope, ord=order) < gtol if n else True
+    def solver() -> Any:
+        end = _run(kind, problem, settings, None if bounds is None else (low, high))
+        return end.x, end
 
-    def more(s: _State) -> Any:
-        return s.status < 0
+    def conditions(x: Any) -> Any:
+        slope = problem.slope(x)
+        return slope if bounds is None else within(x, slope, low, high)
 
-    def step(s: _State) -> _State:
-        way = -update.direction(s.memory, s.slope)
-        # A direction that does not descend is one of rounding errors.
-        way = fnp.where(fnp.dot(way, s.slope) < 0, way, -s.slope)
-        t, value, slope, count, found = _line(both, s, way, searches)
-        x = s.x + t * way
-        memory = update.updated(s.memory, x - s.x, slope - s.slope)
-        little = given.get("ftol", 0) * fnp.maximum(
-            1, fnp.maximum(abs(s.value), abs(value))
-        )
-        status = fnp.where(s.value - value < little, 0, -1)
-        status = fnp.where(s.steps + 1 >= most, 1, status)
-        status = fnp.where(s.calls + count >= calls, 1, status)
-        status = fnp.where(fnp.isfinite(value), status, 2)
-        status = fnp.where(found, status, 3)
-        status = fnp.where(is_small(slope), 0, status)
-        # What a failed search came to is kept if it is better.
-        keep = found | (value < s.value)
-        choose: Any = lambda a, b: fnp.where(keep, a, b)
-        return _State(
-            choose(x, s.x),
-            choose(value, s.value),
-            choose(slope, s.slope),
-            memory,
-            s.calls + count,
-            s.steps + 1,
-            status.astype(dtypes.int32),
-        )
-
-    value, slope = both(x)
-    spent = most <= 0 or calls <= 1
-    status = fnp.where(is_small(slope), 0, 1 if spent else -1)
-    status = fnp.where(fnp.isfinite(value), status, 2).astype(dtypes.int32)
-    count = lax.full((), 1, dtypes.int32)
-    zero = lax.full((), 0, dtypes.int32)
-    start = _State(x, value, slope, update.start(x), count, zero, status)
-    end = lax.while_loop(more, step, start)
+    x, end = at_solution(solver, conditions, problem.x, optional=kind in _FREE)
+    report("minimize", end.status == 0, end.status)
+    if kind in _FREE:
+        value, slope = problem.value(x), None
+    else:
+        value, slope = problem.both(x)
+        slope = problem.unravel(slope)
     return OptimizeResults(
-        x=end.x,
+        x=problem.unravel(x),
         success=end.status == 0,
         status=end.status,
-        fun=end.value,
-        jac=end.slope,
+        fun=value,
+        jac=slope,
         hess_inv=end.memory if kind == "bfgs" else None,
         nfev=end.calls,
-        njev=end.calls,
+        njev=end.slopes,
         nit=end.steps,
     )
 
 
-def _number(value: Any) -> Any:
-    (out,) = promote_inexact("minimize", value)
-    if out.aval.shape:
-        raise ShapeError(f"minimize: fun must return a number, got {out.aval}")
-    return lax.convert_element_type(out, out.aval.dtype)
-
-
-def _line(both: Any, s: _State, way: Any, most: int) -> Any:
-    """Returns a step, its value and gradient, the calls, and whether it will do."""
-    drop = fnp.dot(way, s.slope)
-    tiny = float(fnp.finfo(s.x.dtype).eps) * abs(s.value)
-    # The first step of all is of length 1 at most.
-    size = fnp.linalg.norm(way) if s.x.size else 1.0
-    t = fnp.where(s.steps == 0, fnp.minimum(1, 1 / size), 1).astype(s.x.dtype)
-
-    def more(state: Any) -> Any:
-        *_, count, done = state
-        return ~done & (count < most)
-
-    def step(state: Any) -> Any:
-        t, low, high, _, _, count, _ = state
-        value, slope = both(s.x + t * way)
-        rate = fnp.dot(way, slope)
-        lower = value <= s.value + _DECREASE * t * drop
-        flat = (value <= s.value + tiny) & (rate <= (2 * _DECREASE - 1) * drop)
-        good, steep = lower | flat, rate < _CURVATURE * drop
-        low, high = fnp.where(good, t, low), fnp.where(good, high, t)
-        onward = fnp.where(fnp.isfinite(high), (low + high) / 2, 2 * low)
-        done = good & ~steep
-        return (
-            fnp.where(done, t, onward),
-            low,
-            high,
-            value,
-            slope,
-            count + 1,
-            done,
-        )
-
-    zero = lax.full_like(t, 0)
-    start = t, zero, zero + math.inf, s.value, s.slope
-    count = lax.full((), 0, dtypes.int32)
-    state = (*start, count, lax.full((), False))
-    t, low, _, value, slope, count, done = lax.while_loop(more, step, state)
-    # A failed search keeps the last point that was lower.
-    back = ~done & (low > 0)
-    again = lax.cond(back, lambda: both(s.x + low * way), lambda: (value, slope))
-    t = fnp.where(done, t, low)
-    value = fnp.where(done, value, fnp.where(back, again[0], s.value))
-    slope = fnp.where(done, slope, fnp.where(back, again[1], s.slope))
-    return t, value, slope, count + back, done | back
-
-
-class _BFGS:
-    """The inverse of the Hessian, updated by a step and the gradient's change."""
-
-    def __init__(self, n: int) -> None:
-        self.n = n
-
-    def start(self, x: Any) -> Any:
-        return fnp.eye(self.n, dtype=x.aval.dtype)
-
-    def direction(self, memory: Any, slope: Any) -> Any:
-        return memory @ slope
-
-    def updated(self, memory: Any, step: Any, change: Any) -> Any:
-        product = fnp.dot(step, change)
-        scale = 1 / fnp.where(product > 0, product, 1)
-        left = fnp.eye(self.n, dtype=step.dtype) - scale * fnp.outer(step, change)
-        new = left @ memory @ left.T + scale * fnp.outer(step, step)
-        return fnp.where(product > 0, new, memory)
-
-
-class _LBFGS:
-    """The last steps and changes of the gradient, the newest last."""
-
-    def __init__(self, n: int, count: int) -> None:
-        if count < 1:
-            raise ArgumentError(f"minimize: maxcor must be positive, got {count}")
-        self.n, self.count = n, count
-
-    def start(self, x: Any) -> Any:
-        return tuple(lax.full((self.count, self.n), 0, x.aval.dtype) for _ in range(2))
-
-    def direction(self, memory: Any, slope: Any) -> Any:
-        steps, changes = memory
-        products = fnp.sum(steps * changes, axis=1)
-        known = products > 0
-        scales = fnp.where(known, 1 / fnp.where(known, products, 1), 0)
-        rows = (steps, changes, scales)
-
-        def back(q: Any, row: Any) -> Any:
-            step, change, scale = row
-            weight = scale * fnp.dot(step, q)
-            return q - weight * change, weight
-
-        def forth(r: Any, row: Any) -> Any:
-            (step, change, scale), weight = row
-            return r + step * (weight - scale * fnp.dot(change, r)), None
-
-        q, weights = lax.scan(back, slope, rows, reverse=True)
-        size = fnp.dot(changes[-1], changes[-1])
-        gamma = fnp.where(known[-1], products[-1] / fnp.where(size > 0, size, 1), 1)
-        return lax.scan(forth, gamma * q, (rows, weights))[0]
-
-    def updated(self, memory: Any, step: Any, change: Any) -> Any:
-        new = fnp.dot(step, change) > 0
-        return tuple(
-            fnp.where(new, fnp.concatenate([old[1:], row[None]]), old)
-            for old, row in zip(memory, (step, change), strict=True)
-        )
+def _run(
+    kind: str,
+    problem: Problem,
+    settings: dict[str, Any],
+    bounds: tuple[Array, Array] | None,
+) -> Outcome:
+    """Runs a method for problems without constraints."""
+    given = dict(settings)
+    if kind == "nelder-mead":
+        return nelder_mead(problem, bounds, **given)
+    if kind == "powell":
+        return powell(problem, bounds, **given)
+    if kind in ("trust-ncg", "trust-exact"):
+        make = by_conjugate_gradients if kind == "trust-ncg" else by_eigenvalues
+        return trust_region(problem, make(problem), **given)
+    given["searches"] = given.pop("line_search_maxiter", given.pop("maxls", 30))
+    if kind == "bfgs":
+        return descend(problem, BFGS(), **given)
+    if kind == "cg":
+        return descend(problem, ConjugateGradients(), curvature=0.4, **given)
+    if kind == "newton-cg":
+        return descend(problem, NewtonCG(problem), **given)
+    count = given.pop("maxcor")
+    if count < 1:
+        raise ArgumentError(f"minimize: maxcor must be positive, got {count}")
+    calls = min(given.pop("maxfun"), given.pop("maxgrad"))
+    if bounds is None:
+        return descend(problem, LBFGS(count), maxcalls=calls, **given)
+    given.pop("norm")
+    return descend_within(problem, *bounds, maxcalls=calls, maxcor=count, **given)

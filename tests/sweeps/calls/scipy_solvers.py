@@ -42,7 +42,15 @@ EXEMPT = {
     "scipy.ndimage.geometric_transform": "takes a function",
     "scipy.fft.next_fast_len": "takes no array",
     "scipy.fft.prev_fast_len": "takes no array",
-    "scipy.optimize.minimize": "takes a function",
+    **{
+        f"scipy.optimize.{name}": "takes a function"
+        for name in (
+            *("curve_fit", "least_squares", "minimize", "minimize_scalar"),
+            *("approx_fprime", "bisect", "brenth", "brentq", "check_grad"),
+            *("differential_evolution", "fixed_point", "newton", "ridder", "root"),
+            *("root_scalar", "toms748"),
+        )
+    },
     "scipy.integrate.fixed_quad": "takes a function",
     "scipy.integrate.odeint": "takes a function",
     "scipy.integrate.quad": "takes a function",
@@ -104,6 +112,11 @@ _STATISTICS = (
     "center_of_mass"
 )
 _TURN = np.array([[0.9, 0.3], [-0.2, 1.2]])
+_COSTS = made(lambda rng, s: rng.uniform(-2, -0.5, s), 2)
+_ROWS = made(lambda rng, s: rng.uniform(0.5, 2, s), 3, 2)
+_SIDES = made(lambda rng, s: rng.uniform(0.5, 2, s), 3)
+_TALL = made(lambda rng, s: np.eye(*s) + 0.2 * rng.normal(size=s), 5, 3)
+_LONG = made(lambda rng, s: rng.uniform(1, 2, s) * [1, -1, 1, -1, 1], 5)
 
 CALLS = [
     *like(
@@ -242,6 +255,27 @@ CALLS = [
             call("scipy.signal.medfilt2d", floating(3, 5)),
             call("scipy.signal.wiener", floating(3, 5), 3, 0.5, numpy=""),
             call("scipy.signal.envelope", floating(2, 8), numpy=""),
+        ],
+    ),
+    # SciPy's results are dictionaries; `tests/scipy/optimize` compares them. The
+    # problems have one solution each, and no constraint that is active by chance.
+    *like(
+        "scipy.optimize",
+        [
+            call("scipy.optimize.linprog", _COSTS, _ROWS, _SIDES, numpy=""),
+            call(
+                "scipy.optimize.quadratic_program",
+                positive_definite(2, 2, kinds="f"),
+                _COSTS,
+                _ROWS,
+                _SIDES,
+                numpy="",
+            ),
+            *each("scipy.optimize", "nnls lsq_linear", _TALL, _LONG, numpy=""),
+            call("scipy.optimize.rosen", inexact(3, 2), numpy=""),
+            call("scipy.optimize.rosen_der", inexact(3, 2), numpy=""),
+            call("scipy.optimize.rosen_hess", inexact(3), numpy=""),
+            call("scipy.optimize.linear_sum_assignment", real(3, 4), numpy=""),
         ],
     ),
     call("scipy.cluster.vq.vq", real(5, 2), real(3, 2)),

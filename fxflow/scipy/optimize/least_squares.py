@@ -1,0 +1,531 @@
+"""Least squares: nonlinear, linear, with bounds; fits of curves with their covariance.
+
+One method, Levenberg's and Marquardt's with bounds, solves all of them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from fxflow import lax
+from fxflow import numpy as fnp
+from fxflow.core.arrays import Array, dtypes, typeof
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.numpy._operands import ArrayLike, convert, promote_inexact
+from fxflow.scipy.linalg import cholesky, solve_triangular
+from fxflow.scipy.optimize._levenberg_marquardt import levenberg_marquardt
+from fxflow.scipy.optimize._problems import (
+    at_solution,
+    report,
+    vector_of,
+    within,
+)
+from fxflow.scipy.optimize.constraints import Bounds, bounds_of
+from fxflow.scipy.optimize.results import LeastSquaresResults
+from fxflow.transforms.grad import jacfwd
+
+_METHODS = ("trf", "dogbox", "lm")
+
+
+# -- robust losses: functions of z = (f / scale)², their derivatives -------------------
+
+
+def _soft_l1(z: Any) -> Any:
+    root = fnp.sqrt(1 + z)
+    return 2 * (root - 1), 1 / root, -0.5 / root**3
+
+
+def _huber(z: Any) -> Any:
+    far = z > 1
+    safe = fnp.where(far, z, 1)
+    root = fnp.sqrt(safe)
+    return (
+        fnp.where(far, 2 * root - 1, z),
+        1 / root,
+        fnp.where(far, -0.5 / (safe * root), 0),
+    )
+
+
+def _cauchy(z: Any) -> Any:
+    return fnp.log1p(z), 1 / (1 + z), -1 / (1 + z) ** 2
+
+
+def _arctan(z: Any) -> Any:
+    rest = 1 + z * z
+    return fnp.arctan(z), 1 / rest, -2 * z / rest**2
+
+
+_LOSSES: dict[str, Any] = {
+    "linear": None,
+    "soft_l1": _soft_l1,
+    "huber": _huber,
+    "cauchy": _cauchy,
+    "arctan": _arctan,
+}
+
+
+def least_squares(
+    fun: Callable[..., Any],
+    x0: Any,
+    jac: Any = "2-point",
+    bounds: Any = (-math.inf, math.inf),
+    method: str = "trf",
+    ftol: float | None = 1e-8,
+    xtol: float | None = 1e-8,
+    gtol: float | None = 1e-8,
+    x_scale: Any = None,
+    loss: Any = "linear",
+    f_scale: ArrayLike = 1.0,
+    max_nfev: int | None = None,
+    args: tuple[Any, ...] = (),
+    kwargs: Mapping[str, Any] | None = None,
+) -> LeastSquaresResults:
+    """Minimizes a sum of squares, or of robust losses of squares, within bounds.
+
+    The solution has an implicit derivative by `args`, by what `fun` closes over, and by
+    active bounds: see `optim.implicit`. It does not depend on `x0`.
+
+    Args:
+      fun: called as `fun(x, *args, **kwargs)`; returns the residuals, float[m].
+      x0: where to begin: float[n], a list of numbers, or a pytree of arrays.
+      jac: function that returns the Jacobian, float[m, n]; SciPy's words mean to
+        compute it by automatic differentiation.
+      bounds: a pair of lower and upper bounds, each float[n] or a number; or `Bounds`.
+      method: "trf", "dogbox" or "lm". All stand for one method, Levenberg's and
+        Marquardt's with projections; "lm" takes no bounds and needs m ≥ n.
+      ftol: the relative decrease of the cost at which to stop; None for 0.
+      xtol: the relative length of a step at which to stop; None for 0.
+      gtol: the size of the gradient at which to stop; None for 0. Tolerances are at
+        least a few rounding errors.
+      x_scale: float[n] or a number, the units of variables; "jac" or None for norms of
+        the Jacobian.
+      loss: "linear", "soft_l1", "huber", "cauchy" or "arctan"; or a function of
+        z = (f / f_scale)², float[m], that returns float[3, m]: values and two
+        derivatives.
+      f_scale: the residual beyond which a robust loss grows more slowly.
+      max_nfev: the greatest number of calls; None is 100 n.
+      args: more arguments.
+      kwargs: more arguments, by name.
+
+    Returns:
+      A `LeastSquaresResults`.
+
+    Raises:
+      ArgumentError: there is no such method or loss, "lm" has bounds, a robust loss or
+        fewer residuals than variables, or a lower bound is above an upper one.
+      ShapeError: the residuals are not a vector, or other shapes do not fit.
+
+    Special cases:
+      A start outside the bounds is moved to the nearest point within. Under `checkify`,
+      raises if the solver does not converge.
+
+    Example:
+      >>> def residuals(x):
+      ...     return fnp.stack([10 * (x[1] - x[0] ** 2), 1 - x[0]])
+      >>> least_squares(residuals, fnp.array([2.0, 2.0])).x.round(3)
+      Array([1., 1.], dtype=float32)
+
+    Source: `scipy.optimize.least_squares`; Moré 1978; Nielsen 1999 (the damping).
+    """
+    name = "least_squares"
+    if method not in _METHODS:
+        raise ArgumentError(
+            f'{name}: method must be "trf", "dogbox" or "lm", got {method!r}'
+        )
+    if not callable(loss) and loss not in _LOSSES:
+        raise ArgumentError(
+            f"{name}: loss must be a function or one of {', '.join(_LOSSES)}, got "
+            f"{loss!r}"
+        )
+    x, unravel = vector_of(name, x0)
+    dtype, n = x.aval.dtype, x.aval.size
+    named = dict(kwargs or {})
+    pair = bounds if isinstance(bounds, Bounds) else _pair(name, bounds)
+    low, high = bounds_of(name, pair, x, x0)
+    rule = loss if callable(loss) else _LOSSES[loss]
+
+    def residuals(x: Any) -> Any:
+        values = fnp.asarray(fun(unravel(x), *args, **named))
+        if values.ndim > 1 or dtypes.is_complex(values.dtype):
+            raise ShapeError(f"{name}: fun must return float[m], got {values.aval}")
+        return convert(fnp.atleast_1d(values), dtype)
+
+    if callable(jac):
+
+        def jacobian(x: Any) -> Any:
+            matrix = fnp.asarray(jac(unravel(x), *args, **named), dtype)
+            return fnp.reshape(matrix, (-1, n))
+
+    elif jac in ("2-point", "3-point", "cs", None):
+        jacobian = jacfwd(residuals)
+    else:
+        raise ArgumentError(f"{name}: jac must be a function, got {jac!r}")
+    model = _Model(residuals, jacobian, rule, fnp.asarray(f_scale, dtype))
+    if method == "lm":
+        m = model.residuals(x).size
+        infinite = bounds_known_infinite(low, high)
+        if rule is not None or not infinite or m < n:
+            raise ArgumentError(
+                f'{name}: method "lm" takes no bounds, a linear loss and at least as '
+                f"many residuals as variables, got {m} and {n}: use trf"
+            )
+    if isinstance(x_scale, str) and x_scale != "jac":
+        raise ArgumentError(
+            f'{name}: x_scale must be numbers or "jac", got {x_scale!r}'
+        )
+    scales = None
+    if x_scale is not None and not isinstance(x_scale, str):
+        scales = fnp.broadcast_to(fnp.asarray(x_scale, dtype), (n,))
+    tiny = 4 * float(fnp.finfo(dtype).eps)
+
+    def solver() -> Any:
+        end = levenberg_marquardt(
+            model.both,
+            model.value,
+            fnp.clip(x, low, high),
+            low,
+            high,
+            ftol=max(ftol or 0, tiny),
+            xtol=max(xtol or 0, tiny),
+            gtol=gtol or 0,
+            x_scale=scales,
+            maxcalls=100 * n if max_nfev is None else max_nfev,
+        )
+        return end.x, (end.status, end.calls, end.slopes)
+
+    def conditions(x: Any) -> Any:
+        return within(x, model.slope(x), low, high)
+
+    found, (status, calls, slopes) = at_solution(solver, conditions, x)
+    report(name, status > 0, status)
+    values = model.residuals(found)
+    cost, _, scaled = model.both(found)
+    slope = model.slope(found)
+    mask = fnp.where(found <= low, -1, fnp.where(found >= high, 1, 0))
+    return LeastSquaresResults(
+        x=unravel(found),
+        cost=cost,
+        fun=values,
+        jac=scaled,
+        grad=slope,
+        optimality=fnp.max(fnp.abs(within(found, slope, low, high)), initial=0),
+        active_mask=mask.astype(dtypes.int32),
+        nfev=calls,
+        njev=slopes,
+        status=status,
+        success=status > 0,
+    )
+
+
+def _pair(name: str, bounds: Any) -> Bounds:
+    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
+        raise ArgumentError(
+            f"{name}: bounds must be a pair of lower and upper bounds, or Bounds, got "
+            f"{bounds!r}"
+        )
+    return Bounds(bounds[0], bounds[1])
+
+
+def bounds_known_infinite(low: Any, high: Any) -> bool:
+    """Returns whether there are no bounds, as far as is known when tracing."""
+    from_numbers = [v for v in (low, high) if type(v) is Array]
+    return len(from_numbers) == 2 and bool(
+        fnp.all(low == -math.inf) & fnp.all(high == math.inf)
+    )
+
+
+class _Model:
+    """The cost of residuals under a loss, and what squares it is near a point."""
+
+    def __init__(self, residuals: Any, jacobian: Any, rule: Any, scale: Any) -> None:
+        self.residuals, self.jacobian = residuals, jacobian
+        self.rule, self.scale = rule, scale
+
+    def _losses(self, values: Any) -> Any:
+        loss, first, second = self.rule((values / self.scale) ** 2)
+        return self.scale**2 * loss, first, second / self.scale**2
+
+    def value(self, x: Any) -> Any:
+        """The cost and the residuals."""
+        values = self.residuals(x)
+        if self.rule is None:
+            return values @ values / 2, values
+        return fnp.sum(self._losses(values)[0]) / 2, values
+
+    def both(self, x: Any) -> Any:
+        """The cost, and residuals and a Jacobian that have its gradient."""
+        values, matrix = self.residuals(x), self.jacobian(x)
+        if self.rule is None:
+            return values @ values / 2, values, matrix
+        loss, first, second = self._losses(values)
+        tiny = float(fnp.finfo(values.dtype).eps)
+        # The Hessian of the loss, as far as it is positive.
+        curve = fnp.sqrt(fnp.maximum(first + 2 * second * values**2, tiny))
+        return fnp.sum(loss) / 2, values * first / curve, matrix * curve[:, None]
+
+    def slope(self, x: Any) -> Any:
+        """The gradient of the cost."""
+        values, matrix = self.residuals(x), self.jacobian(x)
+        if self.rule is not None:
+            values = values * self._losses(values)[1]
+        return matrix.T @ values
+
+
+# -- curves ----------------------------------------------------------------------------
+
+
+def curve_fit(
+    f: Callable[..., Any],
+    xdata: Any,
+    ydata: ArrayLike,
+    p0: Any = None,
+    sigma: ArrayLike | None = None,
+    absolute_sigma: bool = False,
+    check_finite: bool = True,
+    bounds: Any = (-math.inf, math.inf),
+    method: str | None = None,
+    jac: Any = None,
+    full_output: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Fits the parameters of a curve to data, by least squares.
+
+    Parameters and covariance have derivatives by the data, by `sigma`, and by what `f`
+    closes over.
+
+    Args:
+      f: the curve, called as `f(xdata, *parameters)`.
+      xdata: what `f` takes: an array, or any pytree.
+      ydata: float[m]: what it should return; another shape is flattened.
+      p0: float[n]: where to begin; None is 1 for each parameter of `f`, or a point
+        within the bounds.
+      sigma: float[m], the standard deviations of `ydata`, or float[m, m], their
+        covariance; None means equal ones.
+      absolute_sigma: whether `sigma` is in the units of `ydata`; else the covariance is
+        scaled so that the residuals have the variance that they show.
+      check_finite: accepted as in SciPy; values that are not finite give nan.
+      bounds: see `least_squares`.
+      method: see `least_squares`.
+      jac: derivatives of `f` by the parameters, float[m, n], called as `f` is; or None.
+      full_output: whether to return the `LeastSquaresResults`, too.
+      **kwargs: more arguments of `least_squares`; `maxfev` is `max_nfev`.
+
+    Returns:
+      The parameters, float[n], and their covariance, float[n, n], which is inf if the
+      data does not determine them. Nan if the fit did not converge. With `full_output`
+      also a `LeastSquaresResults`.
+
+    Raises:
+      ArgumentError: the number of parameters is not known: `f` takes a variable number,
+        and `p0` is None; or as `least_squares`.
+      ShapeError: the shapes of the data do not fit.
+
+    Example:
+      >>> x = fnp.linspace(0.0, 4.0, 9)
+      >>> line = lambda x, a, b: a * x + b
+      >>> found, covariance = curve_fit(line, x, 2 * x + 1)
+      >>> found.round(3)
+      Array([2., 1.], dtype=float32)
+
+    Source: `scipy.optimize.curve_fit`.
+    """
+    name = "curve_fit"
+    (y,) = promote_inexact(name, ydata)
+    if dtypes.is_complex(y.dtype):
+        raise DtypeError(f"{name}: ydata must be real, got {y.aval}")
+    y = fnp.ravel(y)
+    m = y.size
+    pair = bounds if isinstance(bounds, Bounds) else _pair(name, bounds)
+    if p0 is None:
+        p0 = _guess(name, f, pair, y)
+    start = fnp.atleast_1d(
+        fnp.stack([fnp.asarray(p) for p in p0])
+        if isinstance(p0, list | tuple)
+        else fnp.asarray(p0)
+    )
+    start = convert(start, fnp.promote_types(fnp.result_type(start, y), "float32"))
+    n = start.size
+    whiten = _whitening(name, sigma, y)
+
+    def residuals(p: Any) -> Any:
+        values = fnp.ravel(fnp.asarray(f(xdata, *(p[i] for i in range(n)))))
+        if values.shape != (m,):
+            raise ShapeError(
+                f"{name}: f must return {m} values as ydata has, got {values.aval}"
+            )
+        return whiten(values - y)
+
+    slopes: Any = "2-point"
+    if callable(jac):
+
+        def slopes(p: Any) -> Any:
+            matrix = jac(xdata, *(p[i] for i in range(n)))
+            return whiten(fnp.asarray(matrix))
+
+    if "maxfev" in kwargs:
+        kwargs["max_nfev"] = kwargs.pop("maxfev")
+    if method is None:
+        method = "trf"
+    found = least_squares(residuals, start, slopes, pair, method, **kwargs)
+    matrix = found.jac
+    _, r = fnp.linalg.qr(matrix) if m >= n else (None, fnp.zeros((n, n), start.dtype))
+    tiny = float(fnp.finfo(start.dtype).eps) * max(m, n)
+    sizes = fnp.sqrt(fnp.sum(r * r, 0))
+    known = fnp.all(fnp.abs(fnp.diag(r)) > tiny * sizes)
+    eye = fnp.eye(n, dtype=r.dtype)
+    inverse = solve_triangular(fnp.where(known, r, eye), eye)
+    covariance = inverse @ inverse.T
+    if not absolute_sigma:
+        spread = 2 * found.cost / (m - n) if m > n else math.inf
+        covariance = covariance * spread
+    covariance = fnp.where(known, covariance, math.inf)
+    lost = fnp.where(found.success, 0, math.nan).astype(start.dtype)
+    out = found.x + lost, covariance + lost
+    return (*out, found) if full_output else out
+
+
+def _guess(name: str, f: Callable[..., Any], bounds: Bounds, y: Array) -> Any:
+    """Returns a first point of as many parameters as the curve has."""
+    kinds = list(inspect.signature(f).parameters.values())
+    if any(k.kind is k.VAR_POSITIONAL for k in kinds):
+        raise ArgumentError(
+            f"{name}: f takes any number of parameters: pass p0, where to begin"
+        )
+    given = [k for k in kinds if k.kind in (k.POSITIONAL_ONLY, k.POSITIONAL_OR_KEYWORD)]
+    n = len(given) - 1
+    if n < 1:
+        raise ArgumentError(f"{name}: f must take xdata and at least one parameter")
+    low, high = bounds_of(name, bounds, fnp.ones(n, y.dtype), None)
+    # SciPy's: the middle of two bounds, 1 from a single one.
+    middle = (low + high) / 2
+    one_sided = fnp.where(fnp.isfinite(low), low + 1, high - 1)
+    out = fnp.where(fnp.isfinite(low) & fnp.isfinite(high), middle, one_sided)
+    return fnp.where(fnp.isfinite(low) | fnp.isfinite(high), out, 1)
+
+
+def _whitening(name: str, sigma: Any, y: Array) -> Callable[[Any], Any]:
+    """Returns what divides rows by their standard deviations."""
+    if sigma is None:
+        return lambda v: v
+    deviations = fnp.asarray(sigma, y.dtype)
+    if deviations.size == 1:
+        return lambda v: v / fnp.reshape(deviations, ())
+    if deviations.shape == (y.size,):
+        return lambda v: v / fnp.reshape(deviations, (-1, *(1,) * (v.ndim - 1)))
+    if deviations.shape == (y.size, y.size):
+        factor = cholesky(deviations, lower=True)
+        return lambda v: solve_triangular(factor, v, lower=True)
+    raise ShapeError(
+        f"{name}: sigma must be float[{y.size}] or float[{y.size}, {y.size}], got "
+        f"{deviations.aval}"
+    )
+
+
+# -- linear least squares --------------------------------------------------------------
+
+
+def lsq_linear(
+    A: ArrayLike,
+    b: ArrayLike,
+    bounds: Any = (-math.inf, math.inf),
+    method: str = "trf",
+    tol: float = 1e-10,
+    max_iter: int | None = None,
+) -> LeastSquaresResults:
+    """Solves a linear least-squares problem within bounds.
+
+    The solution has derivatives by all arguments.
+
+    Args:
+      A: float[m, n].
+      b: float[m].
+      bounds: see `least_squares`.
+      method: "trf" or "bvls"; both stand for one method.
+      tol: the relative decrease of the cost at which to stop.
+      max_iter: the greatest number of iterations; None is 100 n.
+
+    Returns:
+      A `LeastSquaresResults`.
+
+    Raises:
+      ArgumentError: there is no such method, or a lower bound is above an upper one.
+      ShapeError: the shapes do not fit.
+
+    Example:
+      >>> A = fnp.array([[1.0, 0.0], [1.0, 1.0]])
+      >>> lsq_linear(A, fnp.array([2.0, 1.0]), bounds=(0.0, 1.5)).x
+      Array([1.5, 0. ], dtype=float32)
+
+    Source: `scipy.optimize.lsq_linear`.
+    """
+    if method not in ("trf", "bvls"):
+        raise ArgumentError(
+            f'lsq_linear: method must be "trf" or "bvls", got {method!r}'
+        )
+    matrix, right = _system("lsq_linear", A, b)
+    return least_squares(
+        lambda x: matrix @ x - right,
+        fnp.zeros(matrix.shape[1], matrix.dtype),
+        lambda x: matrix,
+        bounds,
+        ftol=tol,
+        xtol=tol,
+        gtol=0,
+        max_nfev=max_iter,
+    )
+
+
+def nnls(A: ArrayLike, b: ArrayLike, maxiter: int | None = None) -> tuple[Array, Array]:
+    """Solves a linear least-squares problem with unknowns that are not negative.
+
+    The solution has derivatives by all arguments. `optim.nnls` takes a fixed number of
+    cheap steps instead.
+
+    Args:
+      A: float[m, n].
+      b: float[m].
+      maxiter: the greatest number of iterations; None is 100 n.
+
+    Returns:
+      x, float[n], and the norm of A x - b.
+
+    Raises:
+      ShapeError: the shapes do not fit.
+
+    Special cases:
+      nan if the solver does not converge.
+
+    Example:
+      >>> A = fnp.array([[1.0, 0.0], [1.0, 1.0]])
+      >>> nnls(A, fnp.array([2.0, 1.0]))[0]
+      Array([1.5, 0. ], dtype=float32)
+
+    Source: `scipy.optimize.nnls`.
+    """
+    matrix, right = _system("nnls", A, b)
+    found = lsq_linear(matrix, right, (0.0, math.inf), max_iter=maxiter)
+    lost = fnp.where(found.success, 0, math.nan).astype(matrix.dtype)
+    square = 2 * found.cost
+    norm = fnp.where(square > 0, fnp.sqrt(fnp.where(square > 0, square, 1)), 0)
+    return found.x + lost, norm + lost
+
+
+def _system(name: str, A: Any, b: Any) -> tuple[Array, Array]:
+    matrix, right = promote_inexact(name, A, b)
+    dtype = fnp.promote_types(matrix.dtype, "float32")
+    if (
+        matrix.ndim != 2
+        or right.shape != (matrix.shape[0],)
+        or dtypes.is_complex(dtype)
+    ):
+        raise ShapeError(
+            f"{name}: A must be float[m, n] and b float[m], got {typeof(matrix)} and "
+            f"{typeof(right)}"
+        )
+    return (
+        lax.convert_element_type(matrix, dtype),
+        lax.convert_element_type(right, dtype),
+    )

@@ -1,0 +1,431 @@
+"""Roots of systems of equations, and fixed points."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from fxflow import lax
+from fxflow import numpy as fnp
+from fxflow.core.arrays import dtypes, is_arraylike
+from fxflow.errors import ArgumentError, ShapeError
+from fxflow.numpy._operands import convert
+from fxflow.optim.vectors import joined
+from fxflow.scipy.optimize._levenberg_marquardt import levenberg_marquardt
+from fxflow.scipy.optimize._problems import (
+    arguments,
+    at_solution,
+    options_of,
+    report,
+    vector_of,
+)
+from fxflow.scipy.optimize.results import RootResults
+from fxflow.scipy.sparse.linalg import gmres
+from fxflow.transforms.grad import jacfwd
+from fxflow.transforms.jvp import jvp
+
+_NONLIN = {"fatol": None, "maxiter": None, "maxls": 20}
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "hybr": {"xtol": 1.49012e-08, "maxfev": None},
+    "lm": {"xtol": 1.49012e-08, "ftol": 1.49012e-08, "gtol": 0.0, "maxiter": None},
+    "broyden1": _NONLIN,
+    "broyden2": _NONLIN,
+    "anderson": {**_NONLIN, "M": 5, "alpha": None, "w0": 0.01},
+    "krylov": {**_NONLIN, "inner_maxiter": 20},
+}
+
+
+def root(
+    fun: Callable[..., Any],
+    x0: Any,
+    args: tuple[Any, ...] = (),
+    method: str = "hybr",
+    jac: Any = None,
+    tol: float | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> RootResults:
+    """Finds a root of a system of equations.
+
+    The root has an implicit derivative by `args` and by what `fun` closes over: see
+    `optim.implicit`. It does not depend on `x0`.
+
+    Args:
+      fun: called as `fun(x, *args)`; returns values like x. For "lm" it may return
+        more of them.
+      x0: where to begin: float[n], a list of numbers, or a pytree of arrays.
+      args: more arguments.
+      method: "hybr" and "lm" take Newton's steps in a region where they are trusted, by
+        Levenberg's and Marquardt's method. "broyden1", "broyden2" and "anderson" use
+        values only; "krylov" solves Newton's equations by GMRES, without a matrix.
+      jac: the Jacobian, float[m, n], called as `fun` is, for "hybr" and "lm"; or True
+        if `fun` returns a pair of values and Jacobian. None means to compute it.
+      tol: `xtol` or `fatol`, if the options have none.
+      options: "hybr": `xtol`, the relative length of a step at which to stop, and
+        `maxfev`. "lm": `xtol`, `ftol`, `gtol`, `maxiter`, the number of calls. Others:
+        `fatol`, the largest value at a root (6e-6, in float32 1e-4), `maxiter`,
+        `maxls`, the greatest number of steps of a line search; "anderson": `M`, the
+        number of remembered steps, `alpha`, the first estimate of the inverse
+        Jacobian, and `w0`, the regularization; "krylov": `inner_maxiter`.
+
+    Returns:
+      A `RootResults`.
+
+    Raises:
+      ArgumentError: there is no such method or option, or `args` is not a tuple.
+      ShapeError: the number of values is not that of unknowns.
+
+    Special cases:
+      A point where the sum of squares is least but not 0 has the status 3. Under
+      `checkify`, raises if the solver does not converge.
+
+    Example:
+      >>> def equations(x):
+      ...     return fnp.stack([x[0] + x[1] ** 2 - 3, x[0] * x[1] - 2])
+      >>> root(equations, fnp.array([1.5, 1.5])).x.round(3)
+      Array([2., 1.], dtype=float32)
+
+    Source: `scipy.optimize.root`; Moré, Garbow and Hillstrom 1980; Broyden 1965;
+    Anderson 1965; Knoll and Keyes 2004.
+    """
+    args = arguments("root", args)
+    kind = str(method).lower()
+    if kind not in _OPTIONS:
+        raise ArgumentError(
+            f"root: method must be one of {', '.join(_OPTIONS)}, got {method!r}"
+        )
+    defaults = dict(_OPTIONS[kind])
+    if tol is not None:
+        defaults["xtol" if "xtol" in defaults else "fatol"] = tol
+    settings = options_of("root", kind, options, defaults)
+    x, unravel = vector_of("root", x0)
+    dtype, n = x.aval.dtype, x.aval.size
+
+    def equations(x: Any) -> Any:
+        out = fun(unravel(x), *args)
+        return convert(joined(out[0] if jac is True else out), dtype)
+
+    count = equations(x).size
+    if count != n and not (kind == "lm" and count > n):
+        raise ShapeError(
+            f"root: fun must return as many values as there are unknowns, {n}, but "
+            f"returns {count}"
+        )
+    jacobian: Callable[[Any], Any] = jacfwd(equations)
+    if callable(jac) or jac is True:
+
+        def jacobian(x: Any) -> Any:
+            point = unravel(x)
+            matrix = fun(point, *args)[1] if jac is True else jac(point, *args)
+            return fnp.reshape(fnp.asarray(matrix, dtype), (count, n))
+
+    elif jac not in (None, False, "2-point", "3-point", "cs"):
+        raise ArgumentError(f"root: jac must be a function or True, got {jac!r}")
+
+    def solver() -> Any:
+        if kind in ("hybr", "lm"):
+            end = _by_squares(equations, jacobian, x, settings)
+        else:
+            end = _by_directions(kind, equations, x, settings)
+        return end[0], end[1:]
+
+    def conditions(x: Any) -> Any:
+        if count == n:
+            return equations(x)
+        return jacobian(x).T @ equations(x)
+
+    found, (status, calls, steps) = at_solution(solver, conditions, x)
+    report("root", status == 0, status)
+    values = equations(found)
+    return RootResults(
+        x=unravel(found),
+        success=status == 0,
+        status=status,
+        fun=unravel(values) if count == n else values,
+        nfev=calls,
+        nit=steps,
+    )
+
+
+def _by_squares(equations: Any, jacobian: Any, x: Any, settings: Any) -> Any:
+    """Returns a root that minimizes the sum of squares, its status and the calls."""
+    n, dtype = x.aval.size, x.aval.dtype
+    eps = float(fnp.finfo(dtype).eps)
+
+    def value(x: Any) -> Any:
+        values = equations(x)
+        return values @ values / 2, values
+
+    def both(x: Any) -> Any:
+        return *value(x), jacobian(x)
+
+    most = settings.get("maxfev", settings.get("maxiter"))
+    infinite = fnp.full(n, fnp.inf, dtype)
+    end = levenberg_marquardt(
+        both,
+        value,
+        x,
+        -infinite,
+        infinite,
+        ftol=max(settings.get("ftol", 0.0), 4 * eps**2),
+        xtol=max(settings["xtol"], 4 * eps),
+        gtol=settings.get("gtol", 0.0),
+        x_scale=None,
+        maxcalls=100 * (n + 1) if most is None else most,
+        tau=1e-6,
+    )
+    # A root is exact up to rounding errors of what its values are the difference of.
+    first = fnp.abs(equations(x))
+    scale = fnp.abs(end.jacobian) @ fnp.abs(end.x) + first
+    exact = fnp.all(fnp.abs(end.residuals) <= eps**0.5 * scale)
+    if end.residuals.size > n:
+        exact = fnp.asarray(True)
+    status = fnp.where(end.status == 0, 1, 3)
+    status = fnp.where((end.status > 0) & exact, 0, status)
+    status = fnp.where(end.status == -1, 2, status)
+    return end.x, status.astype(dtypes.int32), end.calls, end.slopes
+
+
+class _State(NamedTuple):
+    x: Any
+    values: Any
+    memory: Any
+    calls: Any
+    steps: Any
+    status: Any
+
+
+def _by_directions(kind: str, equations: Any, x: Any, settings: Any) -> Any:
+    """Returns a root found by estimates of the inverse Jacobian."""
+    n, dtype = x.aval.size, x.aval.dtype
+    eps = float(fnp.finfo(dtype).eps)
+    wide = eps < 1e-10
+    fatol = settings["fatol"]
+    if fatol is None:
+        fatol = eps ** (1 / 3) if wide else 1e-4
+    most = 100 * (n + 1) if settings["maxiter"] is None else settings["maxiter"]
+    rules: dict[str, Any] = {
+        "broyden1": functools.partial(_Broyden, first=True),
+        "broyden2": functools.partial(_Broyden, first=False),
+        "anderson": _Anderson,
+        "krylov": _Krylov,
+    }
+    rule = rules[kind](equations, settings)
+
+    def is_small(values: Any) -> Any:
+        return fnp.max(fnp.abs(values), initial=0) <= fatol
+
+    def step(s: _State) -> _State:
+        way = rule.direction(s.memory, s.x, s.values)
+        size = fnp.linalg.norm(s.values)
+
+        def tried(t: Any) -> Any:
+            values = equations(s.x + t * way)
+            norm = fnp.linalg.norm(values)
+            good = norm <= fnp.sqrt(1 - 1e-4 * t) * size
+            return t, values, good
+
+        def shorter(c: Any) -> Any:
+            return *tried(c[0] / 2), c[3] + 1
+
+        zero = lax.full((), 0, dtypes.int32)
+        t, values, good, count = lax.while_loop(
+            lambda c: ~c[2] & (c[3] < settings["maxls"]),
+            shorter,
+            (*tried(fnp.ones((), dtype)), zero),
+        )
+        # Methods without a Jacobian may have to pass through larger values.
+        full = equations(s.x + way)
+        finite = fnp.all(fnp.isfinite(full))
+        use = ~good & finite
+        t = fnp.where(use, 1, t)
+        values = fnp.where(use, full, values)
+        x = s.x + t * way
+        memory = rule.updated(s.memory, t * way, values - s.values)
+        status = fnp.where(s.steps + 1 >= most, 1, -1)
+        status = fnp.where(fnp.all(fnp.isfinite(values)), status, 2)
+        status = fnp.where(is_small(values), 0, status)
+        return _State(
+            x,
+            values,
+            memory,
+            s.calls + count + 2,
+            s.steps + 1,
+            status.astype(dtypes.int32),
+        )
+
+    values = equations(x)
+    one, zero = (lax.full((), k, dtypes.int32) for k in (1, 0))
+    status = fnp.where(is_small(values), 0, -1 if most > 0 else 1)
+    status = fnp.where(fnp.all(fnp.isfinite(values)), status, 2).astype(dtypes.int32)
+    start = _State(x, values, rule.start(x, values), one, zero, status)
+    end = lax.while_loop(lambda s: s.status < 0, step, start)
+    return end.x, end.status, end.calls, end.steps
+
+
+def _first_factor(x: Any, values: Any) -> Any:
+    """Returns SciPy's first estimate of the inverse Jacobian, a number."""
+    size = fnp.linalg.norm(values)
+    scale = 0.5 * fnp.maximum(fnp.linalg.norm(x), 1)
+    return scale / fnp.where(size > 0, size, 1)
+
+
+class _Broyden:
+    """The inverse of the Jacobian, updated by Broyden's first or second formula."""
+
+    def __init__(self, equations: Any, settings: Any, first: bool) -> None:
+        self.first = first
+
+    def start(self, x: Any, values: Any) -> Any:
+        """Returns a multiple of the identity."""
+        return _first_factor(x, values) * -fnp.eye(x.size, dtype=x.dtype)
+
+    def direction(self, memory: Any, x: Any, values: Any) -> Any:
+        """Returns Newton's direction."""
+        return -(memory @ values)
+
+    def updated(self, memory: Any, step: Any, change: Any) -> Any:
+        """Returns the inverse that maps the change to the step."""
+        rest = step - memory @ change
+        row = step @ memory if self.first else change
+        product = row @ change
+        new = memory + fnp.outer(rest, row) / fnp.where(product == 0, 1, product)
+        return fnp.where((product != 0) & fnp.all(fnp.isfinite(new)), new, memory)
+
+
+class _Anderson:
+    """The last steps and changes: the residual is mixed from them."""
+
+    def __init__(self, equations: Any, settings: Any) -> None:
+        self.count, self.alpha = int(settings["M"]), settings["alpha"]
+        self.weight = settings["w0"]
+
+    def start(self, x: Any, values: Any) -> Any:
+        """Returns room for the steps and the changes, and the first factor."""
+        room = fnp.zeros((self.count, x.size), x.dtype)
+        factor = _first_factor(x, values) if self.alpha is None else self.alpha
+        return room, room, fnp.asarray(factor, x.dtype)
+
+    def direction(self, memory: Any, x: Any, values: Any) -> Any:
+        """Returns the direction of the mixed residual."""
+        steps, changes, factor = memory
+        square = changes @ changes.T
+        diagonal = fnp.diag(square)
+        used = diagonal > 0
+        square = square + fnp.diag(fnp.where(used, self.weight**2 * diagonal, 1))
+        gamma = fnp.linalg.solve(square, changes @ values)
+        return factor * values - gamma @ (steps + factor * changes)
+
+    def updated(self, memory: Any, step: Any, change: Any) -> Any:
+        """Returns the memory with one more step."""
+        steps, changes, factor = memory
+        return (
+            fnp.concatenate([step[None], steps[:-1]]),
+            fnp.concatenate([change[None], changes[:-1]]),
+            factor,
+        )
+
+
+class _Krylov:
+    """Newton's equations by GMRES, with products of the Jacobian."""
+
+    def __init__(self, equations: Any, settings: Any) -> None:
+        self.equations, self.count = equations, int(settings["inner_maxiter"])
+
+    def start(self, x: Any, values: Any) -> Any:
+        """Returns nothing: there is no memory."""
+        return ()
+
+    def direction(self, memory: Any, x: Any, values: Any) -> Any:
+        """Returns an inexact solution of Newton's equations."""
+        size = min(self.count, max(x.size, 1))
+
+        def product(v: Any) -> Any:
+            return jvp(self.equations, (x,), (v,))[1]
+
+        return -gmres(product, values, tol=1e-3, restart=size, maxiter=3)[0]
+
+    def updated(self, memory: Any, step: Any, change: Any) -> Any:
+        """Returns the memory as it is."""
+        return memory
+
+
+def fixed_point(
+    func: Callable[..., Any],
+    x0: Any,
+    args: tuple[Any, ...] = (),
+    xtol: float = 1e-8,
+    maxiter: int = 500,
+    method: str = "del2",
+) -> Any:
+    """Finds a point that a function maps to itself.
+
+    The point has an implicit derivative by `args` and by what `func` closes over, for
+    maps of vectors as well: see `optim.implicit`.
+
+    Args:
+      func: called as `func(x, *args)`; returns values like x.
+      x0: where to begin: an array, or a pytree of arrays.
+      args: more arguments.
+      xtol: the relative change of all elements at which to stop, at least a few
+        rounding errors.
+      maxiter: the greatest number of iterations.
+      method: "del2", with Aitken's and Steffensen's acceleration of each element, or
+        "iteration".
+
+    Returns:
+      The point, like `x0`; nan if the iteration does not converge.
+
+    Raises:
+      ArgumentError: there is no such method.
+      ShapeError: the function returns something that is not like x.
+
+    Example:
+      >>> round(float(fixed_point(fnp.cos, 1.0)), 5)
+      0.73909
+
+    Source: `scipy.optimize.fixed_point`.
+    """
+    name = "fixed_point"
+    if method not in ("del2", "iteration"):
+        raise ArgumentError(
+            f'{name}: method must be "del2" or "iteration", got {method!r}'
+        )
+    given = fnp.asarray(x0) if is_arraylike(x0) else None
+    x, parts = vector_of(name, x0 if given is None else fnp.ravel(given))
+
+    def unravel(v: Any) -> Any:
+        return parts(v) if given is None else fnp.reshape(v, given.shape)
+
+    dtype = x.aval.dtype
+    tol = max(xtol, 4 * float(fnp.finfo(dtype).eps))
+
+    def image(x: Any) -> Any:
+        out = convert(joined(func(unravel(x), *args)), dtype)
+        if out.shape != x.shape:
+            raise ShapeError(
+                f"{name}: func must return {x.size} values as it gets, got {out.aval}"
+            )
+        return out
+
+    def step(c: Any) -> Any:
+        x, count, _ = c
+        first = image(x)
+        if method == "iteration":
+            new = first
+        else:
+            second = image(first)
+            bend = second - 2 * first + x
+            safe = fnp.where(bend == 0, 1, bend)
+            new = fnp.where(bend == 0, second, x - (first - x) ** 2 / safe)
+        change = fnp.where(x == 0, new, (new - x) / fnp.where(x == 0, 1, x))
+        return new, count + 1, fnp.all(fnp.abs(change) < tol)
+
+    def solver() -> Any:
+        start = (x, lax.full((), 0, dtypes.int32), lax.full((), False))
+        end, _, done = lax.while_loop(lambda c: ~c[2] & (c[1] < maxiter), step, start)
+        return fnp.where(done, end, fnp.nan), done
+
+    found, done = at_solution(solver, lambda x: x - image(x), x)
+    report(name, done, fnp.where(done, 0, 1))
+    return unravel(found)

@@ -1,0 +1,97 @@
+"""Roots of systems and fixed points, beside SciPy's, and their derivatives."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow.errors import ArgumentError, ShapeError
+from fxflow.scipy.optimize import fixed_point, root
+
+
+def cubic(x: Any, a: Any = 1.0) -> Any:
+    return fnp.stack(
+        [x[0] + 0.5 * (x[0] - x[1]) ** 3 - a, 0.5 * (x[1] - x[0]) ** 3 + x[1]]
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "method", ["hybr", "lm", "broyden1", "broyden2", "anderson", "krylov"]
+)
+def test_roots_of_all_methods(method: str) -> None:
+    want = scipy.optimize.root(lambda x: np.asarray(cubic(x)), [0.0, 0.0]).x
+    with fxflow.config.override(x64=True):
+        found = root(cubic, np.zeros(2), method=method)
+        assert bool(found.success) and int(found.nit) < 20
+        np.testing.assert_allclose(found.x, want, atol=2e-5)
+    small = root(cubic, np.zeros(2, "f"), method=method)
+    np.testing.assert_allclose(small.x, want, atol=2e-4)
+
+
+def test_derivatives_and_many_at_once() -> None:
+    with fxflow.config.override(x64=True):
+        run = lambda a: root(cubic, np.zeros(2), (a,)).x
+        x = run(1.0)
+        want = np.linalg.solve(fxflow.jacfwd(cubic)(x), [1.0, 0.0])
+        np.testing.assert_allclose(fxflow.jacrev(run)(1.0), want, rtol=1e-6)
+        many = fxflow.jit(fxflow.vmap(fxflow.jacfwd(run)))(np.array([1.0, 2.0]))
+        np.testing.assert_allclose(many[0], want, rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_pytrees_overdetermined_systems_and_given_jacobians() -> None:
+    def equations(p: Any) -> Any:
+        return {"a": p["a"] ** 2 - 4, "b": p["b"] - p["a"]}
+
+    found = root(equations, {"a": fnp.ones(2), "b": fnp.zeros(2)})
+    np.testing.assert_allclose(found.x["b"], [2, 2], rtol=1e-4)
+    more = root(lambda x: fnp.stack([x[0] - 1, x[0] - 2]), np.zeros(1), method="lm")
+    np.testing.assert_allclose(more.x, [1.5], rtol=1e-5)
+    both = lambda x: (x**2 - 2, fnp.diag(2 * x))
+    np.testing.assert_allclose(root(both, np.ones(2), jac=True).x, np.sqrt([2, 2]))
+
+
+def test_systems_without_a_root_say_so() -> None:
+    found = root(lambda x: x**2 + 1, np.ones(1))
+    assert not found.success and int(found.status) in (1, 3)
+    lost = root(lambda x: fnp.log(x), -np.ones(1), method="broyden1")
+    assert int(lost.status) == 2 and "finite" in lost.message
+
+
+def test_fixed_points_match_scipy() -> None:
+    with fxflow.config.override(x64=True):
+        function = lambda x, c: (10 / (x + c)) ** 0.5
+        start, c = np.array([1.2, 1.3]), np.array([10.0, 12.0])
+        want = scipy.optimize.fixed_point(function, start, (c,))
+        for method in ("del2", "iteration"):
+            found = fixed_point(function, start, (c,), method=method)
+            np.testing.assert_allclose(found, want, rtol=1e-7)
+        slope = fxflow.grad(lambda a: fixed_point(lambda x: fnp.cos(a * x), 1.0))(1.0)
+        x = fixed_point(fnp.cos, 1.0)
+        want = -x * fnp.sin(x) / (1 + fnp.sin(x))
+        assert float(slope) == pytest.approx(float(want), rel=1e-6)
+    tree = fixed_point(lambda p: {"x": fnp.cos(p["x"])}, {"x": fnp.ones((2, 1))})
+    np.testing.assert_allclose(tree["x"], np.full((2, 1), 0.7390851), rtol=1e-5)
+    assert np.isnan(float(fixed_point(lambda x: x + 1, 1.0, maxiter=5)))
+
+
+def test_arguments_that_do_not_fit_are_refused() -> None:
+    x = np.ones(2)
+    for wrong in (
+        {"method": "df-sane"},
+        {"options": {"eps": 1}},
+        {"jac": "exact"},
+        {"args": 3.0},
+    ):
+        with pytest.raises(ArgumentError):
+            root(cubic, x, **wrong)
+    with pytest.raises(ShapeError, match="as many values"):
+        root(lambda x: x[:1], x)
+    with pytest.raises(ArgumentError, match="del2"):
+        fixed_point(fnp.cos, 1.0, method="newton")
+    with pytest.raises(ShapeError, match="must return 2 values"):
+        fixed_point(lambda x: x[:1], x)
