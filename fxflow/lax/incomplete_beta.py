@@ -47,11 +47,14 @@ _NODES = 24
 _REACH = 42.0
 
 
-def _fraction(a: Any, b: Any, x: Any, rest: Any) -> Any:
+def _fraction(a: Any, b: Any, x: Any, rest: Any, ends: bool = True) -> Any:
     """Returns Iₓ(a, b) B(a, b) / (xᵃ (1 - x)ᵇ) for x below the mean, rest = 1 - x.
 
     The even part of the fraction of DLMF 8.17.22 (Didonato and Morris 1992, algorithm
     708), in which 1 - x (a + b) / a does not cancel.
+
+    Of an integer b the fraction ends, but its derivative by b does not: where `ends` is
+    false, as many terms follow as that takes.
     """
     dtype = typeof(x).dtype
     one = arith.constant(1, dtype)
@@ -66,8 +69,11 @@ def _fraction(a: Any, b: Any, x: Any, rest: Any) -> Any:
     both = add(one, rest)
 
     def go_on(carry: Any) -> Any:
-        n, _, _, _, _, change = carry
+        n, m, _, _, _, change = carry
         busy = gt(abs_(sub(change, one)), eps)
+        if not ends:
+            after = bitwise_and(ge(m, b), lt(m, add(b, arith.constant(40, dtype))))
+            busy = bitwise_or(busy, after)
         axes = tuple(range(typeof(busy).ndim))
         return bitwise_and(lt(n, _MAX_STEPS), reduce_or(busy, axes))
 
@@ -166,6 +172,12 @@ def _log_of(x: Any, rest: Any) -> Any:
     return select(near, log1p(neg(select(near, rest, full_like(x, 0)))), far)
 
 
+def log_head(a: Any, b: Any, x: Any, rest: Any) -> Any:
+    """Returns log(xᵃ (1 - x)ᵇ / B(a, b)), rest = 1 - x."""
+    logs = _log_of(x, rest), _log_of(rest, x)
+    return _log_head(a, b, x, rest, logs, log_beta(a, b))
+
+
 def _head(a: Any, b: Any, x: Any, rest: Any) -> Any:
     """Returns xᵃ (1 - x)ᵇ / B(a, b), rest = 1 - x."""
     dtype = typeof(x).dtype
@@ -199,10 +211,13 @@ def smaller_tail(a: Any, b: Any, x: Any, rest: Any) -> tuple[Any, Any]:
     return mul(head, value), mirrored
 
 
-def tail_parts(a: Any, b: Any, x: Any, rest: Any) -> tuple[Any, Any, Any]:
+def tail_parts(
+    a: Any, b: Any, x: Any, rest: Any, ends: bool = True
+) -> tuple[Any, Any, Any]:
     """Returns the factors of `smaller_tail` and where the mean is below.
 
-    The second factor is the density of log(x / (1 - x)).
+    The second factor is the density of log(x / (1 - x)). For derivatives of the first
+    one `ends` must be false.
     """
     dtype = typeof(x).dtype
     ones, half = full_like(x, 1), scaled(0.5, full_like(x, 1))
@@ -218,6 +233,7 @@ def tail_parts(a: Any, b: Any, x: Any, rest: Any) -> tuple[Any, Any, Any]:
         select(by_rule, ones, q),
         select(by_rule, half, y),
         select(by_rule, half, complement),
+        ends,
     )
     rule = _rule(
         select(by_rule, p, bound),

@@ -102,7 +102,9 @@ def _is_there(module: str) -> bool:
     if module in sys.modules:
         return True
     try:
-        return importlib.util.find_spec(module) is not None
+        found = importlib.util.find_spec(module) is not None
+        # The import of its package may have put it there: a distribution has no file.
+        return found or module in sys.modules
     except ModuleNotFoundError:  # its parent is not a package
         return False
 

@@ -51,9 +51,9 @@ _docs = shared("""
 # -- the function and its complement ---------------------------------------------------
 
 
-def _values(upper: bool, a: Any, b: Any, x: Any, rest: Any) -> Any:
+def _values(upper: bool, ends: bool, a: Any, b: Any, x: Any, rest: Any) -> Any:
     """Returns the lower or the upper tail, of arguments inside their ranges."""
-    fraction, head, mirrored = tail_parts(a, b, x, rest)
+    fraction, head, mirrored = tail_parts(a, b, x, rest, ends)
     tail = head * fraction
     return fnp.where(mirrored ^ upper, 1 - tail, tail)
 
@@ -66,18 +66,20 @@ def _density(a: Any, b: Any, x: Any, rest: Any) -> Any:
 _density_slopes = by_forward(_density, None, None, None, None)
 #: Functions of a, b, x and 1 - x. The derivative by x is that of both.
 lower_tail: Any = by_forward(
-    functools.partial(_values, False),
+    functools.partial(_values, False, True),
     None,
     None,
     _density_slopes,
     lambda *a: 0 * a[0],
+    derived=functools.partial(_values, False, False),
 )
 upper_tail: Any = by_forward(
-    functools.partial(_values, True),
+    functools.partial(_values, True, True),
     None,
     None,
     lambda *args: -_density_slopes(*args),
     lambda *a: 0 * a[0],
+    derived=functools.partial(_values, True, False),
 )
 
 

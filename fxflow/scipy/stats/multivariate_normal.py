@@ -11,8 +11,8 @@ from fxflow.errors import ShapeError
 from fxflow.numpy._operands import ArrayLike, promote_inexact
 from fxflow.numpy.linalg import cholesky, eigh
 from fxflow.scipy.linalg.solving import solve_triangular
-from fxflow.scipy.stats import norm
 from fxflow.scipy.stats._functions import LOG_2PI, Distribution, inside
+from fxflow.scipy.stats._normals import norm
 
 __all__ = ["logpdf", "pdf"]
 

@@ -50,18 +50,102 @@ DISTRIBUTIONS: dict[str, tuple[Any, ...]] = {
 }
 
 
+#: Of these each function is called, of others two: all are made by one protocol.
+FULL = ("beta", "binom", "gamma", "lognorm")
+NEW: dict[str, tuple[Any, ...]] = {
+    "arcsine": (UNIT,),
+    "betaprime": (POSITIVE, POSITIVE, POSITIVE),
+    "boltzmann": (COUNT, POSITIVE, whole(*SHAPE, low=6, high=9)),
+    "burr12": (POSITIVE, POSITIVE, POSITIVE),
+    "chi": (POSITIVE, POSITIVE),
+    "dlaplace": (COUNT, POSITIVE),
+    "erlang": (POSITIVE, POSITIVE),
+    "exponnorm": (real(*SHAPE), POSITIVE),
+    "exponpow": (UNIT, POSITIVE),
+    "f": (POSITIVE, POSITIVE, POSITIVE),
+    "fatiguelife": (POSITIVE, POSITIVE),
+    "fisk": (POSITIVE, POSITIVE),
+    "foldnorm": (POSITIVE, POSITIVE),
+    "gengamma": (POSITIVE, POSITIVE, POSITIVE),
+    "genextreme": (real(*SHAPE, low=-1, high=1), UNIT),
+    "genpareto": (UNIT, UNIT),
+    "gompertz": (POSITIVE, POSITIVE),
+    "halfcauchy": (POSITIVE,),
+    "halflogistic": (POSITIVE,),
+    "halfnorm": (POSITIVE,),
+    "hypergeom": (
+        COUNT,
+        whole(*SHAPE, low=12, high=15),
+        whole(*SHAPE, low=6, high=9),
+        whole(*SHAPE, low=4, high=6),
+    ),
+    "hypsecant": (real(*SHAPE),),
+    "invgamma": (POSITIVE, POSITIVE),
+    "invgauss": (POSITIVE, POSITIVE),
+    "invweibull": (POSITIVE, POSITIVE),
+    "johnsonsb": (UNIT, real(*SHAPE), POSITIVE),
+    "johnsonsu": (real(*SHAPE), real(*SHAPE), POSITIVE),
+    "levy": (POSITIVE,),
+    "loggamma": (real(*SHAPE), POSITIVE),
+    "logser": (whole(*SHAPE, low=1), UNIT),
+    "loguniform": (
+        real(*SHAPE, low=1.1, high=1.9),
+        UNIT,
+        real(*SHAPE, low=2, high=4),
+    ),
+    "lognorm": (POSITIVE, POSITIVE),
+    "lomax": (POSITIVE, POSITIVE),
+    "maxwell": (POSITIVE,),
+    "moyal": (real(*SHAPE),),
+    "nakagami": (POSITIVE, POSITIVE),
+    "planck": (COUNT, POSITIVE),
+    "powerlaw": (UNIT, POSITIVE),
+    "randint": (COUNT, whole(*SHAPE, high=0), whole(*SHAPE, low=6, high=9)),
+    "rayleigh": (POSITIVE,),
+    "skellam": (COUNT, POSITIVE, POSITIVE),
+    "skewnorm": (real(*SHAPE), real(*SHAPE)),
+    "triang": (UNIT, UNIT),
+    "truncexpon": (UNIT, POSITIVE),
+    "weibull_max": (real(*SHAPE, low=-3, high=-0.1), POSITIVE),
+    "weibull_min": (POSITIVE, POSITIVE),
+    "zipf": (whole(*SHAPE, low=1), real(*SHAPE, low=1.5, high=4)),
+    "zipfian": (whole(*SHAPE, low=1), POSITIVE, whole(*SHAPE, low=6, high=9)),
+}
+#: They take functions, keys or samples: tests/scipy/stats/test_distributions.py.
+_OTHERS = ("expect", "fit", "nnlf", "rvs")
+
+
+def called(name: str) -> list[str]:
+    """The functions of a distribution that are in the catalogue."""
+    module = importlib.import_module(f"fxflow.{S}.{name}")
+    if name in FULL:
+        return [own for own in module.__all__ if own not in _OTHERS]
+    return ["logpmf" if "logpmf" in module.__all__ else "logpdf", "cdf"]
+
+
+EXEMPT = {
+    f"{S}.{name}.{own}": "made by the protocol, as that of gamma is"
+    for name in (*DISTRIBUTIONS, *NEW)
+    for own in importlib.import_module(f"fxflow.{S}.{name}").__all__
+    if own not in called(name)
+}
+
+
 def calls_of(name: str, first: Any, *parameters: Any) -> list[Call]:
     """Calls of all functions of a distribution."""
     found = []
-    module = importlib.import_module(f"fxflow.{S}.{name}")
-    for own in module.__all__:
-        operands = (UNIT if own in ("ppf", "isf") else first, *parameters)
-        if own == "entropy":
+    for own in called(name):
+        at = UNIT if own in ("ppf", "isf", "interval") else first
+        operands: tuple[Any, ...] = (at, *parameters)
+        if own in ("mean", "median", "var", "std", "entropy", "stats", "support"):
             operands = parameters
-        # Steps, or an incomplete beta function, whose parameters it has no rule for.
-        steps = first.kinds == "biu" and own in ("cdf", "ppf")
-        flat = steps or (name == "beta" and own.endswith(("cdf", "sf")))
-        found.append(call(f"{S}.{name}.{own}", *operands, differentiable=not flat))
+        elif own == "moment":
+            operands = (3, *parameters)
+        # Steps of integers, or of their number.
+        flat = first.kinds == "biu" and own != "logpmf"
+        flat = flat or own in ("support", "stats", "interval")
+        if operands:
+            found.append(call(f"{S}.{name}.{own}", *operands, differentiable=not flat))
     return found
 
 
@@ -69,7 +153,7 @@ SIMPLEX = made(lambda rng, s: rng.dirichlet([1.0] * s[0]), 3)
 COUNTS = made(lambda rng, s: rng.multinomial(5, [1 / s[0]] * s[0]), 3, kinds="i")
 
 CALLS = [
-    *[c for name, args in DISTRIBUTIONS.items() for c in calls_of(name, *args)],
+    *[c for name, args in (DISTRIBUTIONS | NEW).items() for c in calls_of(name, *args)],
     *each(
         f"{S}.dirichlet",
         "logpdf pdf",

@@ -1,0 +1,179 @@
+"""Formulas of distributions that are others through an increasing function.
+
+Each function returns the formulas of tails and quantiles, as keywords of `Continuous`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fxflow import lax
+from fxflow import numpy as fnp
+from fxflow.core.arrays import dtypes
+from fxflow.nn.activations import log1mexp
+from fxflow.scipy.special.inverses import gammainccinv, gammaincinv
+from fxflow.scipy.special.normal import log_ndtr, ndtr, ndtri
+from fxflow.scipy.stats._tails import Tails, beta_tails, gamma_tails
+
+Formula = Callable[..., Any]
+Formulas = dict[str, Any]
+
+LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
+EULER = float(np.euler_gamma)
+ZETA_3 = 1.2020569031595942
+
+
+def through_normal(u: Formula, back: Formula) -> Formulas:
+    """Returns the formulas where u(z, *shapes) is a normal variable.
+
+    Args:
+      u: an increasing function of z.
+      back: its inverse, of a normal variable and shapes.
+    """
+    return {
+        "cdf": lambda z, *shapes: ndtr(u(z, *shapes)),
+        "sf": lambda z, *shapes: ndtr(-u(z, *shapes)),
+        "logcdf": lambda z, *shapes: log_ndtr(u(z, *shapes)),
+        "logsf": lambda z, *shapes: log_ndtr(-u(z, *shapes)),
+        "ppf": lambda q, *shapes: back(ndtri(q), *shapes),
+        "isf": lambda q, *shapes: back(-ndtri(q), *shapes),
+    }
+
+
+def through_gamma(a: Formula, u: Formula, back: Formula) -> Formulas:
+    """Returns the formulas where u(z, *shapes) is a gamma variable.
+
+    Args:
+      a: its shape, of shapes.
+      u: an increasing function of z.
+      back: its inverse, of a gamma variable and shapes.
+    """
+    return {
+        **from_tails(lambda z, *shapes: gamma_tails(a(*shapes), u(z, *shapes))),
+        "ppf": lambda q, *shapes: back(gammaincinv(a(*shapes), q), *shapes),
+        "isf": lambda q, *shapes: back(gammainccinv(a(*shapes), q), *shapes),
+    }
+
+
+def from_tails(tails: Callable[..., Tails]) -> Formulas:
+    """Returns the formulas of both tails.
+
+    Args:
+      tails: of z and shapes.
+    """
+
+    def logs(z: Any, *shapes: Any) -> Any:
+        found = tails(z, *shapes)
+        return found.logarithm(upper=False), found.logarithm(upper=True)
+
+    return {
+        "logs": logs,
+        "cdf": lambda z, *shapes: tails(z, *shapes).value(upper=False),
+        "sf": lambda z, *shapes: tails(z, *shapes).value(upper=True),
+        "logcdf": lambda z, *shapes: tails(z, *shapes).logarithm(upper=False),
+        "logsf": lambda z, *shapes: tails(z, *shapes).logarithm(upper=True),
+    }
+
+
+def through_beta(share: Callable[..., tuple[Any, Any, Any, Any]]) -> Formulas:
+    """Returns the formulas of tails where x is a beta variable.
+
+    Args:
+      share: of z and shapes; returns a, b, x, which increases with z, and 1 - x.
+    """
+    return from_tails(lambda z, *shapes: beta_tails(*share(z, *shapes)))
+
+
+def through_exponential(log_hazard: Formula, back: Formula) -> Formulas:
+    """Returns the formulas where sf(z) is exp(-H), H being the hazard up to z.
+
+    Args:
+      log_hazard: log H, of z and shapes: H may be too small for its dtype.
+      back: z, of H and shapes.
+    """
+
+    def hazard(z: Any, *shapes: Any) -> Any:
+        return lax.exp(log_hazard(z, *shapes))
+
+    def logcdf(z: Any, *shapes: Any) -> Any:
+        log = log_hazard(z, *shapes)
+        # log(1 - exp(-H)), which is log H where H is small.
+        small = log < -36.0
+        return fnp.where(small, log, log1mexp(lax.exp(fnp.where(small, 0, log))))
+
+    return {
+        "cdf": lambda z, *shapes: -lax.expm1(-hazard(z, *shapes)),
+        "sf": lambda z, *shapes: lax.exp(-hazard(z, *shapes)),
+        "logcdf": logcdf,
+        "logsf": lambda z, *shapes: -hazard(z, *shapes),
+        "ppf": lambda q, *shapes: back(-lax.log1p(-q), *shapes),
+        "isf": lambda q, *shapes: back(-lax.log(q), *shapes),
+    }
+
+
+def reversed_tails(formulas: Formulas) -> Formulas:
+    """Returns formulas for a decreasing function in place of an increasing one."""
+    pairs = ("cdf", "sf"), ("logcdf", "logsf"), ("ppf", "isf")
+    swapped = {**dict(pairs), **{b: a for a, b in pairs}}
+    # What takes both tails from one place is not needed: the quantiles are known.
+    return {swapped[n]: f for n, f in formulas.items() if n in swapped}
+
+
+def mirrored(formulas: Formulas) -> Formulas:
+    """Returns the formulas of -Z from those of Z."""
+
+    def at_minus(f: Formula) -> Formula:
+        return lambda z, *shapes: f(-z, *shapes)
+
+    def minus(f: Formula) -> Formula:
+        return lambda *args: -f(*args)
+
+    tails = {n: f for n, f in formulas.items() if n in ("cdf", "sf", "logcdf", "logsf")}
+    ends = {n: minus(f) for n, f in formulas.items() if n in ("ppf", "isf")}
+    found = reversed_tails({**{n: at_minus(f) for n, f in tails.items()}, **ends})
+    for name, f in formulas.items():
+        if name in ("logpdf", "pdf"):
+            found[name] = at_minus(f)
+        elif name in ("mean", "skew"):
+            found[name] = minus(f)
+        elif name in ("var", "kurtosis", "entropy"):
+            found[name] = f
+    return found
+
+
+def log_tail(logpdf: Formula, upper: bool) -> Formula:
+    """Returns the logarithm of a tail by integrating the density beyond a point.
+
+    By a double-exponential rule on the scale on which the density falls, for points
+    where it falls at least as fast as an exponential.
+
+    Args:
+      logpdf: of z and shapes, smooth.
+      upper: which tail.
+    """
+    sign = 1.0 if upper else -1.0
+
+    def log(z: Any, *shapes: Any) -> Any:
+        wide: Any = lambda v: fnp.expand_dims(v, -1) if fnp.ndim(v) else v
+        shape = fnp.broadcast_shapes(*(fnp.shape(v) for v in (z, *shapes)))
+        z = fnp.broadcast_to(z, shape)
+        step = 1e-3 if dtypes.bits(z.dtype) == 64 else 1e-2
+        size = step * fnp.maximum(abs(z), 1)
+        fall = (logpdf(z, *shapes) - logpdf(z + sign * size, *shapes)) / size
+        width = lax.stop_gradient(1 / fnp.maximum(fall, 0.3))
+        t = np.arange(-4.4, 2.8, 0.07)
+        nodes = np.exp(0.5 * math.pi * np.sinh(t))
+        weights = nodes * 0.5 * math.pi * np.cosh(t) * 0.07
+        nodes, weights = (fnp.asarray(v, z.dtype) for v in (nodes, weights))
+        more = [wide(v) for v in shapes]
+        away = wide(z) if shape else fnp.reshape(z, (1,))
+        along = away + sign * (wide(width) if shape else width) * nodes
+        drop = logpdf(along, *more) - logpdf(away, *more)
+        total = fnp.sum(weights * lax.exp(drop), axis=-1)
+        return logpdf(z, *shapes) + lax.log(width * total)
+
+    return log

@@ -1,0 +1,527 @@
+"""Discrete distributions: what follows from the formulas of one that is not moved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from fxflow import lax
+from fxflow import numpy as fnp
+from fxflow.core.arrays import Array
+from fxflow.core.ir.arith import repeated
+from fxflow.errors import ArgumentError
+from fxflow.lax.axes import integer
+from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike, joint_shape
+from fxflow.scipy.special._derivatives import by_forward
+from fxflow.scipy.stats._domains import Domain, is_whole
+from fxflow.scipy.stats._protocol import (
+    Distribution,
+    Formula,
+    Given,
+    P,
+    drawn,
+    log_of,
+    method,
+    raw_moment,
+    require_letters,
+)
+
+# No sum takes more terms.
+_TERMS = 100_000
+
+
+class Discrete(Distribution[P]):
+    """A distribution of integers with the functions of SciPy's.
+
+    Args:
+      name: of the distribution.
+      summary: its docstring.
+      parameters: a function whose signature names the shapes and `loc`.
+      support: its ends without `loc`, numbers or functions of shapes.
+      logpmf: logarithm of the probability of an integer of the support.
+      cdf, sf, logcdf, logsf: tails at integers of the support but the last.
+      ppf, isf: quantiles of probabilities between 0 and 1.
+      mean, var, skew, kurtosis, entropy: of shapes.
+      joint: where shape parameters go together.
+      **domains: of shape parameters, where they are not positive numbers.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        summary: str,
+        parameters: Callable[P, None],
+        *,
+        support: tuple[Any, Any] = (0, math.inf),
+        logpmf: Formula,
+        cdf: Formula | None = None,
+        sf: Formula | None = None,
+        logcdf: Formula | None = None,
+        logsf: Formula | None = None,
+        ppf: Formula | None = None,
+        isf: Formula | None = None,
+        mean: Formula | None = None,
+        var: Formula | None = None,
+        skew: Formula | None = None,
+        kurtosis: Formula | None = None,
+        entropy: Formula | None = None,
+        joint: Formula | None = None,
+        **domains: Domain,
+    ) -> None:
+        formulas = {
+            "logpmf": logpmf, "cdf": cdf, "sf": sf, "logcdf": logcdf, "logsf": logsf,
+            "ppf": ppf, "isf": isf, "mean": mean, "var": var, "skew": skew,
+            "kurtosis": kurtosis, "entropy": entropy,
+        }  # fmt: skip
+        super().__init__(name, summary, parameters, support, formulas, domains, joint)
+
+    def _derived(self, name: str) -> Formula:
+        """Returns a formula that follows from others."""
+        logpmf = self.formula("logpmf")
+        if name in ("cdf", "sf"):
+            other = {"cdf": "sf", "sf": "cdf"}[name]
+            if self.has(f"log{name}"):
+                log = self._formulas[f"log{name}"]
+                return lambda k, *shapes: lax.exp(log(k, *shapes))
+            if self.has(other):
+                return lambda k, *shapes: 1 - self._formulas[other](k, *shapes)
+            return summed(logpmf, self.bounds, upper=name == "sf")
+        if name in ("logcdf", "logsf"):
+            near = name.removeprefix("log")
+            one, two = (
+                self.formula(n) for n in (near, "sf" if near == "cdf" else "cdf")
+            )
+
+            def log(k: Any, *shapes: Any) -> Any:
+                value = one(k, *shapes)
+                large = value > 0.5
+                rest = fnp.where(large, two(k, *shapes), 0)
+                small = log_of(fnp.where(large, 1, value))
+                return fnp.where(large, lax.log1p(-rest), small)
+
+            return log
+        if name in ("ppf", "isf"):
+            return self._searched(upper=name == "isf")
+        moments = {
+            "mean": lambda k, log, m, v: k,
+            "var": lambda k, log, m, v: (k - m) ** 2,
+            "skew": lambda k, log, m, v: ((k - m) / fnp.sqrt(v)) ** 3,
+            "kurtosis": lambda k, log, m, v: ((k - m) / fnp.sqrt(v)) ** 4 - 3,
+            "entropy": lambda k, log, m, v: -log,
+        }
+        needs = {"mean": "", "var": "m", "skew": "mv", "kurtosis": "mv"}.get(name, "")
+
+        def averaged(*shapes: Any) -> Any:
+            m = self.formula("mean")(*shapes) if "m" in needs else 0.0
+            v = self.formula("var")(*shapes) if "v" in needs else 1.0
+            return self._expected(
+                lambda k, m, v, *s: moments[name](k, logpmf(k, *s), m, v),
+                shapes, m, v, *shapes,
+            )  # fmt: skip
+
+        return averaged
+
+    def _expected(self, of: Formula, shapes: Any, *more: Any) -> Any:
+        """Returns the sum of a function times the probabilities.
+
+        From the mode, or the middle, outward on both sides: terms are small only where
+        the probabilities are.
+        """
+        low, high = self.bounds(shapes)
+        start = self._start(shapes)
+        arrays = [
+            fnp.asarray(v, start.dtype) for v in (start, low, high, *shapes, *more)
+        ]
+        shape = joint_shape(self.name, [a.aval for a in arrays])
+        start, low, high, *rest = (repeated(a, shape) for a in arrays)
+        count = len(shapes)
+        logpmf = self.formula("logpmf")
+
+        def total(start: Any, low: Any, high: Any, *rest: Any) -> Any:
+            shapes, more = rest[:count], rest[count:]
+            tiny = 0.01 * float(fnp.finfo(start.dtype).eps)
+
+            def term(k: Any) -> Any:
+                known = (k >= low) & (k <= high)
+                k = fnp.where(known, k, start)
+                p = fnp.where(known, lax.exp(logpmf(k, *shapes)), 0)
+                return fnp.where(p > 0, of(k, *more) * p, 0), known, p
+
+            def going(state: Any) -> Any:
+                n, _, active = state
+                return (n < _TERMS) & fnp.any(active)
+
+            def step(state: Any) -> Any:
+                n, value, active = state
+                (a, in_a, p), (b, in_b, r) = term(start + n), term(start - n)
+                a, b = fnp.where(active, a, 0), fnp.where(active, b, 0)
+                value = value + a + b
+                size = fnp.maximum(abs(a), abs(b)) * (n + 1)
+                large = size > tiny * abs(value)
+                wide = (p > tiny) | (r > tiny)
+                active = active & (in_a | in_b) & (large | wide | (n < 8))
+                return n + 1, value, active
+
+            one = lax.full((), 1, start.dtype)
+            first, known, _ = term(start)
+            return lax.while_loop(going, step, (one, first, known))[1]
+
+        made = by_forward(total, *(None,) * len(arrays))
+        return made(start, low, high, *rest)
+
+    def _start(self, shapes: Any) -> Any:
+        """Returns an integer of the support near the middle."""
+        low, high = self.bounds(shapes)
+        dtype = fnp.result_type(*shapes) if shapes else fnp.float32
+        middle = fnp.asarray(0.0, dtype)
+        if self.has("mean"):
+            middle = lax.stop_gradient(self.formula("mean")(*shapes))
+        middle = fnp.where(abs(middle) < 1e6, middle, 0)
+        return fnp.clip(lax.floor(fnp.asarray(middle, dtype)), low, high)
+
+    def _searched(self, upper: bool) -> Formula:
+        """Returns the least integer whose tail is beyond a probability."""
+        tail = self.formula("sf" if upper else "cdf")
+
+        def search(q: Any, *shapes: Any) -> Any:
+            low, high = self.bounds(list(shapes))
+            start = lax.stop_gradient(self._start(shapes))
+            arrays = [fnp.asarray(v, q.dtype) for v in (start, low, high)]
+            full = joint_shape(self.name, [a.aval for a in (q, *arrays, *shapes)])
+            start, low, high = (lax.stop_gradient(repeated(a, full)) for a in arrays)
+            # Quantiles are steps of every parameter.
+            goal, *fixed = (lax.stop_gradient(repeated(a, full)) for a in (q, *shapes))
+
+            def enough(k: Any) -> Any:
+                value = tail(fnp.clip(k, low, high - 1), *fixed)
+                there = value <= goal if upper else value >= goal
+                return (there & (k >= low)) | (k >= high) | (value != value)
+
+            # Doubling steps from the middle find an interval, bisection the integer.
+            def going(state: Any) -> Any:
+                n, left, right, *_ = state
+                return (n < 200) & fnp.any(right - left > 1)
+
+            def step(state: Any) -> Any:
+                n, left, right, k, size = state
+                there = enough(k)
+                left = fnp.where(there, left, fnp.maximum(left, k))
+                right = fnp.where(there, fnp.minimum(right, k), right)
+                middle = lax.floor(0.5 * (left + right))
+                up, down = right == math.inf, left == -math.inf
+                k = fnp.where(up, left + size, fnp.where(down, right - size, middle))
+                return n + 1, left, right, k, 2 * size
+
+            first = fnp.clip(start, low, high)
+            state = (fnp.int32(0), low - 1, high, first, lax.full_like(first, 1))
+            return lax.while_loop(going, step, state)[2]
+
+        return search
+
+    # -- probabilities -----------------------------------------------------------------
+
+    @method()
+    def pmf(self, k: ArrayLike, *args: P.args, **kwargs: P.kwargs) -> Array:
+        """Returns the probability of a number.
+
+        Special cases:
+          0 outside of the support, and between integers.
+        """
+        return self._mass("pmf", k, args)
+
+    @method()
+    def logpmf(self, k: ArrayLike, *args: P.args, **kwargs: P.kwargs) -> Array:
+        """Returns the logarithm of the probability of a number.
+
+        Special cases:
+          -inf outside of the support, and between integers.
+        """
+        return self._mass("logpmf", k, args)
+
+    def _mass(self, name: str, k: Any, args: Any) -> Array:
+        g = Given(self, name, (k,), args)
+        n = g.first[0] - g.loc
+        low, high = self.bounds(g.shapes)
+        known = (n >= low) & (n <= high) & is_whole(n) & (abs(n) < math.inf)
+        inner = fnp.where(low > -math.inf, low, fnp.where(high < math.inf, high, 0))
+        value = self.formula("logpmf")(fnp.where(known, n, inner), *g.shapes)
+        value = fnp.where(known, value, -math.inf)
+        return g.result(lax.exp(value) if name == "pmf" else value, n == n)
+
+    @method()
+    def cdf(self, k: ArrayLike, *args: P.args, **kwargs: P.kwargs) -> Array:
+        """Returns the distribution function: the probability of at most that."""
+        return self._probability("cdf", k, args, 0, 1)
+
+    @method()
+    def logcdf(self, k: ArrayLike, *args: P.args, **kwargs: P.kwargs) -> Array:
+        """Returns the logarithm of the distribution function."""
+        return self._probability("logcdf", k, args, -math.inf, 0)
+
+    @method()
+    def sf(self, k: ArrayLike, *args: P.args, **kwargs: P.kwargs) -> Array:
+        """Returns the survival function: the probability of more than that."""
+        return self._probability("sf", k, args, 1, 0)
+
+    @method()
+    def logsf(self, k: ArrayLike, *args: P.args, **kwargs: P.kwargs) -> Array:
+        """Returns the logarithm of the survival function."""
+        return self._probability("logsf", k, args, 0, -math.inf)
+
+    def _probability(
+        self, name: str, k: Any, args: Any, least: float, most: float
+    ) -> Array:
+        g = Given(self, name, (k,), args)
+        n = lax.floor(g.first[0] - g.loc)
+        low, high = self.bounds(g.shapes)
+        below, above = n < low, n >= high
+        inner = fnp.where(low > -math.inf, low, fnp.where(high < math.inf, high - 1, 0))
+        known = ~(below | above) & (n == n)
+        value = self.formula(name)(fnp.where(known, n, inner), *g.shapes)
+        value = fnp.where(below, least, fnp.where(above, most, value))
+        return g.result(value, n == n)
+
+    # -- quantiles ---------------------------------------------------------------------
+
+    @method()
+    def ppf(self, q: ArrayLike, *args: P.args, **kwargs: P.kwargs) -> Array:
+        """Returns the quantile function: the least number with `cdf` at least that.
+
+        Special cases:
+          0 → the number before the support; nan outside of 0 … 1.
+        """
+        return self._quantile("ppf", q, args)
+
+    @method()
+    def isf(self, q: ArrayLike, *args: P.args, **kwargs: P.kwargs) -> Array:
+        """Returns the least number with `sf` at most that: the inverse of it.
+
+        Special cases:
+          1 → the number before the support; nan outside of 0 … 1.
+        """
+        return self._quantile("isf", q, args)
+
+    def _quantile(self, name: str, q: Any, args: Any) -> Array:
+        g = Given(self, name, (q,), args)
+        (q,) = g.first
+        low, high = self.bounds(g.shapes)
+        ends = (high, low - 1) if name == "isf" else (low - 1, high)
+        value = self.formula(name)(fnp.where((q > 0) & (q < 1), q, 0.5), *g.shapes)
+        value = fnp.where(q == 0, ends[0], fnp.where(q == 1, ends[1], value))
+        return g.result(g.loc + value, (q >= 0) & (q <= 1))
+
+    @method()
+    def median(self, *args: P.args, **kwargs: P.kwargs) -> Array:
+        """Returns the median."""
+        g = Given(self, "median", (), args)
+        half = lax.full_like(g.loc, 0.5)
+        return g.result(g.loc + self.formula("ppf")(half, *g.shapes))
+
+    @method()
+    def interval(
+        self, confidence: ArrayLike, *args: P.args, **kwargs: P.kwargs
+    ) -> tuple[Array, Array]:
+        """Returns the interval around the median with a probability.
+
+        Returns:
+          Its two ends, float arrays of the broadcast shape.
+
+        Special cases:
+          nan where the confidence is not within 0 … 1.
+        """
+        g = Given(self, "interval", (confidence,), args)
+        tail = (1 - g.first[0]) / 2
+        return self._quantile("ppf", tail, args), self._quantile("ppf", 1 - tail, args)
+
+    @method()
+    def support(self, *args: P.args, **kwargs: P.kwargs) -> tuple[Array, Array]:
+        """Returns the ends of the support.
+
+        Returns:
+          Two float arrays of the broadcast shape.
+        """
+        g = Given(self, "support", (), args)
+        low, high = self.bounds(g.shapes)
+        return g.result(g.loc + low), g.result(g.loc + high)
+
+    # -- moments -----------------------------------------------------------------------
+
+    @method()
+    def mean(self, *args: P.args, **kwargs: P.kwargs) -> Array:
+        """Returns the mean."""
+        g = Given(self, "mean", (), args)
+        return g.result(g.loc + self.formula("mean")(*g.shapes))
+
+    @method()
+    def var(self, *args: P.args, **kwargs: P.kwargs) -> Array:
+        """Returns the variance."""
+        g = Given(self, "var", (), args)
+        return g.result(self.formula("var")(*g.shapes))
+
+    @method()
+    def std(self, *args: P.args, **kwargs: P.kwargs) -> Array:
+        """Returns the standard deviation."""
+        g = Given(self, "std", (), args)
+        return g.result(fnp.sqrt(self.formula("var")(*g.shapes)))
+
+    @method()
+    def entropy(self, *args: P.args, **kwargs: P.kwargs) -> Array:
+        """Returns the entropy, in nats."""
+        g = Given(self, "entropy", (), args)
+        return g.result(self.formula("entropy")(*g.shapes))
+
+    @method("moments")
+    def stats(
+        self, *args: ArrayLike, moments: str = "mv", **kwargs: ArrayLike
+    ) -> tuple[Array, ...]:
+        """Returns some of mean, variance, skewness and excess kurtosis.
+
+        Args:
+          moments: letters of "mvsk".
+
+        Returns:
+          A tuple of float arrays of the broadcast shape, in the order of the letters.
+
+        Raises:
+          ArgumentError: an argument is not an array, or a letter is another one.
+        """
+        require_letters(f"{self.name}.stats", moments)
+        g = Given(self, "stats", (), args)
+        names = {"m": "mean", "v": "var", "s": "skew", "k": "kurtosis"}
+        found = [self.formula(names[letter])(*g.shapes) for letter in moments]
+        return tuple(
+            g.result(g.loc + value if letter == "m" else value)
+            for letter, value in zip(moments, found, strict=True)
+        )
+
+    @method("order")
+    def moment(self, order: int, *args: P.args, **kwargs: P.kwargs) -> Array:
+        """Returns the mean of a power, about 0.
+
+        Args:
+          order: a positive integer: the power.
+
+        Raises:
+          ArgumentError: an argument is not an array, or `order` is not positive.
+        """
+        order = integer(f"{self.name}.moment", "order", order)
+        if order < 1:
+            raise ArgumentError(
+                f"{self.name}.moment: order must be positive, got {order}"
+            )
+        g = Given(self, "moment", (), args)
+        one = lax.full_like(g.loc, 1)
+        return g.result(raw_moment(self, order, g.shapes, g.loc, one, self._expected))
+
+    @method(compiled=False)
+    def expect(
+        self,
+        func: Callable[[Any], Any],
+        args: tuple[ArrayLike, ...] = (),
+        loc: ArrayLike = 0,
+        lb: ArrayLike | None = None,
+        ub: ArrayLike | None = None,
+        conditional: bool = False,
+    ) -> Array:
+        """Returns the mean of a function of the variable.
+
+        Args:
+          func: a function of a float array, which acts on each element.
+          args: the shape parameters.
+          lb: real array-like: where the sum begins, if not with the support.
+          ub: real array-like: where it ends.
+          conditional: whether it is divided by the probability of lb … ub.
+
+        Source: `scipy.stats.{distribution}.{name}`.
+        """
+        ends = [loc if end is None else end for end in (lb, ub)]
+        g = Given(self, "expect", ends, (*args, loc))
+        low = -math.inf + 0 * g.loc if lb is None else g.first[0] - g.loc
+        high = math.inf + 0 * g.loc if ub is None else g.first[1] - g.loc
+        cut: Any = lambda k, value, low, high: fnp.where(
+            (k >= low) & (k <= high), value, 0
+        )
+        value = self._expected(
+            lambda k, loc, low, high: cut(k, func(loc + k), low, high),
+            g.shapes, g.loc, low, high,
+        )  # fmt: skip
+        if not conditional:
+            return g.result(value)
+        mass = self._expected(
+            lambda k, low, high: cut(k, 1.0 + 0 * k, low, high), g.shapes, low, high
+        )
+        return g.result(value / mass)
+
+    @method("shape", "dtype")
+    def rvs(
+        self,
+        key: Array,
+        *args: ArrayLike,
+        shape: ShapeLike | None = None,
+        dtype: DTypeLike | None = None,
+        **kwargs: ArrayLike,
+    ) -> Array:
+        """Draws integers of the distribution, through its quantile function.
+
+        Args:
+          key: a key of `fxflow.random`.
+          shape: of the result, to which the parameters are broadcast; None means their
+            joint shape.
+          dtype: a float dtype; None means the default.
+
+        Returns:
+          Float array of that shape.
+
+        Raises:
+          ArgumentError: `key` is not a key, or an argument is not an array.
+          DtypeError: `dtype` is not a float dtype, or a parameter not real.
+          ShapeError: the parameters do not broadcast to the shape.
+        """
+        return drawn(self, key, args, shape, dtype)
+
+
+def summed(logpmf: Formula, bounds: Any, upper: bool) -> Formula:
+    """Returns a tail as a sum of probabilities, from the inner end outward.
+
+    Args:
+      logpmf: of integers and shapes.
+      bounds: the ends of the support, of shapes.
+      upper: which tail.
+    """
+
+    def total(k: Any, low: Any, high: Any, *shapes: Any) -> Any:
+        tiny = 0.1 * float(fnp.finfo(k.dtype).eps)
+        step_of = 1.0 if upper else -1.0
+        first = k + 1 if upper else k
+
+        def term(n: Any) -> Any:
+            at = first + step_of * n
+            known = (at >= low) & (at <= high)
+            p = lax.exp(logpmf(fnp.where(known, at, k), *shapes))
+            return fnp.where(known, p, 0), known
+
+        def going(state: Any) -> Any:
+            n, *_, active = state
+            return (n < _TERMS) & fnp.any(active)
+
+        def step(state: Any) -> Any:
+            n, value, last, active = state
+            new, known = term(n)
+            value = fnp.where(active, value + new, value)
+            # Terms that still grow are followed by larger ones.
+            more = known & ((new > tiny * value) | (new >= last))
+            return n + 1, value, new, active & more
+
+        zero = lax.full((), 0, k.dtype)
+        none = lax.full_like(k, 0)
+        return lax.while_loop(going, step, (zero, none, none, k == k))[1]
+
+    def tail(k: Any, *shapes: Any) -> Any:
+        low, high = (fnp.asarray(b, k.dtype) for b in bounds(shapes))
+        arrays = [k, low, high, *shapes]
+        shape = joint_shape("cdf", [a.aval for a in arrays])
+        made = by_forward(total, *(None,) * len(arrays))
+        return made(*(repeated(a, shape) for a in arrays))
+
+    return tail

@@ -1,0 +1,58 @@
+"""Signatures of distributions: the shapes, then `loc` and `scale`."""
+
+from __future__ import annotations
+
+from fxflow.numpy._operands import ArrayLike
+
+
+def no_shape(loc: ArrayLike = 0, scale: ArrayLike = 1) -> None: ...
+
+
+def shape_a(a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> None: ...
+
+
+def shape_b(b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> None: ...
+
+
+def shape_c(c: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> None: ...
+
+
+def shape_s(s: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> None: ...
+
+
+def shape_df(df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> None: ...
+
+
+def shape_mu(mu: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> None: ...
+
+
+def shape_nu(nu: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> None: ...
+
+
+def shape_k(K: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> None: ...
+
+
+def shape_beta(beta: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> None: ...
+
+
+def shape_kappa(kappa: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> None: ...
+
+
+def shapes_ab(
+    a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> None: ...
+
+
+def shapes_ac(
+    a: ArrayLike, c: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> None: ...
+
+
+def shapes_cd(
+    c: ArrayLike, d: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> None: ...
+
+
+def shapes_dfs(
+    dfn: ArrayLike, dfd: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> None: ...

@@ -1,7 +1,0 @@
-"""The distribution cauchy beside SciPy's."""
-
-from tests.scipy.stats import suite
-
-
-def test_cauchy() -> None:
-    suite.check("cauchy")

@@ -1,0 +1,350 @@
+"""Every function of every distribution beside SciPy's."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import fxflow
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.scipy import stats
+from tests.scipy.stats.suite import ALL, BEFORE, CONTINUOUS, DISCRETE
+from tests.sweeps.sampling import sample
+
+Q = np.array([1e-7, 1e-3, 0.1, 0.32, 0.5, 0.83, 0.99, 0, 1, -0.1, 1.1, np.nan])
+FAR = np.array([-np.inf, -7, -1, 0, 0.3, 1, 2.5, 9, np.inf, np.nan])
+COUNTS = np.array([-np.inf, -3, -1, 0, 1, 2, 3, 5, 2.5, 12, 50, np.inf, np.nan])
+# They have user's functions, data or keys as arguments, and tests of their own.
+OTHERS = {"expect", "fit", "nnlf", "rvs"}
+# What SciPy integrates or solves for has fewer digits there than here.
+LOOSE = {"stats", "moment", "var", "std", "entropy", "mean"}
+
+
+def arguments(name: str, method: str, shapes: tuple[float, ...]) -> tuple[Any, ...]:
+    """What stands before the parameters in a call of a function."""
+    if method in BEFORE:
+        return BEFORE[method]
+    if method == "interval":
+        return (np.array([0.0, 0.5, 0.9]),)
+    if method in ("ppf", "isf"):
+        # Not where SciPy's solver has lost the small tail.
+        drop = {"ppf": Q < 1e-6, "isf": Q < 1e-2}[method] & (Q > 0)
+        return (Q[~drop],)
+    if name in DISCRETE:
+        # SciPy's tails of this one are wrong between integers.
+        return (COUNTS[(COUNTS != 2.5) | (name != "hypergeom")],)
+    inner = getattr(scipy.stats, name).ppf(Q[1:7], *shapes)
+    return (np.concatenate([inner, FAR]),)
+
+
+def compare(name: str, method: str, shapes: tuple[float, ...], moved: Any) -> None:
+    """Checks a function where SciPy's has a number."""
+    before = arguments(name, method, shapes)
+    options = {"moments": "mvsk"} if method == "stats" else {}
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            want = getattr(scipy.stats, name)
+            want = getattr(want, method)(*before, *shapes, *moved, **options)
+        except (ValueError, RuntimeError):
+            return  # SciPy's own solver failed
+    got = getattr(getattr(stats, name), method)(*before, *shapes, *moved, **options)
+    want, got = np.asarray(want, float), np.asarray(got)
+    assert got.dtype == np.float64 and got.shape == want.shape, method
+    # SciPy has nan, or the logarithm of a tail that underflowed, where there is more.
+    known = np.isfinite(want) | (got == want) | (np.isnan(got) & np.isnan(want))
+    if method in ("logcdf", "logsf"):
+        known &= want > -20
+    elif method in ("pdf", "logpdf"):
+        known &= got != np.inf  # at a bound, where SciPy's density is 0
+    elif method not in ("stats", "moment", "var", "std", "entropy"):
+        known = np.ones(want.shape, bool)
+    loose = method in LOOSE and name in CONTINUOUS
+    np.testing.assert_allclose(
+        got[known], want[known], 1e-6 if loose else 1e-8, 1e-10, err_msg=method
+    )
+    assert known.any() or method in ("moment", "var", "std"), method
+
+
+@pytest.mark.parametrize("name", sample(list(ALL), 20, of="distributions"))
+def test_every_function_agrees_with_scipy(name: str) -> None:
+    moved = [(0.0, 1.0), (0.3, 2.0)] if name in CONTINUOUS else [(0,), (2,)]
+    with fxflow.config.override(x64=True):
+        for shapes in ALL[name]:
+            for method in set(getattr(stats, name).__all__) - OTHERS:
+                for given in moved[: 1 + (method in ("pdf", "cdf", "ppf", "mean"))]:
+                    compare(name, method, shapes, given)
+
+
+@pytest.mark.parametrize("name", sample(list(ALL), 20, of="derivatives of densities"))
+def test_derivatives_by_every_parameter(name: str) -> None:
+    module, oracle = getattr(stats, name), getattr(scipy.stats, name)
+    density = module.logpdf if name in CONTINUOUS else module.logpmf
+    for shapes in ALL[name][:1]:
+        given = [*shapes, 0.3, *([1.4] if name in CONTINUOUS else [])]
+        free = [i for i, d in enumerate(module.domains.values()) if d.line]
+        free += range(len(shapes), len(given))
+        if name in DISCRETE:  # nothing is between integers
+            given[len(shapes)], free = 0.0, free[:-1]
+        with np.errstate(all="ignore"):
+            x = oracle.ppf([0.2, 0.6, 0.9], *given)
+
+        def values(x: Any, *parameters: Any) -> Any:
+            logcdf = module.logcdf(x, *parameters)
+            return fxflow.numpy.concatenate([density(x, *parameters), logcdf])
+
+        with fxflow.config.override(x64=True):
+            if not free:
+                continue
+            jacobian = fxflow.jit(fxflow.jacrev(values, tuple(1 + i for i in free)))
+            found = jacobian(x, *given)
+            run = fxflow.jit(values)
+            for i, slope in zip(free, found, strict=True):
+                h = 1e-6 * max(1, abs(given[i]))
+                near = [[*given[:i], given[i] + d, *given[i + 1 :]] for d in (-h, h)]
+                low, high = (np.asarray(run(x, *n)) for n in near)
+                want = (high - low) / (2 * h)
+                np.testing.assert_allclose(slope, want, 1e-5, 1e-6, err_msg=f"{i}")
+
+
+@pytest.mark.slow
+def test_derivatives_of_quantiles_by_shapes() -> None:
+    cases: list[tuple[Any, tuple[float, ...]]] = [
+        (stats.gamma.ppf, (2.5,)),
+        (stats.beta.isf, (2.0, 3.5)),
+        (stats.skewnorm.ppf, (2.0,)),
+    ]
+    with fxflow.config.override(x64=True):
+        for quantile, shapes in cases:
+            run = fxflow.jit(quantile)
+            slope = fxflow.jit(fxflow.grad(quantile, (0, 1)))(0.3, *shapes)
+            for i in (0, 1):
+                at = [0.3, *shapes]
+                at[i] += 1e-5
+                high = run(*at)
+                at[i] -= 2e-5
+                want = float(high - run(*at)) / 2e-5
+                np.testing.assert_allclose(float(slope[i]), want, 1e-6)
+
+
+# -- tails -----------------------------------------------------------------------------
+
+# The logarithm of the upper or the lower tail, to be compared with mpmath's.
+TAILS = [
+    ("norm.logsf", (40.0,), -804.6084420137539),
+    ("norm.logcdf", (-1e5,), -5000000012.431864),
+    ("gamma.logsf", (900.0, 2.5), -890.0779155041986),
+    ("gamma.logcdf", (1e-150, 3.0), -1037.9544150010123),
+    ("chi2.logsf", (2500.0, 4.0), -1242.8684968139073),
+    ("beta.logsf", (1 - 1e-9, 2.0, 40.0), -825.2187096063996),
+    ("beta.logcdf", (1e-200, 2.5, 3.0), -1148.8953158929316),
+    ("t.logcdf", (-1e40, 9.0), -820.5410266364733),
+    ("f.logsf", (1e200, 3.0, 5.0), -1150.196862903399),
+    ("binom.logsf", (990.0, 1000.0, 0.01), -4552.836988018346),
+    ("poisson.logsf", (400.0, 0.5), -2282.5193925706194),
+]
+
+
+def exact(name: str, args: tuple[float, ...]) -> float:
+    """The logarithm of a tail in 60 digits."""
+    mpmath = pytest.importorskip("mpmath")
+    mp = mpmath.mp.clone() if hasattr(mpmath.mp, "clone") else mpmath.mp
+    mp.dps = 60
+    x, *p = map(mp.mpf, args)
+    one = mp.mpf(1)
+    tails: dict[str, Any] = {
+        "norm.logsf": lambda: mp.erfc(x / mp.sqrt(2)) / 2,
+        "norm.logcdf": lambda: mp.erfc(-x / mp.sqrt(2)) / 2,
+        "gamma.logsf": lambda: mp.gammainc(p[0], x, regularized=True),
+        "gamma.logcdf": lambda: mp.gammainc(p[0], 0, x, regularized=True),
+        "chi2.logsf": lambda: mp.gammainc(p[0] / 2, x / 2, regularized=True),
+        "beta.logsf": lambda: mp.betainc(p[1], p[0], 0, one - x, regularized=True),
+        "beta.logcdf": lambda: mp.betainc(p[0], p[1], 0, x, regularized=True),
+        "t.logcdf": lambda: (
+            mp.betainc(p[0] / 2, one / 2, 0, p[0] / (p[0] + x * x), regularized=True)
+            / 2
+        ),
+        "f.logsf": lambda: mp.betainc(
+            p[1] / 2, p[0] / 2, 0, p[1] / (p[1] + p[0] * x), regularized=True
+        ),
+        "binom.logsf": lambda: mp.betainc(x + 1, p[0] - x, 0, p[1], regularized=True),
+        "poisson.logsf": lambda: mp.gammainc(x + 1, 0, p[0], regularized=True),
+    }
+    return float(mp.log(tails[name]()))
+
+
+@pytest.mark.parametrize(("name", "args", "_"), TAILS, ids=lambda v: str(v))
+def test_tails_have_their_digits_where_the_probability_underflows(
+    name: str, args: tuple[float, ...], _: float
+) -> None:
+    distribution, method = name.split(".")
+    function = getattr(getattr(stats, distribution), method)
+    want = exact(name, args)
+    with fxflow.config.override(x64=True):
+        np.testing.assert_allclose(float(function(*args)), want, 1e-12)
+    with np.errstate(all="ignore"):
+        small = [np.float32(a) for a in args]
+    if np.isfinite(small).all() and all(small) and small[0] != 1:
+        single = exact(name, tuple(float(a) for a in small))
+        np.testing.assert_allclose(float(function(*small)), single, 3e-6)
+
+
+@pytest.mark.slow
+def test_quantiles_of_tiny_probabilities() -> None:
+    tiny = np.array([1e-250, 1e-100, 1e-30])
+    with fxflow.config.override(x64=True):
+        for name, shapes in {
+            "t": (7.0,),
+            "skewnorm": (2.0,),
+            "invgauss": (0.8,),
+        }.items():
+            module = getattr(stats, name)
+            for quantile, tail in (("ppf", "logcdf"), ("isf", "logsf")):
+                x = getattr(module, quantile)(tiny, *shapes)
+                back = getattr(module, tail)(x, *shapes)
+                np.testing.assert_allclose(back, np.log(tiny), 1e-11)
+
+
+# -- signatures, transformations, errors -----------------------------------------------
+
+
+def test_functions_have_the_parameters_by_name() -> None:
+    signature = inspect.signature(stats.gamma.cdf)
+    assert list(signature.parameters) == ["x", "a", "loc", "scale"]
+    assert next(iter(inspect.signature(stats.logistic.ppf).parameters)) == "x"
+    want = scipy.stats.gamma.cdf(2.0, 1.5, scale=3.0)
+    got = stats.gamma.cdf(2.0, scale=3.0, a=1.5)
+    np.testing.assert_allclose(float(got), want, 1e-6)
+    assert "a: positive real array-like" in str(stats.gamma.cdf.__doc__)
+
+
+def test_a_distribution_is_a_module() -> None:
+    from fxflow.scipy.stats.norm import logpdf
+
+    assert inspect.ismodule(stats.norm) and logpdf is stats.norm.logpdf
+    assert repr(stats.norm) == "<distribution fxflow.scipy.stats.norm>"
+    assert set(stats.norm.__all__) <= set(dir(stats.norm))
+
+
+def test_transformations_commute() -> None:
+    x, a = np.linspace(0.1, 5, 6, dtype=np.float32), np.array([[0.5], [2]], np.float32)
+    for method in ("logpdf", "ppf"):
+        function = getattr(stats.lomax, method)
+        x_ = x / 6 if method == "ppf" else x
+        want = function(x_, a)
+        assert want.shape == (2, 6) and want.dtype == np.float32
+        np.testing.assert_allclose(fxflow.jit(function)(x_, a), want, 1e-5)
+        mapped = fxflow.vmap(lambda a, f=function, x=x_: f(x, a[0]))(a)
+        np.testing.assert_allclose(mapped, want, 1e-5)
+        assert function(x_[:0], 2.0).shape == (0,)
+        assert function(x_[0], 2.0).shape == ()
+
+
+@pytest.mark.slow
+def test_means_of_functions() -> None:
+    with fxflow.config.override(x64=True):
+        square = stats.norm.expect(lambda x: x**2, loc=1.0, scale=2.0)
+        np.testing.assert_allclose(square, 5, 1e-10)
+        for given in ({"lb": 0.5}, {"ub": 2.0}, {"lb": 0.5, "ub": 2.0}):
+            for conditional in (False, True):
+                args = ((2.5,), 0.1, 1.5)
+                options = {**given, "conditional": conditional}
+                want = scipy.stats.gamma.expect(np.sqrt, *args, **options)
+                got = stats.gamma.expect(fxflow.numpy.sqrt, *args, **options)
+                np.testing.assert_allclose(got, want, 1e-7)
+        want = scipy.stats.poisson.expect(np.sqrt, (4.0,), lb=2, ub=9)
+        got = stats.poisson.expect(fxflow.numpy.sqrt, (4.0,), lb=2, ub=9)
+        np.testing.assert_allclose(got, want, 1e-9)
+        slope = fxflow.grad(lambda a: stats.gamma.expect(lambda x: x**2, (a,)))(2.5)
+        np.testing.assert_allclose(slope, 2 * 2.5 + 1, 1e-9)
+
+
+def test_bad_arguments_are_named() -> None:
+    with pytest.raises(ArgumentError, match=r"gamma\.moment: order must be positive"):
+        stats.gamma.moment(0, 2.0)
+    with pytest.raises(ArgumentError, match='letters of "mvsk", got'):
+        stats.norm.stats(moments="mx")
+    with pytest.raises(DtypeError, match=r"norm\.cdf: takes real numbers, got c64"):
+        stats.norm.cdf(np.complex64(1j))
+    with pytest.raises(ShapeError, match=r"norm\.pdf"):
+        stats.norm.pdf(np.zeros(2), np.zeros(3))
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'a'"):
+        stats.gamma.cdf(1.0)
+
+
+# -- samples ---------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_samples_follow_the_distribution() -> None:
+    key = fxflow.random.key(3)
+    for name, shapes in {"skewnorm": (3.0,), "weibull_max": (1.5,)}.items():
+        drawn = getattr(stats, name).rvs(key, *shapes, 1.0, 2.0, shape=(2000,))
+        law = getattr(scipy.stats, name)(*shapes, 1.0, 2.0)
+        assert scipy.stats.kstest(np.asarray(drawn), law.cdf).pvalue > 1e-3
+    counts = np.asarray(stats.hypergeom.rvs(key, 20.0, 7.0, 12.0, shape=(4000,)))
+    want = 4000 * scipy.stats.hypergeom.pmf(np.arange(8), 20, 7, 12)
+    found = np.bincount(counts.astype(int), minlength=8)
+    seen = want > 1
+    distance = ((found - want)[seen] ** 2 / want[seen]).sum()
+    assert scipy.stats.chi2(seen.sum()).sf(distance) > 1e-3
+    mean = lambda loc: stats.norm.rvs(key, loc, 2.0, shape=(5,)).mean()
+    np.testing.assert_allclose(float(fxflow.grad(mean)(1.0)), 1, 1e-6)
+    assert stats.gamma.rvs(key, np.ones(3), dtype=np.float16).dtype == np.float16
+
+
+SAMPLE = np.random.default_rng(5).gamma(2.5, 1.5, 300)
+
+
+@pytest.mark.slow
+def test_a_fit_is_as_likely_as_scipy_s() -> None:
+    cases: list[tuple[str, dict[str, Any]]] = [
+        ("norm", {}),
+        ("expon", {}),
+        ("uniform", {}),
+        ("laplace", {"floc": 3.0}),
+        ("gamma", {"floc": 0}),
+        ("weibull_min", {"floc": 0, "fc": 1.5}),
+        ("logistic", {"loc": 3.0, "fscale": 1.2}),
+        ("gumbel_r", {}),
+        ("pareto", {"floc": 0}),
+    ]
+    with fxflow.config.override(x64=True):
+        for name, options in cases:
+            want = getattr(scipy.stats, name).fit(SAMPLE, **options)
+            found = getattr(stats, name).fit(SAMPLE, **options)
+            np.testing.assert_allclose(found, want, 1e-4, 1e-6, err_msg=name)
+            ours = float(getattr(stats, name).nnlf(found, SAMPLE))
+            assert ours <= getattr(scipy.stats, name).nnlf(want, SAMPLE) + 1e-7
+            held = getattr(scipy.stats, name).nnlf(tuple(map(float, found)), SAMPLE)
+            np.testing.assert_allclose(ours, held, 1e-9)
+
+
+@pytest.mark.slow
+def test_a_fit_is_differentiable_by_the_sample() -> None:
+    shape = fxflow.jit(lambda x: stats.gamma.fit(x, floc=0)[0])
+    with fxflow.config.override(x64=True):
+        slope = np.asarray(fxflow.jit(fxflow.grad(shape))(SAMPLE))
+        for i in (0, 7):
+            step = np.zeros_like(SAMPLE)
+            step[i] = 1e-4
+            want = float(shape(SAMPLE + step) - shape(SAMPLE - step)) / 2e-4
+            np.testing.assert_allclose(slope[i], want, 1e-3)
+
+
+def test_what_a_fit_refuses() -> None:
+    with pytest.raises(ArgumentError, match=r"gamma\.fit: all parameters are fixed"):
+        stats.gamma.fit(SAMPLE, fa=2, floc=0, fscale=1)
+    with pytest.raises(ArgumentError, match=r"gamma\.fit: a is fixed twice"):
+        stats.gamma.fit(SAMPLE, fa=2, f0=2)
+    with pytest.raises(ArgumentError, match=r"gamma\.fit: unknown argument 'fb'"):
+        stats.gamma.fit(SAMPLE, fb=2)
+    with pytest.raises(ArgumentError, match="takes guesses of 1 shapes, got 2"):
+        stats.gamma.fit(SAMPLE, 1.0, 2.0)
+    with pytest.raises(ArgumentError, match='method must be "MLE"'):
+        stats.gamma.fit(SAMPLE, method="MM")

@@ -1,7 +1,0 @@
-"""The distribution logistic beside SciPy's."""
-
-from tests.scipy.stats import suite
-
-
-def test_logistic() -> None:
-    suite.check("logistic")
