@@ -173,9 +173,11 @@ def test_derivatives_by_the_data():
     np.testing.assert_allclose(value, np.sum((x @ x[0]) ** 2), rtol=1e-5)
     csr = sparse.BCSR.fromdense(x)
     close(sparse.grad(f)(csr), want)
-    jacobian = sparse.jacfwd(lambda m: m @ x[0])(mat)
-    assert jacobian.shape == (3, mat.nse)
-    np.testing.assert_allclose(jacobian, sparse.jacrev(lambda m: m @ x[0])(mat))
+    for transform in (sparse.jacfwd, sparse.jacrev):
+        jacobian = transform(lambda m: m @ x[0])(mat)
+        assert jacobian.shape == (3, 3, 4) and jacobian.n_batch == 1
+        want = np.einsum("ij,ik->ijk", np.eye(3), np.where(x != 0, x[0], 0))
+        close(jacobian, want)
 
 
 def test_functions_of_dense_arrays():
@@ -186,6 +188,50 @@ def test_functions_of_dense_arrays():
     close(sparse.sparsify(lambda a: fxflow.jit(lambda a: 2 * a)(a))(mat), 2 * x)
     with pytest.raises(NotImplementedError, match="sparse rule for cos"):
         sparse.sparsify(fnp.cos)(mat)
+
+
+def test_loops_and_branches():
+    x = random((3, 3))
+    mat = sparse.BCOO.fromdense(x)
+    lax = fxflow.lax
+
+    def loop(m, v):
+        doubled = lax.fori_loop(0, 3, lambda _, m: m * 2, m)
+        chosen = lax.cond(v[0] > 0, lambda m: m * 2, lambda m: m, doubled)
+        grown = lax.while_loop(lambda v: v.sum() < 9, lambda v: v * 2 + m[0] * 0, v)
+        return chosen @ v, lax.scan(lambda c, _: (m @ c, c), v, None, length=2), grown
+
+    v = np.ones(3, np.float32)
+    product, (last, seen), grown = sparse.sparsify(loop)(mat, v)
+    close(product, 16 * x @ v)
+    close(last, x @ x @ v)
+    close(seen, np.stack([v, x @ v]))
+    close(grown, 4 * v)
+
+
+def test_names_in_modules():
+    from fxflow.compat.jax.experimental.sparse import (
+        bcoo,
+        bcsr,
+        coo,
+        csr,
+        transform,
+        util,
+    )
+
+    assert bcoo.BCOO is sparse.BCOO and bcsr.bcsr_fromdense is sparse.bcsr_fromdense
+    assert coo.COO is sparse.COO and csr.CSC is sparse.CSC
+    assert transform.sparsify is sparse.sparsify
+    assert util.SparseEfficiencyError is sparse.SparseEfficiencyError
+
+
+def test_sums_with_numbers_and_comparisons_are_refused():
+    mat = sparse.BCOO.fromdense(random((3, 4)))
+    with pytest.raises(NotImplementedError, match="and a scalar"):
+        mat + 1
+    with pytest.raises(NotImplementedError, match="sparse rule for eq"):
+        _ = mat == mat
+    assert float(mat.sum()) == pytest.approx(float(random((3, 4)).sum()), rel=1e-5)
 
 
 def test_made_arrays():

@@ -137,7 +137,7 @@ def _by_data(transform: Any, unpack: Any) -> Any:
 
             def rebuilt(found: Any) -> Any:
                 held = [
-                    _with(x, d) if is_sparse(x) and d.shape == x.data.shape else d
+                    _with(x, d) if is_sparse(x) else d
                     for x, d in zip(leaves, found, strict=True)
                 ]
                 slopes = treedef.unflatten(held)
@@ -153,7 +153,13 @@ def _by_data(transform: Any, unpack: Any) -> Any:
 def _with(x: Any, data: Any) -> Any:
     if isinstance(x, BCSR):
         return BCSR((data, x.indices, x.indptr), shape=x.shape)
-    return with_data(x, data)
+    extra = data.ndim - x.data.ndim
+    if extra <= 0:
+        return with_data(x, data)
+    # A Jacobian: the axes of the result are batch axes.
+    front = data.shape[:extra]
+    indices = fnp.broadcast_to(x.indices, (*front, *x.indices.shape))
+    return BCOO((data, indices), shape=(*front, *x.shape))
 
 
 def _slopes(out: Any, rebuilt: Any, has_aux: bool) -> Any:

@@ -87,6 +87,8 @@ def _run(graph: Graph, values: Any) -> list[Any]:
         elif "graph" in node.params and name in _CALLS:
             inner = node.params["graph"]
             outs = _run(inner, inputs[: len(inner.inputs)])
+        elif name in _CONTROL:
+            outs = _CONTROL[name](*inputs, **node.params)
         elif name in RULES:
             outs = [RULES[name](*inputs, **node.params)]
         else:
@@ -94,6 +96,70 @@ def _run(graph: Graph, values: Any) -> list[Any]:
         env.update(zip(node.outputs, outs, strict=True))
     return [read(x) for x in graph.outputs]
 
+
+# Sparse arrays are pytrees: loops carry them as they are.
+
+
+def _scan(
+    *inputs: Any,
+    graph: Graph,
+    num_consts: int,
+    num_carry: int,
+    length: int,
+    reverse: bool,
+    unroll: int,
+    **_: Any,
+) -> list[Any]:
+    consts, rest = inputs[:num_consts], inputs[num_consts:]
+    if any(is_sparse(x) and not x.n_batch for x in rest[num_carry:]):
+        raise NotImplementedError("scan over a sparse array needs a batch axis")
+
+    def body(carry: Any, xs: Any) -> Any:
+        outs = _run(graph, [*consts, *carry, *xs])
+        return outs[:num_carry], outs[num_carry:]
+
+    carry, ys = fxflow.lax.scan(
+        body,
+        list(rest[:num_carry]),
+        list(rest[num_carry:]),
+        length=length,
+        reverse=reverse,
+        unroll=unroll,
+    )
+    return [*carry, *ys]
+
+
+def _while(
+    *inputs: Any,
+    condition: Graph,
+    body: Graph,
+    num_condition: int,
+    num_body: int,
+    **_: Any,
+) -> list[Any]:
+    of_condition = inputs[:num_condition]
+    of_body = inputs[num_condition : num_condition + num_body]
+
+    def more(carry: Any) -> Any:
+        return _run(condition, [*of_condition, *carry])[0]
+
+    def step(carry: Any) -> Any:
+        return _run(body, [*of_body, *carry])
+
+    start = list(inputs[num_condition + num_body :])
+    return list(fxflow.lax.while_loop(more, step, start))
+
+
+def _cond(index: Any, *inputs: Any, branches: Any, **_: Any) -> list[Any]:
+    functions = [lambda *args, g=graph: _run(g, list(args)) for graph in branches]
+    return list(fxflow.lax.switch(index, functions, *inputs))
+
+
+_CONTROL: dict[str, Callable[..., list[Any]]] = {
+    "scan": _scan,
+    "while": _while,
+    "cond": _cond,
+}
 
 _CALLS = ("jit", "custom_jvp_call", "custom_vjp_call", "checkpoint", "named_call")
 
@@ -187,6 +253,11 @@ def _named(function: Callable[..., Any], *names: str) -> Any:
     return lambda x, **params: function(x, **{n: params[n] for n in names})
 
 
+def _reduce_sum(x: BCOO, **params: Any) -> Any:
+    out = shapes.bcoo_reduce_sum(x, axes=params["axes"])
+    return out if out.shape else out.todense()
+
+
 def _dynamic_slice(x: BCOO, *starts: Any, **params: Any) -> BCOO:
     return shapes.bcoo_dynamic_slice(x, starts, params["slice_sizes"])
 
@@ -219,7 +290,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "dot_general": _dot,
     "transpose": _transpose,
     "concatenate": _concatenate,
-    "reduce_sum": _named(shapes.bcoo_reduce_sum, "axes"),
+    "reduce_sum": _reduce_sum,
     "reshape": _named(shapes.bcoo_reshape, "new_sizes"),
     "broadcast_in_dim": _named(
         shapes.bcoo_broadcast_in_dim, "shape", "broadcast_dimensions"
@@ -234,19 +305,23 @@ RULES: dict[str, Callable[..., Any]] = {
 # -- operators -------------------------------------------------------------------------
 
 
-def _operator(function: Callable[..., Any]) -> Any:
+def _operator(function: Callable[..., Any], sums: bool = False) -> Any:
     run = sparsify(function)
 
     def method(self: Any, other: Any) -> Any:
         if not (is_sparse(other) or fxflow.core.arrays.is_arraylike(other)):
             return NotImplemented
+        if sums and self.ndim and not is_sparse(other) and not fnp.ndim(other):
+            raise NotImplementedError(
+                "Addition between a sparse array X and a scalar: the result is dense"
+            )
         return run(self, other)
 
     return method
 
 
-def _reflected(function: Callable[..., Any]) -> Any:
-    return _operator(lambda x, y: function(y, x))
+def _reflected(function: Callable[..., Any], sums: bool = False) -> Any:
+    return _operator(lambda x, y: function(y, x), sums)
 
 
 def _getitem(self: Any, index: Any) -> Any:
@@ -270,8 +345,11 @@ def _reshape(self: Any, *shape: Any, **_: Any) -> Any:
 def _install(kind: Any) -> None:
     for name in ("add", "sub", "mul", "matmul", "truediv"):
         function = fnp.matmul if name == "matmul" else getattr(operator, name)
-        setattr(kind, f"__{name}__", _operator(function))
-        setattr(kind, f"__r{name}__", _reflected(function))
+        sums = name in ("add", "sub")
+        setattr(kind, f"__{name}__", _operator(function, sums))
+        setattr(kind, f"__r{name}__", _reflected(function, sums))
+    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        setattr(kind, f"__{name}__", _operator(getattr(operator, name)))
     kind.__neg__ = lambda self: sparsify(operator.neg)(self)
     kind.__abs__ = lambda self: sparsify(abs)(self)
     kind.__pow__ = lambda self, n: sparsify(lambda x: x**n)(self)
