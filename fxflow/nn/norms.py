@@ -5,6 +5,7 @@ Moments of 16-bit floats are computed in float32, variances from deviations.
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -230,6 +231,13 @@ def _grouped(name: str, params: Any, x: Any, groups: Any, epsilon: Any) -> Array
     count = shape[-1] if groups is None else natural(name, "groups", groups)
     if shape[-1] % (count or 1):
         raise ShapeError(f"{name}: {count} groups do not divide {shape[-1]} features")
+    # Not before it is needed: importing `fxflow.nn` loads no kernels.
+    kernels: Any = importlib.import_module("fxflow.kernels.gallery.groups")
+    if kernels.is_worthwhile(x) and typeof(epsilon).ndim == 0:
+        dtype = fnp.result_type(x, *affine)
+        return kernels.normalized(  # type: ignore[no-any-return]
+            x, *affine, epsilon, groups=count, dtype=dtype
+        )
     split = fnp.reshape(wide, (*shape[:-1], count, shape[-1] // (count or 1)))
     axes = (*range(1, len(shape) - 1), len(shape))
     out = standardize(split, axes, epsilon=epsilon, algorithm="stable")
