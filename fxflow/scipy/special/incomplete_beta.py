@@ -52,7 +52,10 @@ _docs = shared("""
 
 
 def _values(upper: bool, ends: bool, a: Any, b: Any, x: Any, rest: Any) -> Any:
-    """Returns the lower or the upper tail, of arguments inside their ranges."""
+    """Returns the lower or the upper tail, of arguments inside their ranges.
+
+    For derivatives `ends` is false: a fraction that ends has some that do not.
+    """
     fraction, head, mirrored = tail_parts(a, b, x, rest, ends)
     tail = head * fraction
     return fnp.where(mirrored ^ upper, 1 - tail, tail)
@@ -325,7 +328,7 @@ def betainccinv(a: ArrayLike, b: ArrayLike, y: ArrayLike) -> Array:
 _T_MOST = 1e140
 
 
-def _t_values(df: Any, t: Any) -> Any:
+def _t_values(ends: bool, df: Any, t: Any) -> Any:
     """Returns the probability below -|t|, for finite df > 0."""
     size = lax.abs(t)
     far = size > _T_MOST * lax.sqrt(df)
@@ -334,7 +337,7 @@ def _t_values(df: Any, t: Any) -> Any:
     half = 0.5 * df
     inside = (rest > 0) & (x > 0)
     args = [fnp.where(inside, given, 0.5) for given in (x, rest)]
-    tail = _values(False, half, lax.full_like(half, 0.5), *args)
+    tail = _values(False, ends, half, lax.full_like(half, 0.5), *args)
     tail = fnp.where(inside, tail, fnp.where(rest > 0, 0.0, 1.0))
     # There the first term of the series is all.
     ratio = fnp.where(far, size, 1) / lax.sqrt(df)
@@ -359,16 +362,21 @@ def _t_density(df: Any, t: Any) -> Any:
     return fnp.where((size == math.inf) & (df > 0), 0, out)
 
 
-def _stdtr_values(df: Any, t: Any) -> Any:
+def _stdtr_values(ends: bool, df: Any, t: Any) -> Any:
     proper = (df > 0) & (df < math.inf) & (lax.abs(t) < math.inf)
-    tail = _t_values(fnp.where(proper, df, 1), fnp.where(proper, t, 0))
+    tail = _t_values(ends, fnp.where(proper, df, 1), fnp.where(proper, t, 0))
     out = fnp.where(t > 0, 1 - tail, tail)
     far = fnp.where(t > 0, 1.0, 0.0)
     far = fnp.where(lax.abs(t) == math.inf, far, ndtr(fnp.where(df > 1, t, 0)))
     return fnp.where(proper, out, fnp.where((df > 0) & (t == t), far, math.nan))
 
 
-_stdtr: Any = by_forward(_stdtr_values, None, by_forward(_t_density, None, None))
+_stdtr: Any = by_forward(
+    functools.partial(_stdtr_values, True),
+    None,
+    by_forward(_t_density, None, None),
+    derived=functools.partial(_stdtr_values, False),
+)
 
 
 @library()
