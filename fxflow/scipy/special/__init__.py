@@ -9,6 +9,9 @@ from fxflow.core.boundary import public as _public
 from fxflow.scipy.special.bessel import bessel_jn, i0, i0e, i1, i1e
 from fxflow.scipy.special.combinatorics import bernoulli, boxcox, boxcox1p, comb
 from fxflow.scipy.special.complex_gamma import loggamma
+from fxflow.scipy.special.compositions import (
+    agm, binom, erfi, exp10, exprel, inv_boxcox, inv_boxcox1p, voigt_profile,
+)
 from fxflow.scipy.special.cylinder import (
     hankel1, hankel2, iv, ive, j0, j1, jv, jve, k0, k0e, k1, k1e, kv, kve, y0, y1, yv,
     yve,
@@ -65,6 +68,7 @@ from fxflow.scipy.special.inverses import (
 )
 
 __all__ = [
+    "agm",
     "airy",
     "bdtr",
     "bdtrc",
@@ -77,6 +81,7 @@ __all__ = [
     "betainccinv",
     "betaincinv",
     "betaln",
+    "binom",
     "boxcox",
     "boxcox1p",
     "cbrt",
@@ -102,6 +107,7 @@ __all__ = [
     "erfc",
     "erfcinv",
     "erfcx",
+    "erfi",
     "erfinv",
     "eval_chebyc",
     "eval_chebys",
@@ -118,11 +124,13 @@ __all__ = [
     "eval_sh_chebyu",
     "eval_sh_legendre",
     "exp1",
+    "exp10",
     "exp2",
     "expi",
     "expit",
     "expm1",
     "expn",
+    "exprel",
     "factorial",
     "fdtr",
     "fdtrc",
@@ -148,6 +156,8 @@ __all__ = [
     "i0e",
     "i1",
     "i1e",
+    "inv_boxcox",
+    "inv_boxcox1p",
     "iv",
     "ive",
     "j0",
@@ -212,6 +222,7 @@ __all__ = [
     "spherical_yn",
     "stdtr",
     "stdtrit",
+    "voigt_profile",
     "wofz",
     "xlog1py",
     "xlogy",

@@ -77,6 +77,9 @@ SPECIAL = [
     *each(S, "roots_genlaguerre roots_gegenbauer", 3, floating(low=0.5, high=2)),
     *each(S, "roots_jacobi", 3, *[floating(low=0.5, high=2)] * 2),
     call(f"{S}.roots_sh_jacobi", 3, floating(low=2, high=3), floating(low=1, high=2)),
+    *each(S, "exprel exp10 erfi", real(3, 4)),
+    *each(S, "inv_boxcox inv_boxcox1p binom agm", *[real(3, 4, **POSITIVE)] * 2),
+    call(f"{S}.voigt_profile", real(3, 4), *[real(3, 4, **POSITIVE)] * 2),
     call(f"{S}.stdtr", real(3, 4, **POSITIVE), real(3, 4)),
     call(f"{S}.stdtrit", real(3, 4, **POSITIVE), real(3, 4, **UNIT)),
     *each(
