@@ -10,6 +10,7 @@ from fxflow.scipy.integrate.initial_value import (
     solve_ivp,
 )
 from fxflow.scipy.integrate.quadrature import fixed_quad, quad
+from fxflow.scipy.integrate.repeated import dblquad, nquad, tplquad
 from fxflow.scipy.integrate.samples import (
     cumulative_simpson,
     cumulative_trapezoid,
@@ -18,6 +19,9 @@ from fxflow.scipy.integrate.samples import (
 )
 
 __all__ = [
+    "dblquad",
+    "nquad",
+    "tplquad",
     "BVPResult",
     "solve_bvp",
     "OdeResult",

@@ -18,6 +18,8 @@ from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax.axes import natural
 from fxflow.numpy._operands import ArrayLike, array_of, convert, promote_inexact
 from fxflow.transforms.custom_derivatives import closure_convert
+from fxflow.transforms.custom_jvp import custom_jvp
+from fxflow.transforms.vjp import linearize
 from fxflow.transforms.vmap import vmap
 
 
@@ -340,15 +342,32 @@ def _adaptive(
     split = lax.while_loop(
         goes_on, halved, _Split._make([*start, fnp.asarray(1, np.int32)])
     )
-    # The same intervals again, now with derivatives: those not in use repeat the first.
     used = np.arange(limit) < split.used
-    lefts = fnp.where(used, split.lefts, split.lefts[0])
-    widths = fnp.where(used, split.widths, split.widths[0])
-    lefts, widths = lax.stop_gradient(lefts), lax.stop_gradient(widths)
-    y = values(lefts, widths, a, b, *captured)
-    parts = widths / 2 * fnp.sum(kronrod * y, -1)
-    total = fnp.sum(fnp.where(used, parts, 0))
+    value = fnp.sum(fnp.where(used, split.values, 0))
+
+    def again(given: Any, split: _Split) -> Array:
+        # The same intervals, with derivatives: those not in use repeat the first.
+        used = np.arange(limit) < split.used
+        lefts = fnp.where(used, split.lefts, split.lefts[0])
+        widths = fnp.where(used, split.widths, split.widths[0])
+        parts = widths / 2 * fnp.sum(kronrod * values(lefts, widths, *given), -1)
+        return fnp.sum(fnp.where(used, parts, 0))
+
+    total = _attached(again, [a, b, *captured], split, value)
     return total, fnp.sum(split.errors), split.used, is_met(split)
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
+def _attached(again: Any, given: Any, split: _Split, value: Array) -> Array:
+    """Returns a value, with the derivative of `again`, which computes it anew."""
+    return value
+
+
+@_attached.defjvp
+def _(again: Any, primals: Any, tangents: Any) -> tuple[Array, Array]:
+    given, split, value = primals
+    _, linear = linearize(lambda given: again(given, split), given)
+    return _attached(again, given, split, value), linear(tangents[0])
 
 
 def _called(converted: Any, given: Any, u: Array) -> Array:
