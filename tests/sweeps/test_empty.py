@@ -133,6 +133,10 @@ EXEMPT = {
     "scipy.linalg.lu_solve-0*": "pivots are of three rows",
     # Indices that are out of range give nan, or what `mode` says.
     "numpy.take*": "indices are out of range",
+    "scipy.ndimage.gaussian_*-()": "a number has no axis to smooth along",
+    "scipy.ndimage.center_of_mass-()": "a number has no axis",
+    "scipy.ndimage.spline_filter1d-()": "a number has no axis",
+    "scipy.signal.medfilt-()": "a number has no axis",
     # SciPy divides by 0, or refuses what has no state.
     "scipy.signal.*filt*-3-()-*": "a first coefficient of 0 is refused",
     "scipy.signal.lfiltic-3-3-*()*": "a number is a sequence of one",

@@ -16,9 +16,11 @@ from fxflow.core.tree import register_pytree_node_class
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import natural
 from fxflow.numpy._operands import ArrayLike, promote_inexact
+from fxflow.scipy.spatial._neighbours import neighbours
+from fxflow.scipy.spatial._neighbours import powers as norms
 from fxflow.transforms.vmap import vmap
 
-#: Distances that are in memory at a time.
+#: Distances from simplices that are in memory at a time.
 _AT_ONCE = 1 << 22
 
 
@@ -35,48 +37,7 @@ def _points(name: str, what: str, x: Any) -> Array:
     return out
 
 
-def _squares(x: Array, y: Array) -> Array:
-    """Returns squares of distances, [m, n]."""
-    out: Any = 0.0
-    for k in range(x.aval.shape[-1]):
-        out = out + lax.square(x[:, None, k] - y[None, :, k])
-    return fnp.asarray(out)
-
-
 # -- the nearest point -----------------------------------------------------------------
-
-
-@library("k")
-def neighbours(x: Array, y: Array, k: int) -> tuple[Array, Array]:
-    """Returns the k nearest points of `y` for each of `x`, and squares of distances.
-
-    Args:
-      x: float[m, d].
-      y: float[n, d].
-      k: how many, at most n.
-
-    Returns:
-      float[m, k] and int32[m, k], the nearest first.
-    """
-    m, n = x.aval.shape[0], max(y.aval.shape[0], 1)
-    rows = max(min(_AT_ONCE // n, m), 1)
-
-    def block(part: Array) -> tuple[Array, Array]:
-        square = _squares(part, y)
-        if k == 1:
-            at = fnp.argmin(square, 1)[:, None].astype(np.int32)
-            return fnp.take_along_axis(square, at, 1), at
-        low, at = lax.top_k(-square, k)
-        return -low, at
-
-    if rows == m:
-        return block(x)
-    count = -(-m // rows)
-    parts = fnp.reshape(
-        fnp.pad(x, [(0, count * rows - m), (0, 0)]), (count, rows, x.aval.shape[1])
-    )
-    far, at = lax.map(block, parts)
-    return fnp.reshape(far, (-1, k))[:m], fnp.reshape(at, (-1, k))[:m]
 
 
 def _scaled(points: Array, rescale: bool) -> tuple[Array, Array]:
@@ -245,7 +206,7 @@ def _fitted(
     scale = fnp.where(scale == 0, 1, scale)
     powers = _powers(y.aval.shape[1], degree)
     n, r = y.aval.shape[0], len(powers)
-    matrix = _kernel(kernel, _squares(y * epsilon, y * epsilon))
+    matrix = _kernel(kernel, norms(y * epsilon, y * epsilon, 2))
     matrix = matrix + fnp.eye(n, dtype=y.aval.dtype) * smoothing
     poly = _monomials((y - shift) / scale, powers)
     corner = fnp.zeros((r, r), y.aval.dtype)
@@ -261,7 +222,7 @@ def _radial(
     x: Array, y: Array, fit: Any, epsilon: Array, kernel: str, degree: int
 ) -> Array:
     shift, scale, c = fit
-    near = _kernel(kernel, _squares(x * epsilon, y * epsilon))
+    near = _kernel(kernel, norms(x * epsilon, y * epsilon, 2))
     poly = _monomials((x - shift) / scale, _powers(y.aval.shape[1], degree))
     rows = fnp.concatenate([near, poly], 1).astype(c.aval.dtype)
     return fnp.matmul(rows, c, precision="highest")

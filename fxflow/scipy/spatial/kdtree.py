@@ -1,0 +1,197 @@
+"""Neighbours of points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fxflow import lax
+from fxflow import numpy as fnp
+from fxflow.core.arrays import Array
+from fxflow.core.ir.trace import Tracer
+from fxflow.core.tree import register_pytree_node_class
+from fxflow.errors import ArgumentError, ConcretizationError, ShapeError
+from fxflow.lax.axes import natural, number
+from fxflow.numpy._operands import ArrayLike, promote_inexact
+from fxflow.scipy.spatial._neighbours import neighbours, powers
+
+
+def _norm(name: str, p: Any) -> float:
+    p = float(number(name, "p", p))
+    if not p >= 1:
+        raise ArgumentError(f"{name}: p must be at least 1, got {p}")
+    return float(p)
+
+
+@register_pytree_node_class
+class KDTree:
+    """Points whose neighbours are asked for.
+
+    There is no tree: all distances are computed in blocks, so that the time does not
+    depend on the number of axes, and accelerators are fast. Of many points with few
+    axes SciPy's tree finds neighbours sooner on a CPU. It is a pytree: `jit`, `vmap`
+    and `grad` go through it.
+
+    Args:
+      data: real array-like[n, d]: the points.
+      leafsize: has no effect.
+
+    Attributes:
+      data: the points.
+      n: how many.
+      m: their number of coordinates.
+
+    Raises:
+      ShapeError: they are not points.
+
+    Example:
+      >>> tree = KDTree(np.array([[0.0, 0.0], [3.0, 4.0]]))
+      >>> tree.query(np.array([3.0, 3.0]))
+      (Array(1., dtype=float32), Array(1, dtype=int32))
+
+    Source: `scipy.spatial.KDTree`.
+    """
+
+    data: Array
+
+    def __init__(self, data: ArrayLike, leafsize: int = 10) -> None:
+        (points,) = promote_inexact("KDTree", fnp.asarray(data))
+        if points.aval.ndim != 2:
+            raise ShapeError(f"KDTree: data must be points [n, d], got {points.aval}")
+        self.data = points
+
+    def tree_flatten(self) -> tuple[tuple[Array], None]:
+        """Returns the points."""
+        return (self.data,), None
+
+    @classmethod
+    def tree_unflatten(cls, aux: None, children: Any) -> KDTree:
+        """Returns the object of its points."""
+        out = object.__new__(cls)
+        (out.data,) = children
+        return out
+
+    @property
+    def n(self) -> int:
+        """How many points there are."""
+        return int(self.data.shape[0])
+
+    @property
+    def m(self) -> int:
+        """The number of coordinates."""
+        return int(self.data.shape[1])
+
+    def query(
+        self,
+        x: ArrayLike,
+        k: int = 1,
+        eps: float = 0,
+        p: float = 2,
+        distance_upper_bound: ArrayLike = np.inf,
+        workers: int = 1,
+    ) -> tuple[Array, Array]:
+        """Returns the nearest points.
+
+        Args:
+          x: real array-like[*s, d].
+          k: how many.
+          eps: has no effect: the nearest ones are found.
+          p: which norm: 1, 2, inf or any other number of at least 1.
+          distance_upper_bound: only nearer ones are reported.
+          workers: has no effect.
+
+        Returns:
+          The distances, float[*s, k], and the indices, int32[*s, k], without the last
+          axis if `k` is 1. Of missing ones the distance is inf and the index `n`.
+
+        Raises:
+          ArgumentError: `k` is not positive, or `p` less than 1.
+          ShapeError: points have another number of coordinates.
+        """
+        name = "KDTree.query"
+        k, p = natural(name, "k", k), _norm(name, p)
+        at, data = promote_inexact(name, fnp.asarray(x), self.data)
+        if not at.aval.ndim or at.aval.shape[-1] != self.m:
+            raise ShapeError(
+                f"{name}: points must have {self.m} coordinates, got {at.aval}"
+            )
+        shape = at.aval.shape[:-1]
+        rows = fnp.reshape(at, (-1, self.m))
+        count = min(k, self.n)
+        if count:
+            found = neighbours(
+                lax.stop_gradient(rows), lax.stop_gradient(data), count, p
+            )[1]
+        else:
+            found = fnp.zeros((rows.aval.shape[0], 0), np.int32)
+        # Again from the points found, for derivatives by all coordinates.
+        apart = fnp.abs(rows[:, None] - data[found])
+        if np.isinf(p):
+            far = fnp.max(apart, -1, initial=0)
+        else:
+            total = fnp.sum(apart**p if p != 1 else apart, -1)
+            away = ~(total == 0)
+            far = fnp.where(away, fnp.where(away, total, 1) ** (1 / p), total)
+        near = far < distance_upper_bound
+        far = fnp.where(near, far, fnp.inf)
+        found = fnp.where(near, found, self.n).astype(np.int32)
+        more = [(0, 0), (0, k - count)]
+        far = fnp.pad(far, more, constant_values=fnp.inf)
+        found = fnp.pad(found, more, constant_values=self.n)
+        end = () if k == 1 else (k,)
+        return fnp.reshape(far, (*shape, *end)), fnp.reshape(found, (*shape, *end))
+
+    def query_pairs(
+        self, r: float, p: float = 2.0, eps: float = 0, *, size: int | None = None
+    ) -> Array:
+        """Returns all pairs of points that are near each other.
+
+        Args:
+          r: the greatest distance.
+          p: which norm.
+          eps: has no effect.
+          size: how many pairs to report, so that the shape is known when tracing;
+            missing ones are (n, n).
+
+        Returns:
+          int32[pairs, 2], in ascending order, the first index being the smaller one.
+
+        Raises:
+          ArgumentError: `p` is less than 1.
+          ConcretizationError: points are traced and `size` is not given.
+        """
+        name = "KDTree.query_pairs"
+        p = _norm(name, p)
+        if size is None and isinstance(self.data, Tracer):
+            raise ConcretizationError(
+                f"{name}: the number of pairs of traced points is not known: give size"
+            )
+        limit = r if np.isinf(p) else fnp.asarray(r, self.data.dtype) ** p
+        near = powers(self.data, self.data, p) <= limit
+        upper = near & np.triu(np.ones((self.n, self.n), bool), 1)
+        pairs = fnp.nonzero(upper, size=size, fill_value=self.n)
+        return fnp.stack(pairs, -1)
+
+    def count_neighbors(self, other: KDTree, r: ArrayLike, p: float = 2.0) -> Array:
+        """Returns how many pairs of points of both objects are near each other.
+
+        Args:
+          other: the other points.
+          r: real array-like[*s]: the greatest distances.
+          p: which norm.
+
+        Returns:
+          int32[*s].
+
+        Raises:
+          ArgumentError: `p` is less than 1.
+        """
+        name = "KDTree.count_neighbors"
+        p = _norm(name, p)
+        x, y = promote_inexact(name, self.data, other.data)
+        far = powers(x, y, p)
+        (limits,) = promote_inexact(name, fnp.asarray(r))
+        limits = limits if np.isinf(p) else limits**p
+        line = fnp.sort(fnp.reshape(far, -1))
+        return fnp.searchsorted(line, limits, side="right").astype(np.int32)

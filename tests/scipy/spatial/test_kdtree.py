@@ -1,0 +1,59 @@
+"""Neighbours of points beside SciPy's."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.spatial as want
+
+import fxflow
+from fxflow.errors import ArgumentError, ConcretizationError, ShapeError
+from fxflow.scipy.spatial import KDTree
+
+RNG = np.random.default_rng(0)
+P, Q = RNG.random((100, 3)), RNG.random((4, 5, 3))
+
+
+@pytest.mark.parametrize("p", [1, 2, 3.0, np.inf])
+def test_neighbours_agree_with_scipy(p: float) -> None:
+    with fxflow.config.override(x64=True):
+        ours, theirs = KDTree(P), want.KDTree(P)
+        for k, bound in ((1, np.inf), (3, 0.2), (120, np.inf)):
+            got = ours.query(Q, k, p=p, distance_upper_bound=bound)
+            expected = theirs.query(Q, k, p=p, distance_upper_bound=bound)
+            np.testing.assert_allclose(got[0], expected[0], 1e-9)
+            np.testing.assert_array_equal(got[1], expected[1])
+        pairs = sorted(theirs.query_pairs(0.15, p))
+        np.testing.assert_array_equal(ours.query_pairs(0.15, p), pairs)
+        limits = np.array([0.1, 0.3])
+        counts = ours.count_neighbors(KDTree(P[:50]), limits, p)
+        expected = theirs.count_neighbors(want.KDTree(P[:50]), limits, p)
+        np.testing.assert_array_equal(counts, expected)
+
+
+def test_neighbours_have_derivatives_and_compile() -> None:
+    with fxflow.config.override(x64=True):
+        total = lambda p: (KDTree(p).query(Q, 2)[0] ** 3).sum()
+        way = RNG.normal(size=P.shape)
+        rise = float(total(P + 1e-6 * way) - total(P - 1e-6 * way)) / 2e-6
+        slope = fxflow.jit(fxflow.grad(total))(P)
+        assert float((slope * way).sum()) == pytest.approx(rise, 1e-5)
+        pairs = fxflow.jit(lambda p: KDTree(p).query_pairs(0.15, size=200))(P)
+        expected = sorted(want.KDTree(P).query_pairs(0.15))
+        np.testing.assert_array_equal(pairs[: len(expected)], expected)
+        assert (pairs[len(expected) :] == 100).all()
+
+
+def test_bad_questions_are_refused() -> None:
+    tree = KDTree(P)
+    refused: list[tuple[Any, Any, str]] = [
+        (ShapeError, lambda: KDTree(P[0]), "points"),
+        (ShapeError, lambda: tree.query(Q[..., :2]), "3 coordinates"),
+        (ArgumentError, lambda: tree.query(Q, 0), "k must be at least 1"),
+        (ArgumentError, lambda: tree.query(Q, p=0.5), "p must be at least 1"),
+    ]
+    for error, call, words in refused:
+        with pytest.raises(error, match=words):
+            call()
+    with pytest.raises(ConcretizationError, match="give size"):
+        fxflow.jit(lambda p: KDTree(p).query_pairs(0.1))(P)
