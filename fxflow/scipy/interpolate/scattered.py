@@ -16,6 +16,7 @@ from fxflow.core.tree import register_pytree_node_class
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import natural
 from fxflow.numpy._operands import ArrayLike, promote_inexact
+from fxflow.scipy.interpolate.polynomials import interp1d
 from fxflow.scipy.spatial._neighbours import neighbours
 from fxflow.scipy.spatial._neighbours import powers as norms
 from fxflow.transforms.vmap import vmap
@@ -559,8 +560,6 @@ def griddata(
 
     Source: `scipy.interpolate.griddata`.
     """
-    from fxflow.scipy.interpolate.polynomials import interp1d
-
     name = "griddata"
     if method not in ("linear", "nearest"):
         raise ArgumentError(
