@@ -224,7 +224,14 @@ def _full_batch(mat: BCOO) -> BCOO:
 
 
 def bcoo_todense(mat: BCOO) -> Any:
-    """The dense array."""
+    """The dense array.
+
+    Args:
+      mat: sparse array, or the dense one that becomes sparse.
+
+    Returns:
+      A dense array.
+    """
     held, sizes = _full_batch(mat), _sizes(mat)
     dense = held.shape[held.n_batch + held.n_sparse :]
 
@@ -249,7 +256,18 @@ def bcoo_fromdense(
     n_dense: int = 0,
     index_dtype: Any = "int32",
 ) -> BCOO:
-    """A dense array as a sparse one; `nse` is needed if it is traced."""
+    """A dense array as a sparse one; `nse` is needed if it is traced.
+
+    Args:
+      mat: sparse array, or the dense one that becomes sparse.
+      nse: number of stored elements; None: as many as there are.
+      n_batch: number of batch axes.
+      n_dense: number of dense axes.
+      index_dtype: dtype of the indices.
+
+    Returns:
+      A sparse array.
+    """
     mat = fnp.asarray(mat)
     index_dtype = "int32" if index_dtype is None else index_dtype
     n_sparse = typeof(mat).ndim - n_batch - n_dense
@@ -283,7 +301,16 @@ def bcoo_fromdense(
 
 
 def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) -> BCOO:
-    """Elements of a dense array at the places of a sparse one."""
+    """Elements of a dense array at the places of a sparse one.
+
+    Args:
+      sparr: sparse array.
+      arr: array.
+      assume_unique: whether no place is there twice; None: as the array says.
+
+    Returns:
+      A sparse array.
+    """
     arr = fnp.asarray(arr)
     if typeof(arr).shape != sparr.shape:
         raise ValueError(f"shape mismatch: {sparr.shape=} {typeof(arr)}")
@@ -325,7 +352,14 @@ def _marked(mat: BCOO) -> BCOO:
 
 
 def bcoo_sort_indices(mat: BCOO) -> BCOO:
-    """The array with its elements in order."""
+    """The array with its elements in order.
+
+    Args:
+      mat: sparse array, or the dense one that becomes sparse.
+
+    Returns:
+      A sparse array.
+    """
 
     def order(data: Any, indices: Any) -> Any:
         if not typeof(indices).shape[1]:
@@ -346,7 +380,16 @@ def bcoo_sort_indices(mat: BCOO) -> BCOO:
 def bcoo_sum_duplicates(
     mat: BCOO, nse: int | None = None, remove_zeros: bool = True
 ) -> BCOO:
-    """The array with equal places added; `nse` is needed if it is traced."""
+    """The array with equal places added; `nse` is needed if it is traced.
+
+    Args:
+      mat: sparse array, or the dense one that becomes sparse.
+      nse: number of stored elements; None: as many as there are.
+      remove_zeros: whether elements that are 0 are left out.
+
+    Returns:
+      A sparse array.
+    """
     held, sizes = bcoo_sort_indices(mat), _sizes(mat)
 
     def groups(data: Any, indices: Any) -> Any:
@@ -399,7 +442,17 @@ def bcoo_update_layout(
     n_dense: int | None = None,
     on_inefficient: str | None = "error",
 ) -> BCOO:
-    """The array with other numbers of batch and dense axes."""
+    """The array with other numbers of batch and dense axes.
+
+    Args:
+      mat: sparse array, or the dense one that becomes sparse.
+      n_batch: number of batch axes.
+      n_dense: number of dense axes.
+      on_inefficient: "error", "warn" or None: what happens where more memory is needed.
+
+    Returns:
+      A sparse array.
+    """
     n_batch = mat.n_batch if n_batch is None else n_batch
     n_dense = mat.n_dense if n_dense is None else n_dense
     if (n_batch, n_dense) == (mat.n_batch, mat.n_dense):
@@ -482,7 +535,15 @@ def _flattened(mat: BCOO) -> BCOO:
 
 
 def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
-    """The array with its axes in another order; kinds of axes stay apart."""
+    """The array with its axes in another order; kinds of axes stay apart.
+
+    Args:
+      mat: sparse array, or the dense one that becomes sparse.
+      permutation: order of the axes.
+
+    Returns:
+      A sparse array.
+    """
     order = axes_of(permutation, mat.ndim)
     if sorted(order) != list(range(mat.ndim)):
         raise ValueError(f"{permutation=} is not an order of {mat.ndim} axes")
@@ -520,7 +581,19 @@ def bcoo_dot_general(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """A contraction in which one or both operands are sparse."""
+    """A contraction in which one or both operands are sparse.
+
+    Args:
+      lhs: left operand.
+      rhs: right operand.
+      dimension_numbers: ((contracting, contracting), (batch, batch)).
+      precision: has no effect.
+      preferred_element_type: dtype of the result.
+      out_sharding: has no effect.
+
+    Returns:
+      A sparse array of two sparse operands, else a dense one.
+    """
     left, right = isinstance(lhs, BCOO), isinstance(rhs, BCOO)
     if not (left or right):
         return lax.dot_general(
@@ -624,7 +697,17 @@ def sparse_sparse(
 def bcoo_dot_general_sampled(
     A: Any, B: Any, indices: Any, *, dimension_numbers: Any
 ) -> Any:
-    """Elements of a product of dense arrays at some places."""
+    """Elements of a product of dense arrays at some places.
+
+    Args:
+      A: left operand.
+      B: right operand.
+      indices: of the elements.
+      dimension_numbers: ((contracting, contracting), (batch, batch)).
+
+    Returns:
+      A dense array.
+    """
     full = lax.dot_general(fnp.asarray(A), fnp.asarray(B), dimension_numbers)
     indices = fnp.asarray(indices)
     n_batch = typeof(indices).ndim - 2
@@ -636,7 +719,15 @@ def bcoo_dot_general_sampled(
 
 
 def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Any:
-    """The elements times those of a dense array that broadcasts to them."""
+    """The elements times those of a dense array that broadcasts to them.
+
+    Args:
+      sp_mat: sparse array.
+      v: dense array.
+
+    Returns:
+      A dense array.
+    """
     v = fnp.asarray(v)
     if typeof(v).ndim == 0:
         return sp_mat.data * v

@@ -25,7 +25,15 @@ from fxflow.core.arrays import typeof
 
 
 def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
-    """The sum over axes."""
+    """The sum over axes.
+
+    Args:
+      mat: sparse array, or the dense one that becomes sparse.
+      axes: which are summed.
+
+    Returns:
+      A sparse array.
+    """
     axes = axes_of(axes, mat.ndim)
     held = _full_batch(mat) if mat.n_batch else mat
     b, s = held.n_batch, held.n_sparse
@@ -55,7 +63,17 @@ def bcoo_reshape(
     dimensions: Sequence[int] | None = None,
     sharding: Any = None,
 ) -> BCOO:
-    """The array with another shape."""
+    """The array with another shape.
+
+    Args:
+      mat: sparse array, or the dense one that becomes sparse.
+      new_sizes: shape of the result.
+      dimensions: axes.
+      sharding: has no effect.
+
+    Returns:
+      A sparse array.
+    """
     if dimensions is not None and tuple(dimensions) != tuple(range(mat.ndim)):
         mat = bcoo_transpose(mat, permutation=dimensions)
     sizes = tuple(map(operator.index, new_sizes))
@@ -83,7 +101,15 @@ def bcoo_reshape(
 
 
 def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
-    """The array without axes of length 1."""
+    """The array without axes of length 1.
+
+    Args:
+      arr: array.
+      dimensions: axes.
+
+    Returns:
+      A sparse array.
+    """
     axes = axes_of(dimensions, arr.ndim)
     if any(arr.shape[a] != 1 for a in axes):
         raise ValueError(f"squeeze: {dimensions=} of {arr.shape} are not 1")
@@ -108,7 +134,17 @@ def bcoo_broadcast_in_dim(
     broadcast_dimensions: Sequence[int],
     sharding: Any = None,
 ) -> BCOO:
-    """The array with more, or longer, axes."""
+    """The array with more, or longer, axes.
+
+    Args:
+      mat: sparse array, or the dense one that becomes sparse.
+      shape: of the result.
+      broadcast_dimensions: axes of the result for those of the array.
+      sharding: has no effect.
+
+    Returns:
+      A sparse array.
+    """
     flat = _flattened(mat)
     shape, dims = tuple(shape), tuple(broadcast_dimensions)
     new = [i for i in range(len(shape)) if i not in dims]
@@ -134,7 +170,15 @@ def bcoo_broadcast_in_dim(
 
 
 def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
-    """Arrays one after the other."""
+    """Arrays one after the other.
+
+    Args:
+      operands: sparse arrays.
+      dimension: along which.
+
+    Returns:
+      A sparse array.
+    """
     if not operands:
         raise ValueError("bcoo_concatenate: operands should not be empty")
     dimension = axes_of(dimension, operands[0].ndim)[0]
@@ -174,7 +218,17 @@ def bcoo_slice(
     limit_indices: Sequence[int],
     strides: Sequence[int] | None = None,
 ) -> BCOO:
-    """The elements between bounds."""
+    """The elements between bounds.
+
+    Args:
+      mat: sparse array, or the dense one that becomes sparse.
+      start_indices: where the slice begins.
+      limit_indices: where it ends.
+      strides: steps.
+
+    Returns:
+      A sparse array.
+    """
     steps = [1] * mat.ndim if strides is None else list(strides)
     if len(start_indices) != mat.ndim or len(limit_indices) != mat.ndim:
         raise ValueError("bcoo_slice: indices must have the rank of the array")
@@ -211,7 +265,16 @@ def bcoo_slice(
 def bcoo_dynamic_slice(
     mat: BCOO, start_indices: Sequence[Any], slice_sizes: Sequence[int]
 ) -> BCOO:
-    """The elements of a block with a computed start."""
+    """The elements of a block with a computed start.
+
+    Args:
+      mat: sparse array, or the dense one that becomes sparse.
+      start_indices: where the slice begins.
+      slice_sizes: shape of the result.
+
+    Returns:
+      A sparse array.
+    """
     flat, sizes = _flattened(mat), tuple(slice_sizes)
     kind = flat.indices.dtype
     most = [n - k for n, k in zip(mat.shape, sizes, strict=True)]
@@ -227,7 +290,15 @@ def bcoo_dynamic_slice(
 
 
 def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
-    """The array with axes in reverse."""
+    """The array with axes in reverse.
+
+    Args:
+      operand: sparse array.
+      dimensions: axes.
+
+    Returns:
+      A sparse array.
+    """
     axes = axes_of(dimensions, operand.ndim)
     held, b, s = _full_batch(operand), operand.n_batch, operand.n_sparse
     data = fnp.flip(held.data, tuple(
@@ -245,19 +316,46 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
 
 
 def bcoo_gather(operand: BCOO, start_indices: Any, *args: Any, **more: Any) -> Any:
-    """Slices at computed indices, as a dense array."""
+    """Slices at computed indices, as a dense array.
+
+    Args:
+      operand: sparse array.
+      start_indices: where the slice begins.
+      *args: as for `lax.gather`.
+      **more: further options.
+
+    Returns:
+      A dense array.
+    """
     return lax.gather(operand.todense(), start_indices, *args, **more)
 
 
 def bcoo_conv_general_dilated(lhs: BCOO, rhs: BCOO, **options: Any) -> BCOO:
-    """A convolution of one spatial axis, of the dense arrays."""
+    """A convolution of one spatial axis, of the dense arrays.
+
+    Args:
+      lhs: left operand.
+      rhs: right operand.
+      **options: as for `lax.conv_general_dilated`.
+
+    Returns:
+      A sparse array.
+    """
     from_dense = BCOO.fromdense
     out = lax.conv_general_dilated(lhs.todense(), rhs.todense(), **options)
     return from_dense(out, nse=typeof(out).size)
 
 
 def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
-    """The product of elements of two sparse arrays of one shape."""
+    """The product of elements of two sparse arrays of one shape.
+
+    Args:
+      lhs: left operand.
+      rhs: right operand.
+
+    Returns:
+      A sparse array.
+    """
     shape = np.broadcast_shapes(lhs.shape, rhs.shape)
     if shape != lhs.shape or shape != rhs.shape:
         lhs, rhs = (_stretched(x, shape) for x in (lhs, rhs))

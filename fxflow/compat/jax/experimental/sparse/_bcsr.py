@@ -211,7 +211,18 @@ def bcsr_fromdense(
     n_dense: int = 0,
     index_dtype: Any = "int32",
 ) -> BCSR:
-    """A dense array as a sparse one; `nse` is needed if it is traced."""
+    """A dense array as a sparse one; `nse` is needed if it is traced.
+
+    Args:
+      mat: sparse array, or the dense one that becomes sparse.
+      nse: number of stored elements; None: as many as there are.
+      n_batch: number of batch axes.
+      n_dense: number of dense axes.
+      index_dtype: dtype of the indices.
+
+    Returns:
+      A sparse array.
+    """
     mat = fnp.asarray(mat)
     if typeof(mat).ndim - n_batch - n_dense != 2:
         raise ValueError("bcsr_fromdense: must have 2 sparse dimensions.")
@@ -223,19 +234,45 @@ def bcsr_fromdense(
 
 
 def bcsr_todense(mat: BCSR) -> Any:
-    """The dense array."""
+    """The dense array.
+
+    Args:
+      mat: sparse array, or the dense one that becomes sparse.
+
+    Returns:
+      A dense array.
+    """
     return mat.todense()
 
 
 def bcsr_dot_general(lhs: Any, rhs: Any, *, dimension_numbers: Any, **more: Any) -> Any:
-    """A contraction of which one operand, or both, are sparse."""
+    """A contraction of which one operand, or both, are sparse.
+
+    Args:
+      lhs: left operand.
+      rhs: right operand.
+      dimension_numbers: ((contracting, contracting), (batch, batch)).
+      **more: further options.
+
+    Returns:
+      A sparse array of two sparse operands, else a dense one.
+    """
     left = lhs.to_bcoo() if isinstance(lhs, BCSR) else lhs
     right = rhs.to_bcoo() if isinstance(rhs, BCSR) else rhs
     return bcoo_dot_general(left, right, dimension_numbers=dimension_numbers, **more)
 
 
 def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Any:
-    """Elements of a dense array at the places of a sparse one."""
+    """Elements of a dense array at the places of a sparse one.
+
+    Args:
+      indices: of the elements.
+      indptr: where each row begins.
+      mat: sparse array, or the dense one that becomes sparse.
+
+    Returns:
+      A dense array.
+    """
     shape = typeof(fnp.asarray(mat)).shape
     zeros = fnp.zeros(typeof(fnp.asarray(indices)).shape, bool)
     held = BCSR((zeros, indices, indptr), shape=shape).to_bcoo()
@@ -245,7 +282,16 @@ def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Any:
 def bcsr_broadcast_in_dim(
     mat: BCSR, *, shape: Sequence[int], broadcast_dimensions: Sequence[int]
 ) -> BCSR:
-    """The array with more batch axes in front."""
+    """The array with more batch axes in front.
+
+    Args:
+      mat: sparse array, or the dense one that becomes sparse.
+      shape: of the result.
+      broadcast_dimensions: axes of the result for those of the array.
+
+    Returns:
+      A sparse array.
+    """
     front = tuple(shape)[: len(shape) - len(mat.shape)]
     if tuple(broadcast_dimensions) != tuple(range(len(front), len(shape))):
         raise NotImplementedError("bcsr_broadcast_in_dim: new axes come first")
@@ -258,7 +304,15 @@ def bcsr_broadcast_in_dim(
 
 
 def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
-    """Arrays one below the other."""
+    """Arrays one below the other.
+
+    Args:
+      operands: sparse arrays.
+      dimension: along which.
+
+    Returns:
+      A sparse array.
+    """
     held = [m.to_bcoo() for m in operands]
     return BCSR.from_bcoo(bcoo_concatenate(held, dimension=dimension))
 
@@ -266,5 +320,14 @@ def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
 def bcsr_sum_duplicates(
     mat: BCSR, nse: int | None = None, remove_zeros: bool = True
 ) -> BCSR:
-    """The array with equal places added; `nse` is needed if it is traced."""
+    """The array with equal places added; `nse` is needed if it is traced.
+
+    Args:
+      mat: sparse array, or the dense one that becomes sparse.
+      nse: number of stored elements; None: as many as there are.
+      remove_zeros: whether elements that are 0 are left out.
+
+    Returns:
+      A sparse array.
+    """
     return mat.sum_duplicates(nse, remove_zeros)

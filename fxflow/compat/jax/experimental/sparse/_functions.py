@@ -30,7 +30,18 @@ def empty(
     sparse_format: str = "bcoo",
     **kwds: Any,
 ) -> Any:
-    """An array without elements."""
+    """An array without elements.
+
+    Args:
+      shape: of the result.
+      dtype: of the data.
+      index_dtype: dtype of the indices.
+      sparse_format: "bcoo" or "bcsr".
+      **kwds: further options.
+
+    Returns:
+      A sparse array.
+    """
     if sparse_format not in _FORMATS:
         raise ValueError(f"sparse_format={sparse_format!r} not recognized")
     made = BCOO._empty(shape, dtype=dtype, index_dtype=index_dtype, **kwds)
@@ -46,7 +57,20 @@ def eye(
     sparse_format: str = "bcoo",
     **kwds: Any,
 ) -> Any:
-    """Ones on a diagonal."""
+    """Ones on a diagonal.
+
+    Args:
+      N: number of rows.
+      M: number of columns; None is N.
+      k: which diagonal.
+      dtype: of the data.
+      index_dtype: dtype of the indices.
+      sparse_format: "bcoo" or "bcsr".
+      **kwds: further options.
+
+    Returns:
+      A sparse array.
+    """
     M = N if M is None else M
     size = max(0, min(N, M - k) if k >= 0 else min(N + k, M))
     n_batch, n_dense = kwds.get("n_batch", 0), kwds.get("n_dense", 0)
@@ -62,7 +86,14 @@ def eye(
 
 
 def todense(arr: Any) -> Any:
-    """The dense array, or the argument if it is dense."""
+    """The dense array, or the argument if it is dense.
+
+    Args:
+      arr: array.
+
+    Returns:
+      A dense array.
+    """
     return arr.todense() if is_sparse(arr) else fnp.asarray(arr)
 
 
@@ -80,7 +111,24 @@ def random_bcoo(
     generator: Callable[..., Any] = random.uniform,
     **kwds: Any,
 ) -> BCOO:
-    """An array with random elements."""
+    """An array with random elements.
+
+    Args:
+      key: random key.
+      shape: of the result.
+      dtype: of the data.
+      indices_dtype: dtype of the indices.
+      nse: number of stored elements; None: as many as there are.
+      n_batch: number of batch axes.
+      n_dense: number of dense axes.
+      unique_indices: whether no place is there twice.
+      sorted_indices: whether the places are in order.
+      generator: makes the data.
+      **kwds: further options.
+
+    Returns:
+      A sparse array.
+    """
     shape = tuple(shape)
     stop = len(shape) - n_dense
     batch, mid, dense = shape[:n_batch], shape[n_batch:stop], shape[stop:]
@@ -115,6 +163,17 @@ def _by_data(transform: Any, unpack: Any) -> Any:
     def make(
         fun: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, **more: Any
     ) -> Callable[..., Any]:
+        """Differentiates by the data of sparse arguments.
+
+        Args:
+          fun: a function of sparse and dense arrays.
+          argnums: by which arguments.
+          has_aux: whether the function returns `(result, auxiliary data)`.
+          **more: options of the transform of dense arrays.
+
+        Returns:
+          The function; its derivatives have the places of the arguments.
+        """
         single = not isinstance(argnums, tuple | list)
         numbers = (argnums,) if single else tuple(argnums)
 

@@ -154,22 +154,56 @@ class CSC(_Plain):
 
 
 def coo_fromdense(mat: Any, *, nse: Any = None, index_dtype: Any = "int32") -> COO:
-    """A dense matrix as a sparse one."""
+    """A dense matrix as a sparse one.
+
+    Args:
+      mat: sparse array, or the dense one that becomes sparse.
+      nse: number of stored elements; None: as many as there are.
+      index_dtype: dtype of the indices.
+
+    Returns:
+      A sparse array.
+    """
     return COO.fromdense(mat, nse=nse, index_dtype=index_dtype)
 
 
 def csr_fromdense(mat: Any, *, nse: Any = None, index_dtype: Any = "int32") -> CSR:
-    """A dense matrix as a sparse one."""
+    """A dense matrix as a sparse one.
+
+    Args:
+      mat: sparse array, or the dense one that becomes sparse.
+      nse: number of stored elements; None: as many as there are.
+      index_dtype: dtype of the indices.
+
+    Returns:
+      A sparse array.
+    """
     return CSR.fromdense(mat, nse=nse, index_dtype=index_dtype)
 
 
 def csr_todense(mat: _Plain) -> Any:
-    """The dense matrix."""
+    """The dense matrix.
+
+    Args:
+      mat: sparse array, or the dense one that becomes sparse.
+
+    Returns:
+      A dense array.
+    """
     return mat.todense()
 
 
 def csr_matvec(mat: _Plain, v: Any, transpose: bool = False) -> Any:
-    """The product of a matrix, or the transposed one, and a dense array."""
+    """The product of a matrix, or the transposed one, and a dense array.
+
+    Args:
+      mat: sparse array, or the dense one that becomes sparse.
+      v: dense array.
+      transpose: whether the matrix is transposed.
+
+    Returns:
+      A dense array.
+    """
     return (mat.T if transpose else mat) @ fnp.asarray(v)
 
 

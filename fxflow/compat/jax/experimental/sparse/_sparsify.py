@@ -33,6 +33,9 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
     Args:
       f: a function of arrays.
       use_tracer: has no effect.
+
+    Returns:
+      The function.
     """
 
     @functools.wraps(f)
