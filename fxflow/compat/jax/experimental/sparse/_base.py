@@ -54,7 +54,7 @@ class JAXSparse:
 
     @property
     def dtype(self) -> Any:
-        """Of the data."""
+        """The dtype of the data."""
         return self.data.dtype
 
     @property
