@@ -9,7 +9,7 @@ from fxflow.scipy.integrate.initial_value import (
     odeint,
     solve_ivp,
 )
-from fxflow.scipy.integrate.quadrature import fixed_quad, quad
+from fxflow.scipy.integrate.quadrature import fixed_quad, newton_cotes, quad
 from fxflow.scipy.integrate.repeated import dblquad, nquad, tplquad
 from fxflow.scipy.integrate.samples import (
     cumulative_simpson,
@@ -20,6 +20,7 @@ from fxflow.scipy.integrate.samples import (
 
 __all__ = [
     "dblquad",
+    "newton_cotes",
     "nquad",
     "tplquad",
     "BVPResult",

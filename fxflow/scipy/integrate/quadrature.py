@@ -65,6 +65,55 @@ def _gauss(n: int) -> tuple[Any, Any]:
     return np.polynomial.legendre.leggauss(n)
 
 
+def newton_cotes(rn: Any, equal: bool = False) -> tuple[Array, Array]:
+    """Returns the weights of Newton and Cotes' rule, and the factor of its error.
+
+    The integral from x0 to xN is Δx times the sum of weights times values, with the
+    error `B Δx^(k + 1)` times the k-th derivative somewhere; k is N + 1, or N + 2 for
+    equal distances and an even N.
+
+    Args:
+      rn: N, for N + 1 points at equal distances; or the positions of the points, from 0
+        to N, which are known.
+      equal: whether positions are at equal distances all the same.
+
+    Returns:
+      float[N + 1], and B.
+
+    Raises:
+      ArgumentError: positions do not go from 0 to N, or N is not positive.
+
+    Example:
+      >>> weights, factor = newton_cotes(2)
+      >>> (3 * weights).round(3), round(float(90 * factor), 3)
+      (Array([1., 4., 1.], dtype=float32), -1.0)
+
+    Source: `scipy.integrate.newton_cotes`.
+    """
+    if np.ndim(rn) == 0:
+        places: Any = np.arange(natural("newton_cotes", "rn", rn) + 1.0)
+        equal = True
+    else:
+        places = np.asarray(rn, float)
+        steps = np.diff(places)
+        equal = bool(equal) or bool(np.all(steps == 1))
+    count = places.size - 1
+    if count < 1 or places[0] != 0 or places[-1] != count:
+        raise ArgumentError(
+            f"newton_cotes: positions must go from 0 to N = {count}, got {places}"
+        )
+    part = places / count
+    # Powers of -1 … 1 are integrated exactly.
+    powers = np.arange(count + 1)
+    exact = np.where(powers % 2 == 0, 2 / (powers + 1), 0)
+    weights = np.linalg.solve((2 * part - 1) ** powers[:, None], exact) * count / 2
+    power = count + 2 if equal and count % 2 == 0 else count + 1
+    missed = count / (power + 1) - np.dot(part**power, weights)
+    factor = missed * math.exp(power * math.log(count) - math.lgamma(power + 1))
+    dtype = dtypes.default_float()
+    return fnp.asarray(weights, dtype), fnp.asarray(factor, dtype)
+
+
 # -- the rules of Gauss and Kronrod ----------------------------------------------------
 
 

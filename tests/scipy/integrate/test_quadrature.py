@@ -105,3 +105,14 @@ def test_bad_integrals_are_refused() -> None:
         integrate.quad(lambda x: fnp.exp(1j * x), 0.0, 1.0)
     with pytest.raises(ArgumentError, match="n must be at least 1"):
         integrate.fixed_quad(fnp.exp, 0.0, 1.0, n=0)
+
+
+@pytest.mark.parametrize("rn", [1, 2, 3, 8, [0, 0.5, 2.0], [0.0, 1.0, 2.0]])
+def test_newton_and_cotes_rules_are_those_of_scipy(rn: Any) -> None:
+    with fxflow.config.override(x64=True):
+        weights, factor = integrate.newton_cotes(rn)
+        expected = want.newton_cotes(np.asarray(rn) if isinstance(rn, list) else rn)
+        np.testing.assert_allclose(weights, expected[0], 1e-9)
+        np.testing.assert_allclose(factor, expected[1], 1e-6, 1e-12)
+        with pytest.raises(ArgumentError, match="must go from 0 to N = 1"):
+            integrate.newton_cotes([0.0, 2.0])

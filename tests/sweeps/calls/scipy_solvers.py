@@ -57,6 +57,7 @@ EXEMPT = {
     "scipy.integrate.odeint": "takes a function",
     "scipy.integrate.quad": "takes a function",
     "scipy.integrate.dblquad": "takes a function",
+    "scipy.integrate.newton_cotes": "takes no array",
     "scipy.integrate.nquad": "takes a function",
     "scipy.integrate.solve_bvp": "takes a function",
     "scipy.integrate.tplquad": "takes a function",

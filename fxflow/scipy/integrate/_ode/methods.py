@@ -193,7 +193,8 @@ def first_size(
 
 
 def chosen(which: Any, new: Any, old: Any) -> Any:
-    """Returns one of two arrays of one type."""
+    """Returns one of two arrays of one shape, of the dtype of the first."""
+    old = fnp.astype(old, new.dtype)
     return lax.select(fnp.broadcast_to(which, new.shape), new, old)
 
 
