@@ -220,7 +220,7 @@ class SuperLU:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of the matrix."""
+        """The shape of the matrix."""
         return self.matrix.shape
 
     def solve(self, rhs: Any, trans: str = "N") -> Array:
