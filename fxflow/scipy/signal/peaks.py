@@ -175,7 +175,7 @@ def _prominences(x: Array, peaks: Array, reach: int) -> tuple[Array, Array, Arra
         tops, lows = [x], [index]
         for k in range(levels):
             step = min(1 << k, n)
-            # Of samples i - 2^(k+1) + 1 … i, where they exist.
+            # The extremes of samples i - 2^(k+1) + 1 … i, where they exist.
             top = fnp.concatenate([fnp.full(step, -fnp.inf, x.aval.dtype), tops[-1]])
             tops.append(fnp.maximum(tops[-1], top[:n]))
             before = fnp.maximum(index - step, 0)
@@ -444,7 +444,7 @@ def find_peaks(
         peaks = fnp.zeros(0, dtypes.int32)
     else:
         top, start, end = _local_maxima(x)
-        # Of n samples at most (n - 1) / 2 are peaks.
+        # At most (n - 1) / 2 of n samples are peaks.
         room = None if size is None else max((n - 1) // 2, 0)
         (peaks,) = fnp.nonzero(top, size=room, fill_value=n)
     keep = peaks < n

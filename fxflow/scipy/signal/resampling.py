@@ -54,8 +54,8 @@ def upfirdn(
     Args:
       h: float or complex array-like[m]: the filter's coefficients.
       x: array-like[...]: the signal.
-      up: one sample becomes so many, the others being 0.
-      down: one of so many samples is kept.
+      up: how many samples one becomes, the others being 0.
+      down: of how many samples one is kept.
       axis: the axis of time.
       mode: how the signal goes on at its ends: "constant", `cval`; "edge", the last
         sample; "symmetric", "reflect" or "wrap", as in `numpy.pad`.
