@@ -37,6 +37,7 @@ SPECIAL = [
         "betainc betaincc betaincinv betainccinv",
         *[real(3, 4, **POSITIVE)] * 2,
         real(3, 4, **UNIT),
+        differentiable=False,
     ),
     *each(
         S,
@@ -44,13 +45,34 @@ SPECIAL = [
         whole(3, 4, low=0, high=3),
         whole(3, 4, low=4, high=9),
         floating(3, 4, **UNIT),
+        differentiable=False,
     ),
-    *each(S, "pdtr pdtrc pdtri", whole(3, 4), floating(3, 4, **UNIT)),
-    *each(S, "fdtr fdtrc", *[real(3, 4, **POSITIVE)] * 3),
-    call(f"{S}.fdtri", *[real(3, 4, **POSITIVE)] * 2, real(3, 4, **UNIT)),
-    *each(S, "gdtr gdtrc", *[real(3, 4, **POSITIVE)] * 3),
-    call(f"{S}.gdtria", real(3, 4, **UNIT), *[real(3, 4, **POSITIVE)] * 2),
-    call(f"{S}.gdtrix", *[real(3, 4, **POSITIVE)] * 2, real(3, 4, **UNIT)),
+    *each(
+        S,
+        "pdtr pdtrc pdtri",
+        whole(3, 4),
+        floating(3, 4, **UNIT),
+        differentiable=False,
+    ),
+    *each(
+        S,
+        "fdtr fdtrc gdtr gdtrc",
+        *[real(3, 4, **POSITIVE)] * 3,
+        differentiable=False,
+    ),
+    *each(
+        S,
+        "fdtri gdtrix",
+        *[real(3, 4, **POSITIVE)] * 2,
+        real(3, 4, **UNIT),
+        differentiable=False,
+    ),
+    call(
+        f"{S}.gdtria",
+        real(3, 4, **UNIT),
+        *[real(3, 4, **POSITIVE)] * 2,
+        differentiable=False,
+    ),
     call(f"{S}.ndtri_exp", real(3, 4, low=-9, high=-0.1)),
     *each(
         S,
@@ -80,8 +102,13 @@ SPECIAL = [
     *each(S, "exprel exp10 erfi", real(3, 4)),
     *each(S, "inv_boxcox inv_boxcox1p binom agm", *[real(3, 4, **POSITIVE)] * 2),
     call(f"{S}.voigt_profile", real(3, 4), *[real(3, 4, **POSITIVE)] * 2),
-    call(f"{S}.stdtr", real(3, 4, **POSITIVE), real(3, 4)),
-    call(f"{S}.stdtrit", real(3, 4, **POSITIVE), real(3, 4, **UNIT)),
+    call(f"{S}.stdtr", real(3, 4, **POSITIVE), real(3, 4), differentiable=False),
+    call(
+        f"{S}.stdtrit",
+        real(3, 4, **POSITIVE),
+        real(3, 4, **UNIT),
+        differentiable=False,
+    ),
     *each(
         S,
         "kl_div rel_entr",
@@ -97,8 +124,8 @@ SPECIAL = [
     *each(S, "sici fresnel", real(3, 4, low=0.2, high=3)),
     call(f"{S}.loggamma", A(3, 4, **POSITIVE)),
     call(f"{S}.owens_t", real(3, 4), real(3, 4)),
-    # Their derivatives compile for seconds: tests/scipy/special/test_cylinder.py and
-    # test_spherical_bessel.py have them.
+    # Derivatives of those marked compile for seconds: the tests of their modules have
+    # them.
     *each(S, "j0 j1 y0 y1 k0 k1 k0e k1e", real(3, 4, **POSITIVE), differentiable=False),
     *each(
         S,
@@ -193,10 +220,17 @@ LINALG = [
         invertible(2, 2, kinds="f"),
         positive_definite(2, 2, kinds="f"),
         positive_definite(2, 2, kinds="f"),
+        differentiable=False,
     ),
     *each(L, "cosm sinm tanm coshm sinhm tanhm", inexact(3, 3, low=-1, high=1)),
-    call(f"{L}.logm", positive_definite(3, 3), numpy=""),
-    call(f"{L}.fractional_matrix_power", positive_definite(3, 3), 0.5, numpy=""),
+    call(f"{L}.logm", positive_definite(3, 3), numpy="", differentiable=False),
+    call(
+        f"{L}.fractional_matrix_power",
+        positive_definite(3, 3),
+        0.5,
+        numpy="",
+        differentiable=False,
+    ),
     *each(L, "pinv", invertible(3, 2)),
     *each(L, "pinvh", positive_definite(3, 3)),
     call(f"{L}.lstsq", invertible(3, 2), inexact(3, 2), numpy=""),
