@@ -206,11 +206,13 @@ def solve_ivp(
     problem has its own steps.
 
     With `adjoint="discrete"` the derivative is exact to the steps: it repeats the
-    accepted ones, whose sizes are fixed parts of the interval. Reverse mode adds to what
-    the solution keeps of each step the states where √max_steps chunks begin, and
-    computes the steps of a chunk again. With `adjoint="continuous"` reverse mode solves
-    the adjoint equation backward, with the same tolerances: no step is kept, and the
-    derivative is as exact as the tolerances. It has no forward mode.
+    accepted ones, whose sizes are fixed parts of the interval. Reverse mode adds, to
+    what the solution keeps of each step, the states where √max_steps chunks begin, and
+    computes the steps of a chunk again.
+
+    With `adjoint="continuous"` reverse mode solves the adjoint equation backward, with
+    the same tolerances: no step is kept, and the derivative is as exact as the
+    tolerances. It has no forward mode.
 
     Args:
       fun: called as `fun(t, y, *args)`; returns the slope, of the structure of `y0`.
