@@ -278,7 +278,7 @@ def elliprj(x: ArrayLike, y: ArrayLike, z: ArrayLike, p: ArrayLike) -> Array:
     Special cases:
       Two zeros → inf; p = 0 → nan; negative arguments → nan, where SciPy has Cauchy's
       principal value for `p`. All digits for `p` up to 1e26 times the largest of the
-      others.
+      others, but three of 64 bits may be lost where the arguments are 1e16 apart.
 
     Example:
       >>> elliprj(1.0, 2.0, 3.0, 4.0).round(4)

