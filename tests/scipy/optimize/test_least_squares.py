@@ -104,6 +104,7 @@ def test_a_loss_of_the_user_and_scales() -> None:
             np.testing.assert_allclose(found.x, [1, 1], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_bounds_match_scipy_and_are_marked() -> None:
     with fxflow.config.override(x64=True):
         start, bounds = np.array([-2.0, 2.0]), ([-3, 1.5], [3.0, 3.0])
@@ -117,6 +118,7 @@ def test_bounds_match_scipy_and_are_marked() -> None:
         assert int(few.status) == 0 and not few.success
 
 
+@pytest.mark.slow
 def test_covariances_match_scipy() -> None:
     x = np.linspace(0, 1, 7)
     y = 1 + 2 * x + 0.1 * np.cos(9 * x)
@@ -132,6 +134,7 @@ def test_covariances_match_scipy() -> None:
                     np.testing.assert_allclose(a, b, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_derivatives_of_a_fit_and_many_fits_at_once() -> None:
     with fxflow.config.override(x64=True):
 
@@ -149,6 +152,7 @@ def test_derivatives_of_a_fit_and_many_fits_at_once() -> None:
         np.testing.assert_allclose(many[1], fitted(2.0), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_parameters_that_the_data_does_not_determine() -> None:
     x = np.ones(5, "f")
     _, covariance = curve_fit(lambda x, a, b: a * x + b * x, x, x)

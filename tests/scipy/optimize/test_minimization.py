@@ -175,6 +175,7 @@ def test_derivatives_that_are_given_are_used() -> None:
     np.testing.assert_allclose(found.x, [1, 1], atol=1e-2)
 
 
+@pytest.mark.slow
 def test_pytrees_and_lists() -> None:
     def squares(p: Any) -> Any:
         return ((p["w"] - 1) ** 2).sum() + (p["b"] - 2) ** 2
@@ -309,6 +310,7 @@ def test_derivatives_of_a_minimum_match_differences() -> None:
         assert float(found) == pytest.approx(float(second), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_derivatives_by_bounds_and_of_values() -> None:
     """An active bound moves its variable; the value moves by the gradient there."""
     squares = lambda x: ((x + 1) ** 2).sum()

@@ -32,6 +32,7 @@ def test_roots_of_all_methods(method: str) -> None:
     np.testing.assert_allclose(small.x, want, atol=2e-4)
 
 
+@pytest.mark.slow
 def test_derivatives_and_many_at_once() -> None:
     with fxflow.config.override(x64=True):
         run = lambda a: root(cubic, np.zeros(2), (a,)).x
