@@ -23,7 +23,9 @@ def close(got: Any, expected: Any, near: float = 1e-8) -> None:
     np.testing.assert_allclose(got, expected, near, near)
 
 
-@pytest.mark.parametrize("k", [0, 1, 2, 3, 5])
+@pytest.mark.parametrize(
+    "k", [0, 3, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 5))]
+)
 def test_splines_agree_with_scipy(k: int) -> None:
     with fxflow.config.override(x64=True):
         f = interpolate.make_interp_spline(X, Y, k, axis=1)
@@ -83,6 +85,7 @@ def test_least_squares_agree_with_scipy() -> None:
         )
 
 
+@pytest.mark.slow
 def test_older_names_agree_with_scipy() -> None:
     y = Y[0, :, 0]
     with fxflow.config.override(x64=True):
@@ -105,6 +108,7 @@ def test_older_names_agree_with_scipy() -> None:
         close(got, want.BSpline.basis_element(knots)(knots))
 
 
+@pytest.mark.slow
 def test_splines_have_derivatives() -> None:
     with fxflow.config.override(x64=True):
         y = Y[0, :, 0]
@@ -134,6 +138,14 @@ def test_splines_have_derivatives() -> None:
             Y[..., 0]
         )
         close(each[1], want.make_interp_spline(X, Y[1, :, 0])(AT), 1e-7)
+
+
+def test_a_spline_is_linear_in_its_values() -> None:
+    with fxflow.config.override(x64=True):
+        y = Y[0, :, 0]
+        value = lambda y: interpolate.make_interp_spline(X, y)(X[4] + 0.1)
+        slope = fxflow.jit(fxflow.grad(value))(y)
+        assert float((slope * y).sum()) == pytest.approx(float(value(y)), 1e-9)
 
 
 def test_bad_splines_are_refused() -> None:

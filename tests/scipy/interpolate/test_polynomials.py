@@ -28,7 +28,9 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [*KINDS[:5], *(pytest.param(k, marks=pytest.mark.slow) for k in KINDS[5:])]
+)
 def test_functions_of_samples_agree_with_scipy(kind: Any) -> None:
     with fxflow.config.override(x64=True):
         for fill in (np.nan, (1.0, 2.0), "extrapolate"):

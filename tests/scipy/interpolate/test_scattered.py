@@ -20,7 +20,10 @@ KERNELS = [
 ]
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(
+    "kernel",
+    ["cubic", *(pytest.param(k, marks=pytest.mark.slow) for k in KERNELS)],
+)
 def test_radial_functions_agree_with_scipy(kernel: str) -> None:
     with fxflow.config.override(x64=True):
         for near, soft in ((None, 0.0), (None, 0.1), (12, 0.0)):

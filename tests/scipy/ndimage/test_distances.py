@@ -13,7 +13,9 @@ from fxflow.scipy import ndimage
 RNG = np.random.default_rng(0)
 
 
-@pytest.mark.parametrize("size", [(30,), (25, 30), (7, 8, 9)])
+@pytest.mark.parametrize(
+    "size", [(30,), (25, 30), pytest.param((7, 8, 9), marks=pytest.mark.slow)]
+)
 def test_distances_agree_with_scipy(size: tuple[int, ...]) -> None:
     with fxflow.config.override(x64=True):
         for share in (0.5, 0.98):

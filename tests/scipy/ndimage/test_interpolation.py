@@ -119,7 +119,9 @@ CALLS: list[Callable[[Any, Any, dict[str, Any]], Any]] = [
 
 @pytest.mark.filterwarnings("ignore:It is recommended:UserWarning")
 @pytest.mark.parametrize("mode", ALL_MODES)
-@pytest.mark.parametrize("order", [0, 1, 2, pytest.param(3, id="cubic"), 4, 5])
+@pytest.mark.parametrize(
+    "order", [1, 3, *(pytest.param(n, marks=pytest.mark.slow) for n in (0, 2, 4, 5))]
+)
 def test_transformed_images_agree_with_scipy(order: int, mode: str) -> None:
     s: dict[str, Any] = {"order": order, "mode": mode}
     with fxflow.config.override(x64=True):
