@@ -171,15 +171,21 @@ def _t_share(z: Any, df: Any) -> Any:
     return 0.5 * df, 0.5 + 0 * df, share, rest
 
 
+def _is_far(z: Any, df: Any) -> Any:
+    """Returns where the share underflows."""
+    return _log_square(z, df) > -math.log(float(fnp.finfo(z.dtype).tiny)) - 10
+
+
 def _t_tails(z: Any, df: Any) -> Tails:
     """Returns the tails of |z|, that is of its share, which decreases with it."""
-    finite = (df < math.inf) & (z != 0)
+    finite = (df < math.inf) & (z != 0) & ~_is_far(z, df)
     return beta_tails(*_t_share(fnp.where(finite, z, 1), fnp.where(finite, df, 1)))
 
 
 def _t_cdf(z: Any, df: Any) -> Any:
     tails = _t_tails(z, df)
     half = 0.5 * fnp.where(z == 0, 1, tails.value(upper=False))
+    half = fnp.where(_is_far(z, df), lax.exp(_t_logs(-abs(z), df)[0]), half)
     value = fnp.where(z > 0, 1 - half, half)
     return fnp.where(df < math.inf, value, ndtr(z))
 
@@ -187,6 +193,12 @@ def _t_cdf(z: Any, df: Any) -> Any:
 def _t_logs(z: Any, df: Any) -> tuple[Any, Any]:
     half = _t_tails(z, df).logarithm(upper=False) - math.log(2)
     half = fnp.where(z == 0, -math.log(2), half)
+    # Where the share has underflowed the first term of its series is all.
+    n = fnp.where(df < math.inf, df, 1)
+    far = _is_far(z, n)
+    log = -_log_square(fnp.where(far, z, 1), n)
+    first = 0.5 * n * log - lax.log(n) - betaln(0.5 * n, 0.5 + 0 * n)
+    half = fnp.where(far, first, half)
     half = fnp.where(df < math.inf, half, log_ndtr(-abs(z)))
     rest = lax.log1p(-lax.exp(half))
     return fnp.where(z > 0, rest, half), fnp.where(z > 0, half, rest)
