@@ -152,6 +152,8 @@ class Check(MultipleResults):
 
     def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """The first slice where something is wrong."""
+        if not size:
+            return [], []
         code, *values = args
         first: Any = 0
         if mapped[0]:

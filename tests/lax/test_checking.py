@@ -27,3 +27,13 @@ def test_eager_under_transformations():
         fxflow.vmap(f)(fnp.array([1.0, -3.0, -4.0]))
     with pytest.raises(CheckError, match=r"got -3\.0"):
         fxflow.vmap(lambda x: checkify.check(False, "got {}", x))(fnp.array([-3.0, 1]))
+
+
+def test_a_batch_of_nothing_has_nothing_to_check():
+    def checked(x: fxflow.Array) -> fxflow.Array:
+        checkify.debug_check(x > 0, "must be positive")
+        return x
+
+    assert fxflow.vmap(checked)(fnp.zeros(0)).shape == (0,)
+    error, _ = checkify.checkify(fxflow.vmap(checked))(fnp.zeros(0))
+    assert error.get() is None
