@@ -4,12 +4,8 @@ from fxflow.scipy.interpolate.bsplines import (
     BSpline,
     make_interp_spline,
     make_lsq_spline,
-    splantider,
-    splder,
-    splev,
-    splint,
-    splrep,
 )
+from fxflow.scipy.interpolate.fitpack import splantider, splder, splev, splint, splrep
 from fxflow.scipy.interpolate.grids import RegularGridInterpolator
 from fxflow.scipy.interpolate.piecewise import (
     Akima1DInterpolator,

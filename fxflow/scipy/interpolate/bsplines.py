@@ -533,6 +533,70 @@ def _periodic(x: Array, y: Array, k: int) -> tuple[Array, Array]:
     return t, c[np.arange(count) % (n - 1)]
 
 
+def _knots(
+    name: str, points: Array, k: int, left: list[Any], right: list[Any]
+) -> Array:
+    """Returns the knots that the points and the conditions at the ends ask for."""
+    n = points.aval.size
+    if left or right:
+        # Even degrees have their knots between the points.
+        inner = points[1:-1] if k % 2 else (points[1:] + points[:-1]) / 2
+        extra = n + len(left) + len(right) - (k + 1) - inner.aval.size
+        cut = -extra
+        if cut > 0:
+            low = cut - cut // 2 if not left else cut // 2
+            inner = inner[low : inner.aval.size - (cut - low)]
+        return _repeated(points, inner, k)
+    if n < k + 1:
+        raise ShapeError(f"{name}: degree {k} needs at least {k + 1} points, got {n}")
+    half = (k + 1) // 2 if k % 2 else k // 2
+    inner = points if k % 2 else (points[1:] + points[:-1]) / 2
+    return _repeated(points, inner[half : inner.aval.size - half], k)
+
+
+def _through(
+    name: str,
+    points: Array,
+    knots: Array,
+    values: Array,
+    k: int,
+    left: list[Any],
+    right: list[Any],
+    axis: int,
+    own: bool,
+) -> BSpline:
+    """Returns the spline through samples; `own` says that the points are its knots."""
+    n, shape = points.aval.size, values.aval.shape[1:]
+    size = knots.aval.size - k - 1
+    points, knots, values = promote_inexact(name, points, knots, values)
+    points, knots = fnp.real(points), fnp.real(knots)
+    flat = fnp.reshape(values, (n, -1))
+    kinds = [one[0][0] if len(one) == 1 else one for one in (left, right)]
+    simple = all(kind in (1, 2, []) for kind in kinds)
+    if k == 3 and own and simple and (n > 4 or (left and right)):
+        given = [
+            fnp.broadcast_to(fnp.asarray(one[0][1], flat.dtype), shape) if one else 0.0
+            for one in (left, right)
+        ]
+        ends = tuple(kind or "not-a-knot" for kind in kinds)
+        c = _cubic(knots, points, flat, given, ends, False)
+        return BSpline._of(knots, fnp.reshape(c, (size, *shape)), k, True, axis)
+
+    def rows(conditions: list[tuple[int, Any]], at_right: bool) -> tuple[Array, Array]:
+        orders = [order for order, _ in conditions]
+        given = [
+            fnp.reshape(fnp.broadcast_to(fnp.asarray(v, flat.dtype), shape), (1, -1))
+            for _, v in conditions
+        ]
+        empty = fnp.zeros((0, flat.aval.shape[1]), flat.dtype)
+        found = fnp.concatenate(given, 0) if given else empty
+        return _derivative_rows(knots, k, orders, at_right), found
+
+    c = _collocated(knots, points, flat, k, rows(left, False), rows(right, True))
+    c = fnp.reshape(c, (size, *shape))
+    return BSpline._of(knots, c, k, True, axis)
+
+
 def make_interp_spline(
     x: ArrayLike,
     y: ArrayLike,
@@ -578,21 +642,19 @@ def make_interp_spline(
     points, (values,), axis = _samples(name, fnp.asarray(x), fnp.asarray(y), axis)
     shape = values.aval.shape[1:]
     n = points.aval.size
-    periodic = isinstance(bc_type, str) and bc_type == "periodic"
-    if periodic:
+    if isinstance(bc_type, str) and bc_type == "periodic":
+        if t is not None:
+            raise ArgumentError(f"{name}: a periodic spline has knots of its own")
         if not isinstance(values, Tracer):
             edge = np.asarray(values)
             if not np.allclose(edge[0], edge[-1], 1e-15, 1e-15):
                 raise ArgumentError(
                     f"{name}: y[0] and y[-1] of a periodic spline must be equal"
                 )
-        if t is not None:
-            raise ArgumentError(f"{name}: a periodic spline has knots of its own")
         if k > 1:
             if n <= k:
                 raise ShapeError(f"{name}: degree {k} needs at least {k + 1} points")
-            flat = fnp.reshape(values, (n, -1))
-            knots, c = _periodic(points, flat, k)
+            knots, c = _periodic(points, fnp.reshape(values, (n, -1)), k)
             c = fnp.reshape(c, (c.aval.shape[0], *shape))
             return BSpline._of(knots, c, k, "periodic", axis)
         bc_type = None
@@ -614,56 +676,15 @@ def make_interp_spline(
         return BSpline._of(knots, values, k, True, axis)
     if t is not None:
         (knots,) = promote_inexact(name, fnp.asarray(t))
-    elif left or right:
-        # Even degrees have their knots between the points.
-        inner = points[1:-1] if k % 2 else (points[1:] + points[:-1]) / 2
-        extra = n + len(left) + len(right) - (k + 1) - inner.aval.size
-        cut = -extra
-        if cut > 0:
-            low = cut - cut // 2 if not left else cut // 2
-            inner = inner[low : inner.aval.size - (cut - low)]
-        knots = _repeated(points, inner, k)
     else:
-        if n < k + 1:
-            raise ShapeError(
-                f"{name}: degree {k} needs at least {k + 1} points, got {n}"
-            )
-        half = (k + 1) // 2 if k % 2 else k // 2
-        inner = points if k % 2 else (points[1:] + points[:-1]) / 2
-        knots = _repeated(points, inner[half : inner.aval.size - half], k)
+        knots = _knots(name, points, k, left, right)
     size = knots.aval.size - k - 1
     if size != n + len(left) + len(right):
         raise ArgumentError(
             f"{name}: {size} coefficients need as many samples and conditions, got {n} "
             f"and {len(left) + len(right)}"
         )
-    points, knots, values = promote_inexact(name, points, knots, values)
-    points, knots = fnp.real(points), fnp.real(knots)
-    flat = fnp.reshape(values, (n, -1))
-    kinds = [one[0][0] if len(one) == 1 else one for one in (left, right)]
-    simple = all(kind in (1, 2, []) for kind in kinds)
-    if k == 3 and t is None and simple and (n > 4 or (left and right)):
-        given = [
-            fnp.broadcast_to(fnp.asarray(one[0][1], flat.dtype), shape) if one else 0.0
-            for one in (left, right)
-        ]
-        ends = tuple(kind or "not-a-knot" for kind in kinds)
-        c = _cubic(knots, points, flat, given, ends, False)
-        return BSpline._of(knots, fnp.reshape(c, (size, *shape)), k, True, axis)
-
-    def rows(conditions: list[tuple[int, Any]], at_right: bool) -> tuple[Array, Array]:
-        orders = [order for order, _ in conditions]
-        given = [
-            fnp.reshape(fnp.broadcast_to(fnp.asarray(v, flat.dtype), shape), (1, -1))
-            for _, v in conditions
-        ]
-        empty = fnp.zeros((0, flat.aval.shape[1]), flat.dtype)
-        found = fnp.concatenate(given, 0) if given else empty
-        return _derivative_rows(knots, k, orders, at_right), found
-
-    c = _collocated(knots, points, flat, k, rows(left, False), rows(right, True))
-    c = fnp.reshape(c, (size, *shape))
-    return BSpline._of(knots, c, k, True, axis)
+    return _through(name, points, knots, values, k, left, right, axis, t is None)
 
 
 def make_lsq_spline(
@@ -731,185 +752,3 @@ def make_lsq_spline(
         )
     c = fnp.reshape(c, (rows.aval.shape[1], *values.aval.shape[1:]))
     return BSpline._of(knots, c, spline.k, True, axis)
-
-
-# -- SciPy's older names ---------------------------------------------------------------
-
-#: Knots, coefficients and degree, or a spline.
-Tck = Any
-
-
-def _spline(name: str, tck: Tck) -> BSpline:
-    if isinstance(tck, BSpline):
-        return tck
-    if not isinstance(tck, tuple | list) or len(tck) != 3:
-        raise ArgumentError(f"{name}: tck must be (t, c, k) or a BSpline, got {tck!r}")
-    return BSpline(*tck)
-
-
-def _as_given(tck: Tck, spline: BSpline) -> Any:
-    if isinstance(tck, BSpline):
-        return spline
-    return spline.tck
-
-
-def splrep(
-    x: ArrayLike,
-    y: ArrayLike,
-    w: ArrayLike | None = None,
-    xb: float | None = None,
-    xe: float | None = None,
-    k: int = 3,
-    task: int = 0,
-    s: float | None = None,
-    t: ArrayLike | None = None,
-    per: bool = False,
-) -> tuple[Array, Array, int]:
-    """Returns the spline through samples, or the nearest one on given knots.
-
-    Args:
-      x: real array-like[m]: points, strictly ascending.
-      y: real array-like[m]: values.
-      w: weights of the samples, for given knots.
-      xb: the first end of the interval; None is x[0].
-      xe: the last end; None is x[-1].
-      k: the degree.
-      task: 0, or -1 for given knots, which is assumed if there are any.
-      s: 0 or None: there is no smoothing by a number of knots that depends on data.
-      t: real array-like: knots inside of the interval.
-      per: whether the spline is periodic.
-
-    Returns:
-      The knots, the coefficients and the degree.
-
-    Raises:
-      ArgumentError: `s` is positive or `task` is 1, or the samples do not fit.
-
-    Example:
-      >>> x = np.arange(6.0)
-      >>> splev(2.5, splrep(x, x**2)).round(3)
-      Array(6.25, dtype=float32)
-
-    Source: `scipy.interpolate.splrep`; coefficients are not padded.
-    """
-    name = "splrep"
-    if s or task == 1:
-        raise ArgumentError(
-            f"{name}: with s > 0 the number of knots depends on the data: give knots, "
-            "t=, or filter the samples first"
-        )
-    if t is None and task != -1:
-        if per:
-            return make_interp_spline(x, y, k, bc_type="periodic").tck
-        return make_interp_spline(x, y, k).tck
-    if t is None:
-        raise ArgumentError(f"{name}: task -1 needs knots, t=")
-    x, inner = promote_inexact(name, fnp.asarray(x), fnp.asarray(t))
-    ends = [x[0] if xb is None else xb, x[-1] if xe is None else xe]
-    first, last = (fnp.broadcast_to(fnp.asarray(e, x.dtype), (k + 1,)) for e in ends)
-    knots = fnp.concatenate([first, inner, last])
-    return make_lsq_spline(x, y, knots, k, w).tck
-
-
-def splev(x: ArrayLike, tck: Tck, der: int = 0, ext: int = 0) -> Array:
-    """Returns values of a spline, or of a derivative.
-
-    Args:
-      x: real array-like[*s].
-      tck: knots, coefficients and degree, or a BSpline.
-      der: the order of the derivative.
-      ext: what stands beyond the knots: 0, the polynomial there; 1, zeros; 2, an error
-        (nan where `x` is traced); 3, the value at the end.
-
-    Returns:
-      Array[*s].
-
-    Raises:
-      ArgumentError: there is no such `ext`, or with ext=2 a point lies beyond.
-
-    Example:
-      >>> x = np.arange(6.0)
-      >>> splev(2.5, splrep(x, x**2), der=1).round(3)
-      Array(5., dtype=float32)
-
-    Source: `scipy.interpolate.splev`.
-    """
-    name = "splev"
-    if ext not in (0, 1, 2, 3):
-        raise ArgumentError(f"{name}: ext must be 0, 1, 2 or 3, got {ext!r}")
-    f = _spline(name, tck)
-    x = fnp.asarray(x)
-    first, last = f.t[f.k], f.t[f.t.shape[0] - f.k - 1]
-    outside = (x < first) | (x > last)
-    if ext == 3:
-        return f(fnp.clip(x, first, last), der, True)
-    out = f(x, der, True)
-    if not ext:
-        return out
-    if ext == 2 and not isinstance(outside, Tracer) and bool(fnp.any(outside)):
-        raise ArgumentError(f"{name}: a point lies beyond {first} … {last}")
-    return fnp.where(_spread(outside, out, 0), 0 if ext == 1 else fnp.nan, out)
-
-
-def splint(a: ArrayLike, b: ArrayLike, tck: Tck) -> Array:
-    """Returns the integral of a spline, which is 0 beyond its knots.
-
-    Args:
-      a: real number: the lower bound.
-      b: real number: the upper bound.
-      tck: knots, coefficients and degree, or a BSpline.
-
-    Returns:
-      Array[...].
-
-    Example:
-      >>> x = np.arange(6.0)
-      >>> splint(0.0, 3.0, splrep(x, x**2)).round(3)
-      Array(9., dtype=float32)
-
-    Source: `scipy.interpolate.splint`.
-    """
-    return _spline("splint", tck).integrate(a, b, False)
-
-
-def splder(tck: Tck, n: int = 1) -> Any:
-    """Returns the spline of a derivative.
-
-    Args:
-      tck: knots, coefficients and degree, or a BSpline.
-      n: its order.
-
-    Returns:
-      What was given: a tuple, or a BSpline.
-
-    Raises:
-      ArgumentError: `n` is above the degree.
-
-    Example:
-      >>> x = np.arange(6.0)
-      >>> splev(2.0, splder(splrep(x, x**2))).round(3)
-      Array(4., dtype=float32)
-
-    Source: `scipy.interpolate.splder`.
-    """
-    return _as_given(tck, _spline("splder", tck).derivative(n))
-
-
-def splantider(tck: Tck, n: int = 1) -> Any:
-    """Returns the spline of an integral.
-
-    Args:
-      tck: knots, coefficients and degree, or a BSpline.
-      n: how often to integrate.
-
-    Returns:
-      What was given: a tuple, or a BSpline.
-
-    Example:
-      >>> x = np.arange(6.0)
-      >>> splev(3.0, splantider(splrep(x, x**2))).round(3)
-      Array(9., dtype=float32)
-
-    Source: `scipy.interpolate.splantider`.
-    """
-    return _as_given(tck, _spline("splantider", tck).antiderivative(n))

@@ -29,9 +29,9 @@ class KDTree:
     """Points whose neighbours are asked for.
 
     There is no tree: all distances are computed in blocks, so that the time does not
-    depend on the number of axes, and accelerators are fast. Of many points with few
-    axes SciPy's tree finds neighbours sooner on a CPU. It is a pytree: `jit`, `vmap`
-    and `grad` go through it.
+    depend on the number of axes, and accelerators are fast. SciPy's tree is faster on a
+    CPU if there are many points with few axes. It is a pytree: `jit`, `vmap` and `grad`
+    go through it.
 
     Args:
       data: real array-like[n, d]: the points.
@@ -103,7 +103,7 @@ class KDTree:
 
         Returns:
           The distances, float[*s, k], and the indices, int32[*s, k], without the last
-          axis if `k` is 1. Of missing ones the distance is inf and the index `n`.
+          axis if `k` is 1. Missing ones have the distance inf and the index `n`.
 
         Raises:
           ArgumentError: `k` is not positive, or `p` less than 1.

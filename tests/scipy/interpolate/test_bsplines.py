@@ -86,29 +86,6 @@ def test_least_squares_agree_with_scipy() -> None:
 
 
 @pytest.mark.slow
-def test_older_names_agree_with_scipy() -> None:
-    y = Y[0, :, 0]
-    with fxflow.config.override(x64=True):
-        for k in (2, 3, 4):
-            f, g = interpolate.splrep(X, y, k=k), want.splrep(X, y, k=k)
-            close(f[0], g[0])
-            for ext in (0, 1, 3):
-                close(interpolate.splev(AT, f, 0, ext), want.splev(AT, g, 0, ext), 1e-7)
-            close(interpolate.splev(AT, f, 1), want.splev(AT, g, 1), 1e-6)
-            close(interpolate.splint(AT[0], 3.0, f), want.splint(AT[0], 3.0, g))
-            for name in ("splder", "splantider"):
-                one, other = (
-                    getattr(m, name)(s) for m, s in ((interpolate, f), (want, g))
-                )
-                close(interpolate.splev(AT, one), want.splev(AT, other), 1e-6)
-        with pytest.raises(ArgumentError, match="lies beyond"):
-            interpolate.splev(AT, f, ext=2)
-        knots = np.arange(5.0)
-        got = interpolate.BSpline.basis_element(knots)(knots)
-        close(got, want.BSpline.basis_element(knots)(knots))
-
-
-@pytest.mark.slow
 def test_splines_have_derivatives() -> None:
     with fxflow.config.override(x64=True):
         y = Y[0, :, 0]
@@ -169,13 +146,6 @@ def test_bad_splines_are_refused() -> None:
         (ArgumentError, lambda: make(X, y, t=np.arange(9.0)), "coefficients need"),
         (ShapeError, lambda: make(X[:3], y[:3], 5), "at least 6 points"),
         (ArgumentError, lambda: make(X, y).derivative(4), "at most the degree"),
-        (ArgumentError, lambda: interpolate.splrep(X, y, s=1.0), "depends on the data"),
-        (ArgumentError, lambda: interpolate.splev(0.0, (X, y)), "tck must be"),
-        (
-            ArgumentError,
-            lambda: interpolate.splev(0.0, make(X, y), ext=7),
-            "ext must be",
-        ),
         (
             ArgumentError,
             lambda: interpolate.make_lsq_spline(X, y, X, method="no"),
