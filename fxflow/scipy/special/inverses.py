@@ -62,15 +62,22 @@ def _gamma_root(a: Any, p: Any, q: Any) -> Any:
     start = fnp.where(lower, fnp.maximum(first, hilferty), hilferty)
     start = fnp.where((a < 1) & ~lower, lax.log1p(-lax.log(q)), start)
 
-    def step(_: Any, u: Any) -> Any:
+    def going(state: Any) -> Any:
+        return (state[0] < _STEPS) & fnp.any(state[2])
+
+    def step(state: Any) -> Any:
+        k, u, _ = state
         x = lax.exp(u)
         tail = fnp.where(lower, lax.igamma(a, x), lax.igammac(a, x))
         slope = lax.exp(_log_density(a, x)) / tail
         slope = fnp.where(lower, slope, -slope)
         move = (target - lax.log(tail)) / slope
-        return fnp.where(move - move == 0, u + fnp.clip(move, -50, 50), u)
+        move = fnp.where(move - move == 0, fnp.clip(move, -50, 50), 0)
+        # The error after a step is about the square of it.
+        return k + 1, u + move, lax.abs(move) > 1e-10
 
-    return lax.exp(lax.fori_loop(0, _STEPS, step, start))
+    state = (fnp.int32(0), start, start == start)
+    return lax.exp(lax.while_loop(going, step, state)[1])
 
 
 def _inverse_values(a: Any, y: Any, upper: bool) -> Any:
