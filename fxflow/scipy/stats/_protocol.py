@@ -264,7 +264,11 @@ class Distribution(ModuleType, Generic[P]):
         passed = ", ".join(forms.get(p.kind, "{0}").format(p.name) for p in listed)
         shown = _unannotated(signature)
         code = f"def {name}{shown}:\n    return _body(_self, {passed})"
-        scope: dict[str, Any] = {"_body": body, "_self": self}
+        scope: dict[str, Any] = {
+            "_body": body,
+            "_self": self,
+            "__name__": self.__name__,
+        }
         exec(code, scope)
         function: FunctionType = scope[name]
         function.__code__ = function.__code__.replace(
