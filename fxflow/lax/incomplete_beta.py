@@ -53,7 +53,7 @@ def _fraction(a: Any, b: Any, x: Any, rest: Any, ends: bool = True) -> Any:
     The even part of the fraction of DLMF 8.17.22 (Didonato and Morris 1992, algorithm
     708), in which 1 - x (a + b) / a does not cancel.
 
-    Of an integer b the fraction ends, but its derivative by b does not: where `ends` is
+    The fraction of an integer b ends, but its derivative by b does not: where `ends` is
     false, as many terms follow as that takes.
     """
     dtype = typeof(x).dtype

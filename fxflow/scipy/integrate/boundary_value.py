@@ -362,6 +362,107 @@ def _search(system: _System, mesh: _Mesh, tol: Array, bc_tol: Array, fix: Any) -
     return lax.while_loop(lambda m: m.status < 0, attempt, mesh)
 
 
+def _checked(
+    name: str, x: Any, y: Any, p: Any, S: Any, max_nodes: int, tol: float
+) -> tuple[Array, Array, Array, Array | None]:
+    """Returns the mesh, the guess, the parameters and the singular term."""
+    given = [x, y] + [v for v in (p, S) if v is not None]
+    values = promote_inexact(name, *given)
+    nodes, guess = values[:2]
+    if dtypes.is_complex(nodes.dtype):
+        raise DtypeError(f"{name}: arguments must be real, got {guess.aval}")
+    if nodes.ndim != 1 or guess.ndim != 2 or guess.shape[1] != nodes.size:
+        raise ShapeError(
+            f"{name}: x must be float[m] and y float[n,m], got {nodes.aval} and "
+            f"{guess.aval}"
+        )
+    n, m = guess.shape
+    params = values[2] if p is not None else fnp.zeros(0, nodes.dtype)
+    if params.ndim != 1:
+        raise ShapeError(f"{name}: p must be a vector, got {params.aval}")
+    room = natural(name, "max_nodes", max_nodes)
+    if m > room or m < 2:
+        raise ArgumentError(
+            f"{name}: x must have 2 to max_nodes = {room} nodes, got {nodes.aval}"
+        )
+    if not isinstance(nodes, Tracer) and np.any(np.diff(np.asarray(nodes)) <= 0):
+        raise ArgumentError(f"{name}: x must be strictly ascending")
+    if not tol > 0:
+        raise ArgumentError(f"{name}: tol must be positive, got {tol}")
+    singular = None if S is None else values[-1]
+    if singular is not None and singular.shape != (n, n):
+        raise ShapeError(f"{name}: S must be float[{n},{n}], got {singular.aval}")
+    return nodes, guess, params, singular
+
+
+def _differentiable(
+    whole: _System, still: _System, mesh: _Mesh, a: Array, b: Array, fix: Any
+) -> tuple[Array, Array, Array]:
+    """Returns the last mesh, the solution there and the parameters, differentiable.
+
+    Nodes are fixed parts of the interval. Two steps with a fixed matrix from the
+    solution give its first and second derivatives.
+
+    Args:
+      whole: the system.
+      still: the system with constants in place of what is differentiated.
+      mesh: with the solution.
+      a: where the interval begins.
+      b: where it ends.
+      fix: projects the solution at a singular beginning.
+    """
+    part = lax.stop_gradient((mesh.x - a) / (b - a))
+    moved_a, moved_b = (v - lax.stop_gradient(v) for v in (a, b))
+    at = lax.stop_gradient(mesh.x) + (1 - part) * moved_a + part * moved_b
+    ys, ps = lax.stop_gradient((mesh.y, mesh.p))
+    factors = lax.stop_gradient(still.factors(mesh.x, ys, ps))
+    for _ in range(2):
+        residuals, last, _ = whole.residuals(at, ys, ps)
+        step = _solved(factors, residuals, last)
+        ys, ps = fix(ys - step[0]), ps - step[1]
+    return at, ys, ps
+
+
+def _slope_of(
+    name: str, fun: Callable[..., Any], takes: Any, n: int, singular: Array | None
+) -> Callable[..., Array]:
+    """Returns the slope at one point, with the singular term: of x, y, p and a."""
+
+    def slope(x: Array, y: Array, p: Array, a: Array) -> Array:
+        out = fnp.asarray(fun(x[None], y[:, None], *takes(p)))
+        if out.shape != (n, 1):
+            raise ShapeError(
+                f"{name}: fun must return the shape of y, of m points array[{n},m], "
+                f"got {out.aval} of one point"
+            )
+        out = fnp.astype(out[:, 0], y.dtype)
+        if singular is None:
+            return out
+        # At a the limit: the slope there solves (I - S) y' = f.
+        first = fnp.linalg.pinv(fnp.eye(n, dtype=y.dtype) - singular) @ out
+        at = x == a
+        rest = singular @ y / fnp.where(at, 1, x - a)
+        return fnp.where(at, first, out + rest)
+
+    return slope
+
+
+def _conditions_of(
+    name: str, bc: Callable[..., Any], takes: Any, count: int
+) -> Callable[..., Array]:
+    """Returns the residuals of the boundary conditions: of both ends and p."""
+
+    def conditions(ya: Array, yb: Array, p: Array) -> Array:
+        out = fnp.asarray(bc(ya, yb, *takes(p)))
+        if out.shape != (count,):
+            raise ShapeError(
+                f"{name}: bc must return n + k = {count} numbers, got {out.aval}"
+            )
+        return fnp.astype(out, ya.dtype)
+
+    return conditions
+
+
 def solve_bvp(
     fun: Callable[..., Any],
     bc: Callable[..., Any],
@@ -422,63 +523,14 @@ def solve_bvp(
     Based on Residual Control and the MATLAB PSE, 2001.
     """
     name = "solve_bvp"
-    given = [x, y] + [v for v in (p, S) if v is not None]
-    values = promote_inexact(name, *given)
-    nodes, guess = values[:2]
-    if dtypes.is_complex(nodes.dtype):
-        raise DtypeError(f"{name}: arguments must be real, got {guess.aval}")
-    if nodes.ndim != 1 or guess.ndim != 2 or guess.shape[1] != nodes.size:
-        raise ShapeError(
-            f"{name}: x must be float[m] and y float[n,m], got {nodes.aval} and "
-            f"{guess.aval}"
-        )
+    nodes, guess, params, singular = _checked(name, x, y, p, S, max_nodes, tol)
     n, m = guess.shape
-    params = values[2] if p is not None else fnp.zeros(0, nodes.dtype)
-    if params.ndim != 1:
-        raise ShapeError(f"{name}: p must be a vector, got {params.aval}")
     room = natural(name, "max_nodes", max_nodes)
-    if m > room or m < 2:
-        raise ArgumentError(
-            f"{name}: x must have 2 to max_nodes = {room} nodes, got {nodes.aval}"
-        )
-    if not isinstance(nodes, Tracer) and np.any(np.diff(np.asarray(nodes)) <= 0):
-        raise ArgumentError(f"{name}: x must be strictly ascending")
-    if not tol > 0:
-        raise ArgumentError(f"{name}: tol must be positive, got {tol}")
-    tiny = 100 * float(np.finfo(nodes.dtype).eps)
-    small = max(float(tol), tiny)
+    small = max(float(tol), 100 * float(np.finfo(nodes.dtype).eps))
     bc_small = small if bc_tol is None else float(bc_tol)
-    singular = None if S is None else values[-1]
-    if singular is not None and singular.shape != (n, n):
-        raise ShapeError(f"{name}: S must be float[{n},{n}], got {singular.aval}")
-
-    more = (lambda p: (p,)) if p is not None else (lambda p: ())
-
-    def slope(x: Array, y: Array, p: Array, a: Array) -> Array:
-        out = fnp.asarray(fun(x[None], y[:, None], *more(p)))
-        if out.shape != (n, 1):
-            raise ShapeError(
-                f"{name}: fun must return the shape of y, of m points array[{n},m], "
-                f"got {out.aval} of one point"
-            )
-        out = fnp.astype(out[:, 0], y.dtype)
-        if singular is None:
-            return out
-        # At a the limit: the slope there solves (I - S) y' = f.
-        first = fnp.linalg.pinv(fnp.eye(n, dtype=y.dtype) - singular) @ out
-        at = x == a
-        rest = singular @ y / fnp.where(at, 1, x - a)
-        return fnp.where(at, first, out + rest)
-
-    def conditions(ya: Array, yb: Array, p: Array) -> Array:
-        out = fnp.asarray(bc(ya, yb, *more(p)))
-        if out.shape != (n + params.size,):
-            raise ShapeError(
-                f"{name}: bc must return n + k = {n + params.size} numbers, got "
-                f"{out.aval}"
-            )
-        return fnp.astype(out, ya.dtype)
-
+    takes = (lambda p: (p,)) if p is not None else (lambda p: ())
+    slope = _slope_of(name, fun, takes, n, singular)
+    conditions = _conditions_of(name, bc, takes, n + params.size)
     one = nodes[0], guess[:, 0], params
     flat_fun, in_fun = closure_convert(slope, *one, nodes[0])
     flat_bc, in_bc = closure_convert(conditions, guess[:, 0], guess[:, -1], params)
@@ -513,20 +565,8 @@ def solve_bvp(
         mesh.status == 0, f"{name}: it did not converge, see BVPResult.status: {{}}",
         mesh.status,
     )  # fmt: skip
-    # Nodes are fixed parts of the interval. Two steps with a fixed matrix from the
-    # solution give its first and second derivatives.
-    a, b = nodes[0], nodes[-1]
-    part = lax.stop_gradient((mesh.x - a) / (b - a))
-    moved_a, moved_b = (v - lax.stop_gradient(v) for v in (a, b))
-    at = lax.stop_gradient(mesh.x) + (1 - part) * moved_a + part * moved_b
-    ys, ps = lax.stop_gradient((mesh.y, mesh.p))
-    still = system(fixed[0][0], *fixed[3:])
-    factors = lax.stop_gradient(still.factors(mesh.x, ys, ps))
-    whole = system(a, in_fun, in_bc)
-    for _ in range(2):
-        residuals, last, _ = whole.residuals(at, ys, ps)
-        step = _solved(factors, residuals, last)
-        ys, ps = fix(ys - step[0]), ps - step[1]
+    whole, still = system(nodes[0], in_fun, in_bc), system(fixed[0][0], *fixed[3:])
+    at, ys, ps = _differentiable(whole, still, mesh, nodes[0], nodes[-1], fix)
     f = vmap(whole.fun, (0, 0, None))(at, ys, ps)
     sol = object.__new__(PPoly)
     sol._set(_cubics(at, ys, f), at, True, 1)

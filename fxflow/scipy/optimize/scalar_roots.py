@@ -107,7 +107,7 @@ def _bracketing(
             most = fnp.maximum(fnp.abs(middle - s.a) - tolerance(middle), 0)
             x = middle + fnp.sign(s.fa - s.fb) * fnp.clip(move, -most, most)
             fx = f(x)
-            # Of the four points keep the two next to the root.
+            # Keep those two of the four points that are next to the root.
             new = placed(placed(s, middle, fm), x, fx)
             calls = 2
         else:

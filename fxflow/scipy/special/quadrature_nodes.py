@@ -74,7 +74,7 @@ def _rule(name: str, n: Any, jacobi: Any, *args: Any, mu: bool, even: bool) -> A
         side = fnp.pad(below[:, None] * np.eye(n - 1), ((1, 0), (0, 1)))
         full = full + side + side.T
     x = eigvalsh(lax.stop_gradient(full))
-    # Of length 1 times the root of the sum; the last one is not scaled.
+    # Vectors of length 1 times the root of the sum; the last one is not scaled.
     steps = fnp.concatenate([below, fnp.ones((1,), x.dtype)])
     before = fnp.concatenate([fnp.zeros((1,), x.dtype), below])
 

@@ -39,7 +39,9 @@ def both(monkeypatch: pytest.MonkeyPatch, f: Any, *args: Any) -> Any:
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("count", [1, 4, 12])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
-def test_values(monkeypatch: pytest.MonkeyPatch, count: int, dtype: str) -> None:
+def test_values_are_those_of_the_operations(
+    monkeypatch: pytest.MonkeyPatch, count: int, dtype: str
+) -> None:
     params, x = example(3, 5, 2, 12, dtype=dtype)
     found, expected = both(
         monkeypatch, lambda p, x: nn.group_norm(p, x, count, epsilon=0.1), params, x
@@ -50,7 +52,9 @@ def test_values(monkeypatch: pytest.MonkeyPatch, count: int, dtype: str) -> None
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("count", [2, None])
-def test_derivatives(monkeypatch: pytest.MonkeyPatch, count: int | None) -> None:
+def test_derivatives_are_those_of_the_operations(
+    monkeypatch: pytest.MonkeyPatch, count: int | None
+) -> None:
     def norm(params: Any, x: Any) -> Any:
         if count is None:
             return nn.instance_norm(params, x)

@@ -39,7 +39,7 @@ def test_agree_with_scipy(name: str) -> None:
             assert float(slope) == pytest.approx(want, rel=1e-5, abs=1e-8)
 
 
-def test_edges() -> None:
+def test_edges_are_those_of_scipy() -> None:
     edges = np.array([-np.inf, np.inf, np.nan, 0.0])
     for name in ("exprel", "exp10", "erfi"):
         want = getattr(scipy.special, name)(edges)

@@ -50,7 +50,7 @@ DISTRIBUTIONS: dict[str, tuple[Any, ...]] = {
 }
 
 
-#: Of these each function is called, of others two: all are made by one protocol.
+#: Each function of these is called, and two of others: all are made by one protocol.
 FULL = ("beta", "binom", "gamma", "lognorm")
 NEW: dict[str, tuple[Any, ...]] = {
     "arcsine": (UNIT,),
