@@ -39,7 +39,9 @@ def arguments(name: str, method: str, shapes: tuple[float, ...]) -> tuple[Any, .
         # SciPy's tails of this one are wrong between integers.
         return (COUNTS[(COUNTS != 2.5) | (name != "hypergeom")],)
     inner = getattr(scipy.stats, name).ppf(Q[1:7], *shapes)
-    return (np.concatenate([inner, FAR]),)
+    # SciPy's logarithms have no meaning beyond one turn of a circle.
+    near = np.abs(FAR) < 3 if name == "vonmises" else FAR == FAR
+    return (np.concatenate([inner, FAR[near]]),)
 
 
 def compare(name: str, method: str, shapes: tuple[float, ...], moved: Any) -> None:
@@ -64,6 +66,8 @@ def compare(name: str, method: str, shapes: tuple[float, ...], moved: Any) -> No
         known &= got != np.inf  # at a bound, where SciPy's density is 0
     elif method not in ("stats", "moment", "var", "std", "entropy"):
         known = np.ones(want.shape, bool)
+    if method in ("moment", "stats", "var", "std"):
+        known &= np.abs(got) < 1e9  # SciPy has numbers for integrals that diverge
     loose = method in LOOSE and name in CONTINUOUS
     np.testing.assert_allclose(
         got[known], want[known], 1e-6 if loose else 1e-8, 1e-10, err_msg=method
