@@ -62,8 +62,8 @@ class Plan:
       argument  cpu:1     12  f32[3]  0
       0         cpu:0     12  f32[3]  1
       device  busy  peak bytes
-      cpu:1    50%          24
       cpu:0    50%          24
+      cpu:1    50%          24
       places: scopes, device_put inside, operands, uses, committed arguments
     """
 
