@@ -363,19 +363,37 @@ class RaggedArray(Operators):
             raise AxisError(
                 f"index one axis of {self!r}, that of the rows; .values has the others"
             )
-        index = index if isinstance(index, slice) else fnp.asarray(index)
+        if not isinstance(index, slice):
+            index = self._require_rows(fnp.asarray(index))
         lengths = self.lengths[index]
         return gathered(self.values, self.offsets[:-1][index], lengths, self.capacity)
+
+    def _require_rows(self, index: Any) -> Any:
+        """Returns an index array with which rows that are known exist.
+
+        Raises:
+          AxisError: one does not.
+        """
+        if dtypes.is_integer(index.dtype) and is_concrete(index):
+            known = np.asarray(index)
+            wrong = known[(known < -self.rows) | (known >= self.rows)]
+            if wrong.size:
+                raise AxisError(f"row {wrong.flat[0]} of {self!r} does not exist")
+        return index
 
     def row(self, index: Any, length: int, fill_value: Any = 0) -> Array:
         """Returns one row, padded or cut: array[length, ...].
 
         Args:
-          index: integer, which may be traced.
+          index: integer, which may be traced; negative ones count from the end.
           length: of the result.
           fill_value: what to pad with.
+
+        Raises:
+          AxisError: the row is known not to exist.
         """
-        index = fnp.asarray(index)
+        index = self._require_rows(fnp.asarray(index))
+        index = fnp.where(index < 0, index + self.rows, index)
         lengths = fnp.minimum(self.lengths[index], length)[None]
         one = gathered(self.values, self.offsets[index][None], lengths, length)
         return one.to_padded(length, fill_value)[0]

@@ -131,6 +131,18 @@ def test_rows() -> None:
     np.testing.assert_array_equal(x.row(2, 1)[0], rows(x)[2][0])
 
 
+def test_rows_that_do_not_exist() -> None:
+    x = sample()
+    for wrong in ([0, 7], [-5, 0]):
+        with pytest.raises(AxisError, match="does not exist"):
+            x[wrong]
+    with pytest.raises(AxisError, match="row 4"):
+        x.row(4, 2)
+    np.testing.assert_array_equal(x.row(-2, 3), rows(x)[2])
+    found = fxflow.jit(lambda x, i: x.row(i, 3))(x, -2)
+    np.testing.assert_array_equal(found, rows(x)[2])
+
+
 def test_text() -> None:
     assert repr(sample((3,))) == "RaggedArray(f32[4,(2, 0, 3, 1),3], capacity=9)"
     shown = []

@@ -64,7 +64,8 @@ def splrep(
       The knots, the coefficients and the degree.
 
     Raises:
-      ArgumentError: `s` is positive or `task` is 1, or the samples do not fit.
+      ArgumentError: `s` is positive or `task` is 1, there are weights without `s` and
+        `t`, or the samples do not fit.
 
     Example:
       >>> x = np.arange(6.0)
@@ -80,6 +81,11 @@ def splrep(
             "t=, or filter the samples first"
         )
     if t is None and task != -1:
+        if w is not None and s is None:
+            raise ArgumentError(
+                f"{name}: with weights SciPy smooths: give s=0 for a spline through "
+                "the samples, or knots, t="
+            )
         if per:
             return make_interp_spline(x, y, k, bc_type="periodic").tck
         return make_interp_spline(x, y, k).tck

@@ -91,8 +91,8 @@ def _neighbours(function: Any, v: Any, x: Any) -> tuple[Any, Any]:
 def _jy_slope(v: Any, x: Any) -> Any:
     below, above = _neighbours(_jy, v, x)
     out = 0.5 * (below - above)
-    # That of Y is infinite at 0, and would make that of J nan in reverse.
-    return fnp.where((x == 0) & (lax.abs(out) != lax.abs(_finite(out))), 0, out)
+    # That of Y is infinite at 0 and nan below, and would make that of J nan in reverse.
+    return fnp.where((x <= 0) & (lax.abs(out) != lax.abs(_finite(out))), 0, out)
 
 
 def _finite(out: Any) -> Any:
@@ -102,12 +102,17 @@ def _finite(out: Any) -> Any:
 _jy: Callable[..., Any] = by_forward(_jy_values, None, _jy_slope)
 
 
+def _within(inside: Any, out: Any) -> Any:
+    """Returns values that are nan elsewhere, and have derivatives of nan there."""
+    return out * fnp.where(inside, 1, math.nan)
+
+
 def _jv(v: Any, x: Any) -> Any:
-    return _jy(v, x)[0]
+    return _within((x >= 0) | (v == lax.floor(v)), _jy(v, x)[0])
 
 
 def _yv(v: Any, x: Any) -> Any:
-    return _jy(v, x)[1]
+    return _within(x >= 0, _jy(v, x)[1])
 
 
 @library()

@@ -274,11 +274,17 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
       m: real array-like.
     """
     z, m = operands("poch", z, m)
-    # A ratio of poles, which has a value only where nothing is between them.
-    pole = (m == 0) & (z <= 0) & (z == lax.floor(z))
-    z = safe(~pole, z, 1)
+    # At a pole of the denominator it is a product of whole numbers, or 0.
+    pole = (z <= 0) & (z == lax.floor(z))
+    whole = pole & (m == lax.floor(m)) & (z + m <= 0)
+    x, k = safe(whole, 1 - z, 1), safe(whole, m, 0)
+    even = k == 2 * lax.floor(k / 2)
+    size = lax.exp(gammaln(x) - gammaln(x - k))
+    at_pole = choose_between(even, size, -size)
+    at_pole = choose_between(whole, at_pole, lax.full_like(at_pole, 0))
+    z, m = safe(~pole, z, 1), safe(~pole, m, 0)
     sign = gammasgn(z) * gammasgn(z + m)
-    return sign * lax.exp(_log_ratio(m, z))
+    return choose_between(pole, at_pole, sign * lax.exp(_log_ratio(m, z)))
 
 
 @library()
@@ -310,7 +316,11 @@ def polygamma(n: Any, x: ArrayLike) -> Array:
 
 @special_docs
 def zeta(x: ArrayLike, q: ArrayLike = 1.0) -> Array:
-    """Hurwitz's zeta function, the sum of (n + q)⁻ˣ; Riemann's, if `q` is 1."""
+    """Hurwitz's zeta function, the sum of (n + q)⁻ˣ; Riemann's, if `q` is 1.
+
+    Special cases:
+      1 → inf; `x` below 1 → nan: it is not continued beyond the sum.
+    """
     return _zeta(x, q)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
+import numpy as np
+
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.scipy.special.entropies import xlogy
@@ -181,18 +183,29 @@ gumbel_l: Final = Continuous(
 # -- generalized extremes --------------------------------------------------------------
 
 
+#: Below it quotients by c are power series, whose terms give derivatives by c, too.
+_SMALL = 0.01
+_LOG1P = [(-1) ** k / (k + 1) for k in range(9)]
+_EXPM1 = [1 / math.factorial(k + 1) for k in range(9)]
+
+
+def _quotient(function: Any, terms: list[float], c: Any, z: Any) -> Any:
+    """Returns f(c z) / c, by the terms of f(u) / u where u is small."""
+    u = c * z
+    small = abs(u) < _SMALL
+    series = fnp.polyval(np.array(terms[::-1]), fnp.where(small, u, 0))
+    plain = function(fnp.where(small, 1, u)) / fnp.where(small, 1, c)
+    return fnp.where(small, z * series, plain)
+
+
 def _log1p_over(c: Any, z: Any) -> Any:
     """Returns log(1 + c z) / c, which is z where c is 0."""
-    small = abs(c * z) < 1e-6
-    plain = lax.log1p(fnp.where(small, 0, c * z)) / fnp.where(c == 0, 1, c)
-    return fnp.where(small, z * (1 - 0.5 * c * z), plain)
+    return _quotient(lax.log1p, _LOG1P, c, z)
 
 
 def _expm1_over(c: Any, y: Any) -> Any:
     """Returns (exp(c y) - 1) / c, which is y where c is 0."""
-    small = abs(c * y) < 1e-6
-    plain = lax.expm1(fnp.where(small, 0, c * y)) / fnp.where(c == 0, 1, c)
-    return fnp.where(small, y * (1 + 0.5 * c * y), plain)
+    return _quotient(lax.expm1, _EXPM1, c, y)
 
 
 def _end(c: Any, sign: float) -> Any:

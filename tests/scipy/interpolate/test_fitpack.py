@@ -46,6 +46,7 @@ def test_bad_tuples_are_refused() -> None:
     refused: list[tuple[Any, Any, str]] = [
         (ArgumentError, lambda: interpolate.splrep(X, Y, s=1.0), "depends on the data"),
         (ArgumentError, lambda: interpolate.splrep(X, Y, task=-1), "needs knots"),
+        (ArgumentError, lambda: interpolate.splrep(X, Y, X), "give s=0"),
         (ArgumentError, lambda: interpolate.splev(0.0, (X, Y)), "tck must be"),
         (
             ArgumentError,

@@ -143,6 +143,20 @@ def test_hankel(name: str, sign: int) -> None:
     assert function(fnp.float16(1), fnp.float16(2)).dtype == np.complex64
 
 
+def test_derivatives_at_negative_arguments() -> None:
+    x = np.array([-3.0, -0.5, -1e-3])
+    with fxflow.config.override(x64=True):
+        for order in (0.0, 1.0, 2.0, -3.0):
+            function: Any = lambda x, v=order: fnp.sum(special.jv(v, x))
+            found = fxflow.grad(function)(fnp.asarray(x))
+            wanted = scipy.special.jvp(order, x)
+            np.testing.assert_allclose(found, wanted, 1e-12)
+            second = fxflow.jvp(fxflow.grad(function), (x,), (np.ones(3),))[1]
+            np.testing.assert_allclose(second, scipy.special.jvp(order, x, 2), 1e-10)
+        assert np.isnan(fxflow.grad(lambda x: special.jv(0.5, x))(-1.0))
+        assert np.isnan(fxflow.grad(lambda x: special.yv(1.0, x))(-1.0))
+
+
 def test_operands_of_32_bits() -> None:
     v, x = (a.astype(np.float32) for a in (np.array([16.0, 0.3]), np.array([3.3, 4])))
     np.testing.assert_allclose(special.jv(v, x), scipy.special.jv(v, x), 1e-6)

@@ -103,6 +103,15 @@ def test_beta_and_its_limits() -> None:
     assert np.isnan(special.betaln(np.nan, 1.0))
 
 
+def test_rising_factorials_at_poles() -> None:
+    z, m = np.meshgrid(np.arange(-4.0, 3), np.arange(-4.0, 6))
+    wanted = scipy.special.poch(z, m)
+    known = np.isfinite(wanted)
+    found = special.poch(z, m)
+    np.testing.assert_allclose(found[known], wanted[known], 1e-5)
+    np.testing.assert_array_equal(special.poch(np.array([-3.0, -1.0]), 0.5), [0, 0])
+
+
 def test_beta_at_the_poles_of_its_factors() -> None:
     a = np.array([-2, -2.5, -2, -3, -3, -3, 1, -0.5, 0, 2.5, -2])
     b = np.array([1, 1.5, 2, 2, 3, 4, -2, 0.5, 1, -1.5, 1.5])

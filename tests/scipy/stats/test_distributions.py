@@ -6,6 +6,7 @@ import inspect
 import warnings
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 import scipy.stats
@@ -352,3 +353,35 @@ def test_what_a_fit_refuses() -> None:
         stats.gamma.fit(SAMPLE, 1.0, 2.0)
     with pytest.raises(ArgumentError, match='method must be "MLE"'):
         stats.gamma.fit(SAMPLE, method="MM")
+
+
+@pytest.mark.parametrize("c", [0.0, 1e-9, -1e-5, 3e-3, 0.2])
+def test_second_derivatives_of_extremes_by_their_shape(c: float) -> None:
+    def derivatives(f: Any) -> list[float]:
+        slope = fxflow.grad(f)
+        return [float(slope(c)), float(fxflow.grad(slope)(c))]
+
+    def exact(f: Any) -> list[float]:
+        with mpmath.workdps(40):
+            return [float(mpmath.diff(f, c, n)) for n in (1, 2)]
+
+    def log1p_over(c: Any, z: float) -> Any:
+        return mpmath.log(1 + c * z) / c if c else mpmath.mpf(z)
+
+    x = mpmath.mpf(0.5)
+    cases = {
+        (stats.genpareto.logpdf, 0.5): lambda c: -(1 + c) * log1p_over(c, x),
+        (stats.genpareto.logsf, 0.5): lambda c: -log1p_over(c, x),
+        (stats.genpareto.ppf, 0.3): lambda c: (
+            mpmath.expm1(-c * mpmath.log1p(-mpmath.mpf(0.3))) / c
+            if c
+            else -mpmath.log1p(-mpmath.mpf(0.3))
+        ),
+        (stats.genextreme.logpdf, 0.5): lambda c: (
+            -(1 - c) * log1p_over(-c, x) - mpmath.exp(-log1p_over(-c, x))
+        ),
+    }
+    with fxflow.config.override(x64=True):
+        for (function, at), wanted in cases.items():
+            found = derivatives(lambda c, f=function, at=at: f(at, c))
+            np.testing.assert_allclose(found, exact(wanted), 1e-8)
