@@ -27,6 +27,7 @@ from fxflow.dataflow.measuring import Times, timed
 from fxflow.dataflow.placing import Place
 from fxflow.dataflow.rows import ArrivalRow, FragmentRow, LoadRow, Part, granted
 from fxflow.dataflow.runner import IDLE, Launch, StepRun, in_lanes
+from fxflow.dataflow.tasks.locks import DeferringLock
 from fxflow.dataflow.tasks.messages import Value, Want
 from fxflow.devices import buffers
 from fxflow.distributed.messages.codec import Message, Templates
@@ -464,7 +465,7 @@ class Executor:
         self.deadline = deadline
         self.handles = Handles()
         self.steps: dict[int, PartStep] = {}
-        self._lock = threading.RLock()
+        self._lock = DeferringLock()
         self._latest = -1
         self._early: dict[int, list[tuple[int, np.ndarray[Any, Any]]]] = {}
         self._inline: deque[PartStep] = deque()
@@ -593,15 +594,15 @@ class Executor:
         with self._lock:
             self.steps.pop(step.number, None)
         if not step.stopped:
-            self._on_done(step, small)
+            self._lock.afterwards(lambda: self._on_done(step, small))
 
     def failed(self, step: PartStep, error: BaseException) -> None:
         """Notes that a step failed here; it is reported once."""
         with self._lock:
             first, step.reported = not step.reported, True
         if first:
-            at = step.waits_for()
-            self._on_failed(step, error, -1 if at is None else at[0], -1)
+            at = step.waits_for() or (-1,)
+            self._lock.afterwards(lambda: self._on_failed(step, error, at[0], -1))
 
     def stop(self, number: int) -> None:
         """Leaves out what has not been started of a step that failed elsewhere."""
