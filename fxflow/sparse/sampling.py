@@ -27,6 +27,7 @@ def sampled_matmul(x: Any, y: Any, pattern: Pattern) -> SparseArray:
       A sparse array with the pattern.
 
     Example:
+      >>> from fxflow.sparse import eye_array
       >>> A = eye_array(2, format="csr")
       >>> sampled_matmul(fnp.ones((2, 3)), fnp.ones((3, 2)), A.pattern).values
       Array([3., 3.], dtype=float32)

@@ -137,7 +137,7 @@ def fhtoffset(
 
     Example:
       >>> fhtoffset(0.5, 0.0).round(4)
-      Array(0.1206, dtype=float32)
+      Array(-0.1579, dtype=float32)
     """
     given = promote_inexact("fhtoffset", dln, mu, initial, bias)
     dtype = given[0].aval.dtype

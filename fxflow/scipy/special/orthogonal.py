@@ -343,6 +343,6 @@ def eval_jacobi(n: ArrayLike, alpha: ArrayLike, beta: ArrayLike, x: ArrayLike) -
 
     Example:
       >>> eval_jacobi(2, 1.0, 0.0, 0.5).round(4)
-      Array(0.0625, dtype=float32)
+      Array(0.625, dtype=float32)
     """
     return _evaluated("eval_jacobi", "jacobi", n, alpha, beta, x)

@@ -202,7 +202,7 @@ def test_places_by_cost_follow_the_times_that_tasks_measure(cluster: Cluster) ->
     x = fnp.cos(fnp.arange(256.0 * 256).reshape(256, 256)) / 16
     rates = Rates({"contraction": 1e15, "elementwise": 1e15}, {"elementwise": 1e15})
     kind = kind_of(fxflow.local_devices()[0])
-    costs = Costs({kind: rates}, {f"{kind} {kind}": Link(1e-5, 1e10)})
+    costs = Costs({kind: rates}, {"process": Link(1e-5, 1e10)})
     step = dataflow.jit(branches, devices=cluster.devices, place=costs)
     assert len(step.plan(x).places) == 1
     values = [float(step(x)) for _ in range(replanning.FIRST[-1])]

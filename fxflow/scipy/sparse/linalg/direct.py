@@ -164,6 +164,7 @@ def spsolve(
       nan if `A` is exactly singular.
 
     Example:
+      >>> from fxflow.sparse import csr_array
       >>> A = csr_array(fnp.array([[2.0, 1.0], [0.0, 4.0]]))
       >>> spsolve(A, fnp.array([4.0, 8.0]))
       Array([1., 2.], dtype=float32)
@@ -350,6 +351,7 @@ def splu(
       ImportError: SciPy is not installed.
 
     Example:
+      >>> from fxflow.sparse import csc_array
       >>> lu = splu(csc_array(fnp.array([[2.0, 1.0], [0.0, 4.0]])))
       >>> lu.solve(fnp.array([4.0, 8.0])), lu.solve(fnp.array([4.0, 6.0]), "T")
       (Array([1., 2.], dtype=float32), Array([2., 1.], dtype=float32))
@@ -399,6 +401,8 @@ def spilu(
       ImportError: SciPy is not installed.
 
     Example:
+      >>> from fxflow.scipy.sparse.linalg import gmres
+      >>> from fxflow.sparse import csc_array
       >>> A = csc_array(fnp.array([[2.0, 1.0], [0.0, 4.0]]))
       >>> x, _ = gmres(A, fnp.array([4.0, 8.0]), M=spilu(A).solve)
       >>> x.round(3)
@@ -431,6 +435,7 @@ def factorized(A: Any) -> Callable[[Any], Array]:
       The function of the right side.
 
     Example:
+      >>> from fxflow.sparse import csc_array
       >>> solve = factorized(csc_array(fnp.array([[2.0, 1.0], [0.0, 4.0]])))
       >>> solve(fnp.array([4.0, 8.0]))
       Array([1., 2.], dtype=float32)
@@ -450,6 +455,7 @@ def inv(A: Any) -> SparseArray:
       A csc array with all elements.
 
     Example:
+      >>> from fxflow.sparse import csc_array
       >>> inv(csc_array(fnp.array([[2.0, 0.0], [0.0, 4.0]]))).diagonal()
       Array([0.5 , 0.25], dtype=float32)
 
@@ -491,6 +497,7 @@ def spsolve_triangular(
       inf or nan where the diagonal is 0.
 
     Example:
+      >>> from fxflow.sparse import csr_array
       >>> A = csr_array(fnp.array([[2.0, 0.0], [1.0, 4.0]]))
       >>> spsolve_triangular(A, fnp.array([4.0, 10.0]))
       Array([2., 2.], dtype=float32)

@@ -68,6 +68,7 @@ def eigsh(
       nan in place of eigenvalues that did not converge.
 
     Example:
+      >>> from fxflow.sparse import diags_array
       >>> A = diags_array(fnp.arange(1.0, 31.0), format="csr")
       >>> values, vectors = eigsh(A, k=2)
       >>> values.round(3), vectors.shape
@@ -304,6 +305,7 @@ def svds(
       nan in place of values that did not converge.
 
     Example:
+      >>> from fxflow.sparse import diags_array
       >>> A = diags_array(fnp.arange(1.0, 31.0), format="csr")
       >>> svds(A, k=2, return_singular_vectors=False).round(3)
       Array([29., 30.], dtype=float32)

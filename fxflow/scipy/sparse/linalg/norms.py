@@ -28,6 +28,7 @@ def norm(x: Any, ord: Any = None, axis: int | None = None) -> Array:
       ArgumentError: there is no such norm.
 
     Example:
+      >>> from fxflow.sparse import csr_array
       >>> A = csr_array(fnp.array([[3.0, 0.0], [4.0, 1.0]]))
       >>> norm(A, 1), norm(A, axis=1).round(3)
       (Array(7., dtype=float32), Array([3.   , 4.123], dtype=float32))
