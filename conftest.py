@@ -30,6 +30,8 @@ if "FXFLOW_CACHE_DIR" not in os.environ:
 
 #: Where each case stands for a primitive, a program, a page or a module.
 WHOLE = ("tests/conformance/", "tests/docs/", "tests/golden/", "tests/test_")
+#: Tests of which `--draw-cases` draws a third, each seed another one.
+SCIENCE = ("tests/scipy/", "fxflow/scipy/")
 
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
@@ -76,7 +78,8 @@ def pytest_collection_modifyitems(
 def _undrawn(items: list[pytest.Item], seed: int, parts: int) -> Iterator[pytest.Item]:
     """Yields the cases that a part leaves out.
 
-    They are cases of tests with more than two, and slow tests.
+    They are cases of tests with more than two, slow tests, and two thirds of the
+    tests and examples of `fxflow.scipy`, which has the most functions.
     """
     if parts == 1:
         return
@@ -90,6 +93,8 @@ def _undrawn(items: list[pytest.Item], seed: int, parts: int) -> Iterator[pytest
         if len(cases) > 2:
             first = (seed + zlib.crc32(name.encode())) % parts
             yield from (c for i, c in enumerate(cases) if i % parts != first)
+        elif name.startswith(SCIENCE) and (seed + zlib.crc32(name.encode())) % 3:
+            yield from cases
 
 
 def _seed_and_parts(config: pytest.Config, option: str) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 # Runs all tests: sets up environments outside the checkout, then runs the linters, the
 # type checker, and the suite (with doctests, notebooks, docs). If the machine has other
 # Pythons, the newest runs a sixth of the suite's files, and the others run the smoke
-# tests. Each commit runs another eighth of the slow tests and of tests with many cases, and
+# tests. Each commit runs another tenth of the slow tests and of tests with many cases, and
 # another sixth of the files.
 # Arguments are passed to pytest; then nothing else runs.
 set -euo pipefail
@@ -62,10 +62,11 @@ done
 # mostly wait. For the same reason there is one more worker than there are cores.
 cores=$(getconf _NPROCESSORS_ONLN)
 workers=$((cores < 3 ? cores + 1 : 4))
-# Each commit runs another eighth of the slow tests and of the cases of long tests.
+# Each commit runs another tenth of the slow tests and of the cases of long tests, and
+# another third of the tests of `fxflow.scipy`.
 commit=$(git rev-parse --short=7 HEAD 2>/dev/null || echo 0)
 run_suite() {
-    "$python" -m pytest -q --durations=10 --draw-cases "$((16#$commit))/8" \
+    "$python" -m pytest -q --durations=10 --draw-cases "$((16#$commit))/10" \
         --numprocesses "$workers" --dist loadfile --no-loadscope-reorder "$@"
 }
 
