@@ -102,6 +102,7 @@ if _typing.TYPE_CHECKING:
         igamma, igamma_grad_a, igammac, random_gamma_grad,
     )
     from fxflow.lax.linear_solve import custom_linear_solve, custom_root
+    from fxflow.lax.masked_calls import masked
     from fxflow.lax.point_to_point import precv, psend
     from fxflow.lax.precision import reduce_precision
     from fxflow.lax.ragged_exchange import ragged_all_to_all
