@@ -84,10 +84,11 @@ class Dependence:
 
     def pooled(self, axes: Sequence[int]) -> Dependence:
         """Returns the unions along axes, which have length 1 then."""
-        if not axes or not self.ids.size:
-            shape = tuple(1 if d in axes else n for d, n in enumerate(self.shape))
-            return self if not axes else empty(shape, self.count)
+        if not axes:
+            return self
         shape = tuple(1 if d in axes else n for d, n in enumerate(self.shape))
+        if not math.prod(self.shape):
+            return empty(shape, self.count)
         targets = np.arange(math.prod(shape), dtype=np.int64).reshape(shape)
         targets = np.broadcast_to(targets, self.shape)
         return self.joined(targets, self.ids, shape)

@@ -21,13 +21,11 @@ import numpy as np
 
 from fxflow import numpy as fnp
 from fxflow.core import tree
-from fxflow.core.arrays import Array, dtypes, typeof
+from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.boundary import boundary
-from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer
 from fxflow.errors import ArgumentError, DtypeError, NotDifferentiableError, ShapeError
-from fxflow.lax.creation import full
 from fxflow.sparse.array import SparseArray, from_scipy
 from fxflow.sparse.dependence import dependences
 from fxflow.sparse.index_sets import Dependence
@@ -67,23 +65,33 @@ class _Layout(NamedTuple):
         avals = [typeof(x) for x in leaves]
         return cls(avals, treedef, sum(a.size for a in avals))
 
+    @property
+    def sizes(self) -> list[int]:
+        """How many elements each leaf has."""
+        return [a.size for a in self.avals]
+
     def blocks(self) -> list[tuple[int, int, Any]]:
         """Returns where each leaf begins and ends, and its type."""
-        ends = np.cumsum([0, *(a.size for a in self.avals)]).tolist()
+        ends = np.cumsum([0, *self.sizes]).tolist()
         return list(zip(ends[:-1], ends[1:], self.avals, strict=True))
 
 
 def _sets(
-    derivative: Callable[..., Any], primals: Sequence[Any], directions: Sequence[Any]
-) -> tuple[list[Any], Graph]:
-    """Returns the index sets of a function that is linear in its last arguments."""
-    avals = [typeof(x).strong() for x in (*primals, *directions)]
+    derivative: Callable[..., Any], primals: Sequence[Aval], directions: Sequence[Aval]
+) -> list[Any]:
+    """Returns the index sets of a function that is linear in its last arguments.
+
+    Args:
+      derivative: a function of both, one after the other.
+      primals: types of the first arguments.
+      directions: types of the last ones.
+    """
+    avals = [a.strong() for a in (*primals, *directions)]
     graph, consts = trace_flat(derivative, avals, name="derivative", literals=False)
     known = [np.asarray(c) if _is_known(c) else None for c in consts]
-    count = sum(typeof(d).size for d in directions)
-    starts = np.cumsum([0, *(typeof(d).size for d in directions)])
+    starts = np.cumsum([0, *(d.size for d in directions)]).tolist()
     given = [
-        Dependence.each(tuple(typeof(d).shape), int(start), count)
+        Dependence.each(tuple(d.shape), start, starts[-1])
         for d, start in zip(directions, starts, strict=False)
     ]
     none = [None] * len(primals)
@@ -92,7 +100,7 @@ def _sets(
         [*[None] * len(consts), *none, *given],
         [*known, *none, *[None] * len(given)],
     )
-    return [s for s, _ in outs], graph
+    return [s for s, _ in outs]
 
 
 def _is_known(value: Any) -> bool:
@@ -129,30 +137,24 @@ class _Found(NamedTuple):
     forward: bool
 
 
-def _find(
-    flat: Callable[..., list[Any]], leaves: Sequence[Any], out: _Layout
-) -> _Found:
+def _find(flat: Callable[..., list[Any]], inputs: _Layout, outputs: _Layout) -> _Found:
     """Returns the pattern of a function of leaves that returns a list of them."""
-    count = len(leaves)
+    count = len(inputs.avals)
 
     def push(*both: Any) -> list[Any]:
-        tangents = jvp(lambda *x: flat(*x), both[:count], both[count:])[1]
-        return list(tangents)
+        return list(jvp(flat, both[:count], both[count:])[1])
 
-    sizes = [a.size for a in out.avals]
+    def pull(*both: Any) -> list[Any]:
+        back = vjp(flat, *both[:count])[1]
+        return list(back(list(both[count:])))
+
     try:
-        sets, _ = _sets(push, leaves, leaves)
-        return _Found(*_coords(sets, sizes), True)
+        sets = _sets(push, inputs.avals, inputs.avals)
+        return _Found(*_coords(sets, outputs.sizes), True)
     except NotDifferentiableError:
         # Some rule is for reverse mode only: the pattern of the transpose.
-        def pull(*both: Any) -> list[Any]:
-            back = vjp(lambda *x: flat(*x), *both[:count])[1]
-            return list(back(list(both[count:])))
-
-        zeros = [full(a.shape, 0, a.dtype) for a in out.avals]
-        sets, _ = _sets(pull, leaves, zeros)
-        inputs = [typeof(x).size for x in leaves]
-        columns, rows = _coords(sets, inputs)
+        sets = _sets(pull, inputs.avals, outputs.avals)
+        columns, rows = _coords(sets, inputs.sizes)
         order = np.lexsort((columns, rows))
         return _Found(rows[order], columns[order], False)
 
@@ -326,7 +328,7 @@ def sparse_jacobian(
                 "floats only, and other values by has_aux=True"
             )
     if pattern is None:
-        found = _find(lambda *values: flat(*values)[0], leaves, outputs)
+        found = _find(lambda *values: flat(*values)[0], inputs, outputs)
     else:
         found = _given(pattern, inputs, outputs)
     shape = outputs.size, inputs.size

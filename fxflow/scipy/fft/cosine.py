@@ -25,7 +25,8 @@ from fxflow.numpy._operands import ArrayLike, convert, promote_inexact
 _INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
 _NORMS = (None, "backward", "ortho", "forward")
 
-_docs = shared("""
+#: What the docstrings of cosine and sine transforms have in common.
+TRANSFORM_DOCS = """
     Args:
       x: array-like[...].
       type: 1, 2, 3 or 4: which transform.
@@ -46,10 +47,15 @@ _docs = shared("""
     Raises:
       ArgumentError: there is no such type or norm, or a length is not positive.
       AxisError: there is no such axis.
-
+      ...
+"""
+_docs = shared(
+    TRANSFORM_DOCS
+    + """
     Source: `scipy.fft.{name}`; J. Makhoul, A Fast Cosine Transform in One and Two
     Dimensions, 1980.
-""")
+"""
+)
 
 
 @library("type", "n", "axis", "overwrite_x", "workers", "orthogonalize")

@@ -8,33 +8,9 @@ from fxflow.core.arrays import Array
 from fxflow.core.docs import shared
 from fxflow.core.runtime.library import library
 from fxflow.numpy._operands import ArrayLike
-from fxflow.scipy.fft.cosine import Kind, of_axes, transformed
+from fxflow.scipy.fft.cosine import TRANSFORM_DOCS, Kind, of_axes, transformed
 
-_docs = shared("""
-    Args:
-      x: array-like[...].
-      type: 1, 2, 3 or 4: which transform.
-      n: length of the axis; it is cut or filled up with zeros before. None leaves it.
-      axis: which one.
-      s: length of one axis, or the lengths of several, likewise; -1 leaves one.
-      axes: one or several; None is the last ones, for each length in `s` one, or all.
-      norm: None or "backward": the inverse is scaled; "forward": the transform is;
-        "ortho": both are, which makes them orthogonal.
-      overwrite_x: has no effect.
-      workers: has no effect.
-      orthogonalize: whether coefficients that occur once are as long as those that
-        occur twice; None: if `norm` is "ortho".
-
-    Returns:
-      Float array, or complex of a complex `x`: of both parts by themselves.
-
-    Raises:
-      ArgumentError: there is no such type or norm, or a length is not positive.
-      AxisError: there is no such axis.
-      ...
-
-    Source: `scipy.fft.{name}`.
-""")
+_docs = shared(TRANSFORM_DOCS + "\n    Source: `scipy.fft.{name}`.\n")
 
 
 @library("type", "n", "axis", "overwrite_x", "workers", "orthogonalize")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
@@ -13,16 +14,21 @@ from fxflow.errors import DtypeError
 from fxflow.numpy._operands import broadcast, convert, joint_shape, promote_inexact
 from fxflow.numpy.selection import choose_between
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 
 
-special_docs = shared("""
+def docs_of(arguments: str, source: str = "") -> Callable[[F], F]:
+    """Makes a decorator that completes docstrings of elementwise functions.
+
     Args:
-      x: real array-like.
-      a: positive real array-like.
-      b: real array-like.
-      q: real array-like.
-      p: real array-like.
+      arguments: their entries, `name: what` each on a line.
+      source: what comes behind SciPy's name under Source.
+    """
+    entries = "".join(f"\n      {line}" for line in arguments.strip().splitlines())
+    return shared(f"""
+    Args:{entries}
 
     Returns:
       Float array of the broadcast shape.
@@ -31,7 +37,16 @@ special_docs = shared("""
       ArgumentError: an argument is not an array.
       DtypeError: an argument is complex.
 
-    Source: `scipy.special.{name}`.
+    Source: `scipy.special.{{name}}`{source}.
+""")
+
+
+special_docs = docs_of("""
+x: real array-like.
+a: positive real array-like.
+b: real array-like.
+q: real array-like.
+p: real array-like.
 """)
 
 
@@ -57,3 +72,34 @@ def safe(condition: Any, x: Any, value: float) -> Array:
     What is not chosen later must be finite, or derivatives would be nan.
     """
     return choose_between(condition, x, lax.full_like(x, value))
+
+
+# -- quotients by a parameter that may be 0 --------------------------------------------
+
+#: Below it they are power series, whose terms give derivatives by the parameter, too.
+_NEAR = 0.01
+_LOG1P = [(-1) ** k / (k + 1) for k in range(9)]
+_EXPM1 = [1 / math.factorial(k + 1) for k in range(9)]
+
+
+def _quotient(function: Any, terms: list[float], c: Any, z: Any) -> Array:
+    """Returns f(c z) / c, by the terms of f(u) / u where u is small, and z at c = 0."""
+    u = c * z
+    near = lax.abs(u) < _NEAR
+    small = safe(near, u, 0)
+    series = lax.full_like(small, terms[-1])
+    for term in terms[-2::-1]:
+        series = series * small + term
+    near = near | (c == 0)
+    far = function(safe(~near, u, 1)) / safe(~near, c, 1)
+    return choose_between(near, z * series, far)
+
+
+def log1p_over(c: Any, z: Any) -> Array:
+    """Returns log(1 + c z) / c, which is z where c is 0."""
+    return _quotient(lax.log1p, _LOG1P, c, z)
+
+
+def expm1_over(c: Any, z: Any) -> Array:
+    """Returns (exp(c z) - 1) / c, which is z where c is 0."""
+    return _quotient(lax.expm1, _EXPM1, c, z)

@@ -15,7 +15,12 @@ from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import integer
 from fxflow.numpy._operands import ArrayLike
-from fxflow.scipy.special._operands import operands, safe, special_docs
+from fxflow.scipy.special._operands import (
+    expm1_over,
+    operands,
+    safe,
+    special_docs,
+)
 from fxflow.scipy.special.gammas import betaln
 from fxflow.transforms.custom_jvp import custom_jvp
 
@@ -132,18 +137,6 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     return out
 
 
-def _of_logarithm(log: Array, power: Array) -> Array:
-    """Returns (exp(power log) - 1) / power, of any order of differentiation at 0."""
-    y = power * log
-    near = lax.abs(y) < 1e-3
-    # (exp(y) - 1) / y is 1 + y/2 + y²/6 + … there.
-    z = safe(near, y, 0)
-    near = near | (power == 0)
-    series = 1 + z * (1 / 2 + z * (1 / 6 + z * (1 / 24 + z * (1 / 120 + z / 720))))
-    far = lax.expm1(safe(~near, y, 1)) / safe(~near, power, 1)
-    return fnp.where(near, log * series, far)
-
-
 def _by_power(log: Array, power: Array) -> Array:
     """Returns the derivative by the power, ∫ u log² exp(u power log) du from 0 to 1."""
     y = power * log
@@ -166,12 +159,12 @@ def _less_one(log: Array, power: Array) -> Array:
 
 @custom_jvp
 def _boxcox(x: Any, power: Any) -> Any:
-    return _of_logarithm(lax.log(x), power)
+    return expm1_over(power, lax.log(x))
 
 
 @custom_jvp
 def _boxcox1p(x: Any, power: Any) -> Any:
-    return _of_logarithm(lax.log1p(x), power)
+    return expm1_over(power, lax.log1p(x))
 
 
 _boxcox.defjvps(

@@ -24,22 +24,15 @@ from fxflow.scipy.special._cylinder import (
     sinpi,
 )
 from fxflow.scipy.special._derivatives import by_forward
-from fxflow.scipy.special._operands import in_64_bits, operands
+from fxflow.scipy.special._operands import docs_of, in_64_bits, operands
 
-_docs = shared("""
-    Args:
-      v: real array-like: the order.
-      z: real array-like.
-
-    Returns:
-      Float array of the broadcast shape.
-
-    Raises:
-      ArgumentError: an argument is not an array.
-      DtypeError: an argument is complex.
-
-    Source: `scipy.special.{name}`, with derivatives by all arguments; DLMF 10.
-""")
+_docs = docs_of(
+    """
+v: real array-like: the order.
+z: real array-like.
+""",
+    ", with derivatives by all arguments; DLMF 10",
+)
 
 
 def _finite_product(factor: Any, x: Any) -> Any:
@@ -92,11 +85,7 @@ def _jy_slope(v: Any, x: Any) -> Any:
     below, above = _neighbours(_jy, v, x)
     out = 0.5 * (below - above)
     # That of Y is infinite at 0 and nan below, and would make that of J nan in reverse.
-    return fnp.where((x <= 0) & (lax.abs(out) != lax.abs(_finite(out))), 0, out)
-
-
-def _finite(out: Any) -> Any:
-    return fnp.where(out - out == 0, out, 0)
+    return fnp.where((x <= 0) & ~fnp.isfinite(out), 0, out)
 
 
 _jy: Callable[..., Any] = by_forward(_jy_values, None, _jy_slope)

@@ -15,31 +15,23 @@ from typing import Any
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
-from fxflow.core.docs import shared
 from fxflow.core.runtime.library import library
 from fxflow.numpy._operands import ArrayLike, convert
 from fxflow.scipy.special._derivatives import by_forward
-from fxflow.scipy.special._operands import in_64_bits
+from fxflow.scipy.special._operands import docs_of, in_64_bits
 
-_docs = shared("""
-    Args:
-      x: real array-like.
-      y: real array-like.
-      z: real array-like.
-      p: real array-like.
-      m: real array-like, at most 1: the parameter, the square of the modulus.
-      u: real array-like.
-      phi: real array-like: the amplitude.
-
-    Returns:
-      Float array of the broadcast shape.
-
-    Raises:
-      ArgumentError: an argument is not an array.
-      DtypeError: an argument is complex.
-
-    Source: `scipy.special.{name}`, with derivatives by all arguments; DLMF 19.
-""")
+_docs = docs_of(
+    """
+x: real array-like.
+y: real array-like.
+z: real array-like.
+p: real array-like.
+m: real array-like, at most 1: the parameter, the square of the modulus.
+u: real array-like.
+phi: real array-like: the amplitude.
+""",
+    ", with derivatives by all arguments; DLMF 19",
+)
 
 
 # -- Carlson's forms -------------------------------------------------------------------

@@ -14,38 +14,30 @@ from typing import Any
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
-from fxflow.core.docs import shared
 from fxflow.core.runtime.library import library
 from fxflow.lax.gamma_ratios import log_beta
 from fxflow.lax.incomplete_beta import tail_parts
 from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.special._derivatives import by_forward, partial
-from fxflow.scipy.special._operands import in_64_bits
+from fxflow.scipy.special._operands import docs_of, in_64_bits
 from fxflow.scipy.special.normal import ndtr, ndtri
 from fxflow.transforms.custom_jvp import custom_jvp
 
 _STEPS = 60
 _FAR = 740.0
 
-_docs = shared("""
-    Args:
-      a: positive real array-like.
-      b: positive real array-like.
-      x: real array-like from 0 to 1.
-      y: real array-like from 0 to 1.
-      df: positive real array-like: degrees of freedom.
-      t: real array-like.
-      p: real array-like from 0 to 1: the probability.
-
-    Returns:
-      Float array of the broadcast shape.
-
-    Raises:
-      ArgumentError: an argument is not an array.
-      DtypeError: an argument is complex.
-
-    Source: `scipy.special.{name}`, with derivatives by all arguments; DLMF 8.17.
-""")
+_docs = docs_of(
+    """
+a: positive real array-like.
+b: positive real array-like.
+x: real array-like from 0 to 1.
+y: real array-like from 0 to 1.
+df: positive real array-like: degrees of freedom.
+t: real array-like.
+p: real array-like from 0 to 1: the probability.
+""",
+    ", with derivatives by all arguments; DLMF 8.17",
+)
 
 
 # -- the function and its complement ---------------------------------------------------

@@ -12,33 +12,25 @@ from typing import Any
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
-from fxflow.core.docs import shared
 from fxflow.core.runtime.library import library
 from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.special._derivatives import partial
-from fxflow.scipy.special._operands import in_64_bits, operands
+from fxflow.scipy.special._operands import docs_of, in_64_bits, operands
 from fxflow.scipy.special.normal import ndtri
 from fxflow.transforms.custom_jvp import custom_jvp
 
 _STEPS = 24
 
-_docs = shared("""
-    Args:
-      a: positive real array-like.
-      y: real array-like from 0 to 1.
-      v: positive real array-like: degrees of freedom.
-      x: real array-like.
-      p: real array-like from 0 to 1: the probability.
-
-    Returns:
-      Float array of the broadcast shape.
-
-    Raises:
-      ArgumentError: an argument is not an array.
-      DtypeError: an argument is complex.
-
-    Source: `scipy.special.{name}`, with derivatives by all arguments.
-""")
+_docs = docs_of(
+    """
+a: positive real array-like.
+y: real array-like from 0 to 1.
+v: positive real array-like: degrees of freedom.
+x: real array-like.
+p: real array-like from 0 to 1: the probability.
+""",
+    ", with derivatives by all arguments",
+)
 
 
 # -- gamma -----------------------------------------------------------------------------

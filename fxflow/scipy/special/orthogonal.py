@@ -15,32 +15,24 @@ from typing import Any, NamedTuple
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
-from fxflow.core.docs import shared
 from fxflow.core.runtime.library import library
 from fxflow.numpy._operands import ArrayLike, array_of
 from fxflow.scipy.special._derivatives import by_forward
-from fxflow.scipy.special._operands import in_64_bits, operands
+from fxflow.scipy.special._operands import docs_of, in_64_bits, operands
 from fxflow.scipy.special.gammas import gamma, poch
 from fxflow.scipy.special.hypergeometric import hyp1f1, hyp2f1
 
-_docs = shared("""
-    Args:
-      n: array-like: the degree.
-      alpha: real array-like.
-      beta: real array-like.
-      p: real array-like.
-      q: real array-like.
-      x: real array-like.
-
-    Returns:
-      Float array of the broadcast shape.
-
-    Raises:
-      ArgumentError: an argument is not an array.
-      DtypeError: an argument is complex.
-
-    Source: `scipy.special.{name}`; DLMF 18.
-""")
+_docs = docs_of(
+    """
+n: array-like: the degree.
+alpha: real array-like.
+beta: real array-like.
+p: real array-like.
+q: real array-like.
+x: real array-like.
+""",
+    "; DLMF 18",
+)
 
 
 # -- values ----------------------------------------------------------------------------

@@ -12,35 +12,27 @@ from typing import Any
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
-from fxflow.core.docs import shared
 from fxflow.core.runtime.library import library
 from fxflow.numpy._operands import ArrayLike
-from fxflow.scipy.special._operands import in_64_bits
+from fxflow.scipy.special._operands import docs_of, in_64_bits
 from fxflow.scipy.special.incomplete_beta import inverse_of, tail_of
 from fxflow.scipy.special.inverses import gammainccinv_of, gammaincinv_of
 
-_docs = shared("""
-    Args:
-      a: positive real array-like.
-      b: positive real array-like.
-      dfn: positive real array-like: degrees of freedom of the numerator.
-      dfd: positive real array-like: degrees of freedom of the denominator.
-      k: real array-like: the number of events.
-      m: real array-like: the expected number of events.
-      n: real array-like: the number of trials, or of successes.
-      p: real array-like from 0 to 1: the probability.
-      x: real array-like.
-      y: real array-like from 0 to 1: the probability.
-
-    Returns:
-      Float array of the broadcast shape.
-
-    Raises:
-      ArgumentError: an argument is not an array.
-      DtypeError: an argument is complex.
-
-    Source: `scipy.special.{name}`, with derivatives by the real arguments.
-""")
+_docs = docs_of(
+    """
+a: positive real array-like.
+b: positive real array-like.
+dfn: positive real array-like: degrees of freedom of the numerator.
+dfd: positive real array-like: degrees of freedom of the denominator.
+k: real array-like: the number of events.
+m: real array-like: the expected number of events.
+n: real array-like: the number of trials, or of successes.
+p: real array-like from 0 to 1: the probability.
+x: real array-like.
+y: real array-like from 0 to 1: the probability.
+""",
+    ", with derivatives by the real arguments",
+)
 
 
 def _valid(condition: Any, value: Any) -> Any:

@@ -13,12 +13,11 @@ from typing import Any
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
-from fxflow.core.docs import shared
 from fxflow.core.runtime.library import library
 from fxflow.numpy._operands import ArrayLike, convert
 from fxflow.scipy.special._cylinder import HIGHEST, i_and_k, j_and_y, repeat
 from fxflow.scipy.special._derivatives import by_forward
-from fxflow.scipy.special._operands import in_64_bits, operands
+from fxflow.scipy.special._operands import docs_of, in_64_bits, operands
 
 # -- spherical Bessel functions --------------------------------------------------------
 
@@ -115,21 +114,14 @@ _FUNCTIONS = {
     "spherical_kn": _made(_kn_values, -1, -1),
 }
 
-_docs = shared("""
-    Args:
-      n: non-negative real array-like: the order.
-      z: real array-like.
-      derivative: return the derivative by `z` instead.
-
-    Returns:
-      Float array of the broadcast shape.
-
-    Raises:
-      ArgumentError: an argument is not an array.
-      DtypeError: an argument is complex.
-
-    Source: `scipy.special.{name}`, with derivatives by all arguments; DLMF 10.47.
-""")
+_docs = docs_of(
+    """
+n: non-negative real array-like: the order.
+z: real array-like.
+derivative: return the derivative by `z` instead.
+""",
+    ", with derivatives by all arguments; DLMF 10.47",
+)
 
 
 def _spherical(name: str, n: Any, z: Any, derivative: bool) -> Array:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-import numpy as np
-
 from fxflow import lax
 from fxflow import numpy as fnp
+from fxflow.scipy.special._operands import expm1_over, log1p_over
 from fxflow.scipy.special.entropies import xlogy
 from fxflow.scipy.special.exponential_integrals import exp1
 from fxflow.scipy.special.gammas import betaln, gammaln
@@ -183,31 +182,6 @@ gumbel_l: Final = Continuous(
 # -- generalized extremes --------------------------------------------------------------
 
 
-#: Below it quotients by c are power series, whose terms give derivatives by c, too.
-_SMALL = 0.01
-_LOG1P = [(-1) ** k / (k + 1) for k in range(9)]
-_EXPM1 = [1 / math.factorial(k + 1) for k in range(9)]
-
-
-def _quotient(function: Any, terms: list[float], c: Any, z: Any) -> Any:
-    """Returns f(c z) / c, by the terms of f(u) / u where u is small."""
-    u = c * z
-    small = abs(u) < _SMALL
-    series = fnp.polyval(np.array(terms[::-1]), fnp.where(small, u, 0))
-    plain = function(fnp.where(small, 1, u)) / fnp.where(small, 1, c)
-    return fnp.where(small, z * series, plain)
-
-
-def _log1p_over(c: Any, z: Any) -> Any:
-    """Returns log(1 + c z) / c, which is z where c is 0."""
-    return _quotient(lax.log1p, _LOG1P, c, z)
-
-
-def _expm1_over(c: Any, y: Any) -> Any:
-    """Returns (exp(c y) - 1) / c, which is y where c is 0."""
-    return _quotient(lax.expm1, _EXPM1, c, y)
-
-
 def _end(c: Any, sign: float) -> Any:
     """Returns -1 / c where c has a sign, or else the infinity of the other side."""
     known = sign * c > 0
@@ -247,13 +221,11 @@ genextreme: Final = Continuous(
     c=REAL,
     support=(lambda c: -_end(c, -1.0), lambda c: -_end(c, 1.0)),
     closed=False,
-    logpdf=lambda z, c: (
-        (1 - c) * _log1p_over(-c, z) * -1 - lax.exp(-_log1p_over(-c, z))
-    ),
+    logpdf=lambda z, c: (1 - c) * log1p_over(-c, z) * -1 - lax.exp(-log1p_over(-c, z)),
     **reversed_tails(
         through_exponential(
-            lambda z, c: -_log1p_over(-c, z),
-            lambda h, c: -_expm1_over(c, lax.log(h)),
+            lambda z, c: -log1p_over(-c, z),
+            lambda h, c: -expm1_over(c, lax.log(h)),
         )
     ),
     mean=_gev_mean,
@@ -284,9 +256,9 @@ genpareto: Final = Continuous(
     shape_c,
     c=REAL,
     support=(0, lambda c: _end(c, -1.0)),
-    logpdf=lambda z, c: -(1 + c) * _log1p_over(c, z),
+    logpdf=lambda z, c: -(1 + c) * log1p_over(c, z),
     **through_exponential(
-        lambda z, c: lax.log(_log1p_over(c, z)), lambda h, c: _expm1_over(c, h)
+        lambda z, c: lax.log(log1p_over(c, z)), lambda h, c: expm1_over(c, h)
     ),
     mean=lambda c: _finite(c < 1, 1 / (1 - fnp.where(c < 1, c, 0))),
     var=_pareto_var,
