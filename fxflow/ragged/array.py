@@ -448,18 +448,36 @@ class RaggedArray(Operators):
         if not dtypes.is_inexact(typeof(values).dtype):
             values = values.astype(np.float32)
         total = self._pooled("add", 0, values)
-        return self._per_row(total / self.count(dtype=total.real.dtype), keepdims)
+        return self._per_row(_over(total, self._degrees(total)), keepdims)
 
     def var(self, ddof: float = 0, keepdims: bool = False) -> Array:
-        """Returns the variance of each row: the divisor is the length less `ddof`."""
+        """Returns the variance of each row: the divisor is the length less `ddof`.
+
+        It is nan for a row whose length is not more than `ddof`.
+        """
         mean = self.mean(keepdims=True)
         far = self.map(lambda x, m: fnp.abs(x - m) ** 2, mean)
         total = far.sum()
-        return self._per_row(total / (self.count(dtype=total.dtype) - ddof), keepdims)
+        return self._per_row(_over(total, self._degrees(total, ddof)), keepdims)
 
     def std(self, ddof: float = 0, keepdims: bool = False) -> Array:
-        """Returns the standard deviation of each row; see `var`."""
-        return fnp.sqrt(self.var(ddof, keepdims))
+        """Returns the standard deviation of each row; see `var`.
+
+        Its derivative is 0 where it is 0. Squares do not over- or underflow.
+        """
+        mean = self.mean(keepdims=True)
+        far = self.map(lambda x, m: fnp.abs(x - m), mean)
+        scale = lax.stop_gradient(far.max(keepdims=True))
+        scale = fnp.where((scale > 0) & fnp.isfinite(scale), scale, 1)
+        total = far.map(lambda x, s: (x / s) ** 2, scale).sum()
+        flat = total == 0
+        root = fnp.where(flat, 0, fnp.sqrt(fnp.where(flat, 1, total)))
+        degrees = self._degrees(root, ddof)
+        root = _over(root, fnp.sqrt(fnp.maximum(degrees, 0)))
+        return self._per_row(root * scale[:, 0], keepdims)
+
+    def _degrees(self, total: Array, less: float = 0) -> Array:
+        return self.count(dtype=total.real.dtype) - less
 
     def argmax(self) -> Array:
         """Returns the position of the first greatest value of each row: int32[rows].
@@ -484,7 +502,9 @@ class RaggedArray(Operators):
         top = lax.stop_gradient(self.max(keepdims=True))
         top = fnp.where(fnp.isfinite(top), top, 0)
         total = self.map(lambda x, t: fnp.exp(x - t), top).sum()
-        return self._per_row(fnp.log(total) + top[:, 0], keepdims)
+        none = total == 0
+        log = fnp.where(none, -np.inf, fnp.log(fnp.where(none, 1, total)))
+        return self._per_row(log + top[:, 0], keepdims)
 
     def softmax(self) -> RaggedArray:
         """Returns the softmax of each row."""
@@ -524,6 +544,12 @@ class RaggedArray(Operators):
 
 
 # -- helpers ---------------------------------------------------------------------------
+
+
+def _over(total: Array, divisor: Array) -> Array:
+    """Returns quotients; nan, of derivative 0, where a divisor is not positive."""
+    valid = divisor > 0
+    return fnp.where(valid, total / fnp.where(valid, divisor, 1), np.nan)
 
 
 def made(values: Any, lengths: Any) -> RaggedArray:

@@ -172,6 +172,57 @@ def test_gradients_do_not_see_what_is_in_no_row(name: str) -> None:
         assert float(fxflow.grad(loss, 1)(values, junk)) == 0
 
 
+# Rows of one value, of equal values, and none at all.
+DEGENERATE = [
+    ([1, 0, 2, 3], 8),
+    pytest.param([0, 0], 3, marks=pytest.mark.slow),
+    pytest.param([1, 0], 1, marks=pytest.mark.slow),
+]
+SMOOTH = [
+    "sum",
+    "prod",
+    "mean",
+    "var",
+    "std",
+    "max",
+    "min",
+    "logsumexp",
+    "softmax",
+    "cumsum",
+    "flip",
+    "sort",
+]
+MASKED: list[tuple[str, dict[str, Any]]] = [(name, {}) for name in SMOOTH]
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [*MASKED, ("var", {"ddof": 1}), ("std", {"ddof": 1})]
+)
+@pytest.mark.parametrize(("lengths", "capacity"), DEGENERATE)
+def test_gradients_of_rows_of_no_or_equal_values(
+    name: str, options: dict[str, Any], lengths: list[int], capacity: int
+) -> None:
+    def loss(values: Any) -> Any:
+        out = getattr(RaggedArray(values, lengths), name)(**options)
+        if isinstance(out, RaggedArray):
+            out = (out**2).sum()
+        return fnp.where(fnp.isfinite(out), out, 0)
+
+    values = fnp.asarray([3.0, 2.0, 2.0, 1.0, 4.0, 2.0, 9.0, 9.0][:capacity])
+    for slopes in (fxflow.jacrev(loss)(values), fxflow.jacfwd(loss)(values)):
+        assert fnp.all(fnp.isfinite(slopes))
+    assert fnp.all(fnp.isfinite(fxflow.hessian(lambda v: loss(v).sum())(values)))
+
+
+def test_standard_deviation_of_small_and_large_values() -> None:
+    values = np.array([1e-30, 3e-30, 1e30, 3e30, 5.0], "f4")
+    x = RaggedArray(values, [2, 2, 1])
+    np.testing.assert_allclose(x.std(), np.array([1e-30, 1e30, 0], "f4"), rtol=1e-5)
+    np.testing.assert_array_equal(np.isnan(x.std(ddof=1)), [False, False, True])
+    slope = fxflow.grad(lambda v: RaggedArray(v, [2, 2, 1]).std().sum())(values)
+    np.testing.assert_allclose(slope, [-0.5, 0.5, -0.5, 0.5, 0], rtol=1e-5)
+
+
 def test_gradient_of_a_matrix_beside_nan() -> None:
     x = sample((3,))
     slope = fxflow.grad(lambda m: (x @ m).sum().sum())(fnp.ones((3, 2)))
