@@ -51,7 +51,7 @@ def boundary(function: F) -> F:
     is_method = "." in function.__qualname__
     notes = getattr(function, "__annotations__", {})
     makes_function = notes.get("return") in _MADE
-    leave_call = _leaving(function, is_method)
+    leave_call = leaving(function, is_method)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -72,8 +72,8 @@ def boundary(function: F) -> F:
     return cast(F, call)
 
 
-def _leaving(
-    function: Callable[..., Any], is_method: bool
+def leaving(
+    function: Callable[..., Any], is_method: bool = False
 ) -> Callable[[Exception, tuple[Any, ...], dict[str, Any]], Exception | None]:
     """Returns what makes an error that leaves a call of a function speak of it.
 
@@ -181,7 +181,7 @@ def guarded(value: Any, module: str, name: str) -> Any:
         if kinds <= _OPERANDS:
             return value
         function: Any = value
-        function.leave = _leaving(value, is_method=False)
+        function.leave = leaving(value, is_method=False)
     else:
         of_operands = _OF_OPERANDS.get(_operands(value)) if kinds <= _OPERANDS else None
         function = (of_operands or boundary)(value)

@@ -15,9 +15,12 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import dtypes
 from fxflow.nn.activations import log1mexp
-from fxflow.scipy.special.inverses import gammainccinv, gammaincinv
+from fxflow.scipy.special._derivatives import by_forward, partial
+from fxflow.scipy.special._operands import in_64_bits
+from fxflow.scipy.special.inverses import gammainccinv_of, gammaincinv_of
 from fxflow.scipy.special.normal import log_ndtr, ndtr, ndtri
 from fxflow.scipy.stats._tails import Tails, beta_tails, gamma_tails
+from fxflow.transforms.custom_jvp import custom_jvp
 
 Formula = Callable[..., Any]
 Formulas = dict[str, Any]
@@ -54,9 +57,40 @@ def through_gamma(a: Formula, u: Formula, back: Formula) -> Formulas:
     """
     return {
         **from_tails(lambda z, *shapes: gamma_tails(a(*shapes), u(z, *shapes))),
-        "ppf": lambda q, *shapes: back(gammaincinv(a(*shapes), q), *shapes),
-        "isf": lambda q, *shapes: back(gammainccinv(a(*shapes), q), *shapes),
+        "ppf": lambda q, *shapes: back(gamma_quantile(a(*shapes), q), *shapes),
+        "isf": lambda q, *shapes: back(gamma_quantile(a(*shapes), q, True), *shapes),
     }
+
+
+def _gamma_inverse(invert: Formula, sign: float) -> Formula:
+    """Returns an inverse of an incomplete gamma function with all derivatives."""
+    made = custom_jvp(invert)
+    # XLA's derivative by the shape has none itself: that of the series follows.
+    lower = lambda a, x: gamma_tails(a, x).value(upper=False)
+    by_shape = by_forward(
+        lambda a, x: -partial(lax.igamma, 0, a, x),
+        None,
+        None,
+        derived=lambda a, x: -partial(lower, 0, a, x),
+    )
+
+    def by_value(a: Any, x: Any) -> Any:
+        return lax.exp((1 - a) * lax.log(x) + x + lax.lgamma(a))
+
+    made.defjvps(
+        lambda t, x, a, q: t * by_shape(a, x) * by_value(a, x),
+        lambda t, x, a, q: sign * t * by_value(a, x),
+    )
+    return made
+
+
+_LOWER = _gamma_inverse(gammaincinv_of, 1.0)
+_UPPER = _gamma_inverse(gammainccinv_of, -1.0)
+
+
+def gamma_quantile(a: Any, q: Any, upper: bool = False) -> Any:
+    """Returns the quantile of a gamma variable of shape a, for q between 0 and 1."""
+    return in_64_bits(_UPPER if upper else _LOWER, "ppf", a, q)
 
 
 def from_tails(tails: Callable[..., Tails]) -> Formulas:

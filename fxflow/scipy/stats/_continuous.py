@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,11 +10,12 @@ from typing import Any
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
+from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import integer
 from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike
 from fxflow.scipy.stats._domains import Domain
-from fxflow.scipy.stats._fitting import fitted
+from fxflow.scipy.stats._fitting import fitted, require_sample, require_within
 from fxflow.scipy.stats._inverse import inverse_of
 from fxflow.scipy.stats._protocol import (
     Distribution,
@@ -471,7 +473,7 @@ class Continuous(Distribution[P]):
         given = [theta[i] for i in range(count)]
         return -fnp.sum(self._density("logpdf", x, given))
 
-    @method(literal=True)
+    @method(literal=True, compiled=False)
     def fit(self, data: ArrayLike, *args: ArrayLike, **kwds: Any) -> tuple[Array, ...]:
         """Returns the parameters that make a sample most likely.
 
@@ -488,9 +490,11 @@ class Continuous(Distribution[P]):
 
         Raises:
           ArgumentError: an argument is not an array, there is no such argument, or
-            all parameters are fixed.
+            all parameters are fixed; the sample is empty, not finite, or has numbers
+            outside of the support that what is fixed leaves.
 
         Special cases:
+          Where the sample is traced, as under `jit`, such a sample gives nan.
           Where the likelihood has no maximum, as that of some distributions when `loc`
           approaches the least of the sample, the result is a point on the way.
 
@@ -501,21 +505,34 @@ class Continuous(Distribution[P]):
 
         Source: `scipy.stats.{distribution}.{name}`.
         """
+        require_sample(self.name, data)
+        found, within = self._fitted(data, *args, **kwds)
+        require_within(self.name, data, within, kwds)
+        return tuple(fnp.where(within, value, math.nan) for value in found)
+
+    @functools.cached_property
+    def _fitted(self) -> Callable[..., Any]:
+        """Returns the function that fits: one plan when eager."""
 
         def mean_log(x: Any, *parameters: Any) -> Any:
             return fnp.mean(self._density("logpdf", x, parameters))
 
-        return fitted(
-            self.name,
-            self.domains,
-            self.bounds,
-            mean_log,
-            self.formula("ppf"),
-            self._fit,
-            data,
-            args,
-            dict(kwds),
-        )
+        @library()
+        def run(data: Any, *args: Any, **kwds: Any) -> Any:
+            return fitted(
+                self.name,
+                self.domains,
+                self.bounds,
+                self._closed,
+                mean_log,
+                self.formula("ppf"),
+                self._fit,
+                data,
+                args,
+                kwds,
+            )
+
+        return run
 
     @method("shape", "dtype")
     def rvs(

@@ -11,9 +11,12 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from fxflow import lax
 from fxflow import numpy as fnp
-from fxflow.core.arrays import Array
+from fxflow.core.arrays import Array, dtypes, is_arraylike, not_an_array, typeof
+from fxflow.core.ir.trace import Tracer
 from fxflow.errors import ArgumentError
 from fxflow.numpy._operands import promote_inexact
 from fxflow.scipy.optimize.minimization import minimize
@@ -25,19 +28,21 @@ def fitted(
     name: str,
     domains: Mapping[str, Any],
     bounds: Callable[[list[Any]], tuple[Any, Any]],
+    closed: bool,
     loglikelihood: Callable[..., Any],
     ppf: Callable[..., Any],
     known: Callable[..., Any] | None,
     data: Any,
     args: tuple[Any, ...],
     options: dict[str, Any],
-) -> tuple[Array, ...]:
-    """Returns the parameters of `Continuous.fit`.
+) -> tuple[tuple[Array, ...], Array]:
+    """Returns the parameters of `Continuous.fit`, and whether they allow the sample.
 
     Args:
       name: of the distribution.
       domains: of its shapes.
       bounds: the ends of the standard support, of shapes.
+      closed: whether the ends are in the support.
       loglikelihood: the mean of it, of the data and all parameters.
       ppf: the standard quantile function.
       known: the closed form, of the data and what is fixed; or None. It returns None
@@ -55,7 +60,8 @@ def fitted(
     fixed = {n: strong(v) for n, v in zip(fixed, values, strict=False)}
     guess = {n: strong(v) for n, v in zip(guess, values[len(fixed) :], strict=True)}
     if known is not None and (found := known(x, fixed)) is not None:
-        return tuple(fnp.asarray(v, x.dtype) for v in found)
+        found = tuple(fnp.asarray(v, x.dtype) for v in found)
+        return found, _allows(found, bounds, closed, x)
     free = [n for n in names if n not in fixed]
     start, place = _parametrized(domains, bounds, ppf, x, fixed, guess, free)
 
@@ -73,7 +79,56 @@ def fitted(
         matrix = vmap(linear, out_axes=1)(fnp.eye(len(free), dtype=x.dtype))
         return fnp.linalg.solve(matrix, y)
 
-    return tuple(place(lax.custom_root(slope, start, solve, tangent)))
+    found = tuple(place(lax.custom_root(slope, start, solve, tangent)))
+    return found, _allows(found, bounds, closed, x)
+
+
+def _allows(parameters: Any, bounds: Any, closed: bool, x: Any) -> Any:
+    """Returns whether a sample is finite, and in the support but for roundings."""
+    *shapes, loc, scale = parameters
+    inside = fnp.all(abs(x) < math.inf) & (scale >= 0)
+    for shape in shapes:
+        inside = inside & (shape == shape)
+    least, most = fnp.min(x), fnp.max(x)
+    slack = 8 * float(fnp.finfo(x.dtype).eps)
+    for sign, extreme, end in zip((-1, 1), (least, most), bounds(shapes), strict=True):
+        finite = abs(end) < math.inf
+        at = loc + scale * fnp.where(finite, end, 0)
+        room = slack * (abs(loc) + abs(at) + scale)
+        beyond = sign * (extreme - at)
+        good = beyond <= room if closed else (beyond < 0) | (scale == 0)
+        inside = inside & (good | ~fnp.asarray(finite))
+    return inside
+
+
+def require_sample(name: str, data: Any) -> None:
+    """Raises an error for a sample that is empty, or known not to be finite."""
+    if not is_arraylike(data):
+        raise not_an_array(data, f"{name}.fit: data is")
+    if not math.prod(typeof(data).shape):
+        raise ArgumentError(f"{name}.fit: data is empty: {typeof(data)}")
+    if isinstance(data, Tracer):
+        return
+    values = np.asarray(data)
+    if not dtypes.is_complex(values.dtype) and not np.isfinite(values).all():
+        odd = values[~np.isfinite(values)][0]
+        raise ArgumentError(
+            f"{name}.fit: data must be finite, but {odd} is in {typeof(data)}: "
+            "drop what is missing first, as by x[fnp.isfinite(x)]"
+        )
+
+
+def require_within(name: str, data: Any, within: Any, options: Any) -> None:
+    """Raises an error for a sample known to be outside of every support left."""
+    if isinstance(within, Tracer) or isinstance(data, Tracer) or bool(within):
+        return
+    held = {k: v for k, v in options.items() if k.startswith("f")}
+    told = ", ".join(f"{k}={v}" for k, v in held.items()) or "nothing fixed"
+    values = np.asarray(data)
+    raise ArgumentError(
+        f"{name}.fit: the data, from {values.min()} to {values.max()}, is not inside "
+        f"the support of any {name} distribution with {told}"
+    )
 
 
 def _parsed(
@@ -85,9 +140,13 @@ def _parsed(
             f"{name}.fit: takes guesses of {len(shapes)} shapes, got {len(args)}"
         )
     guess, fixed = dict(zip(shapes, args, strict=False)), {}
-    method = str(options.pop("method", "mle")).lower()
-    if method != "mle":
-        raise ArgumentError(f'{name}.fit: method must be "MLE", got {method!r}')
+    given = options.pop("method", "MLE")
+    if str(given).lower() != "mle":
+        raise ArgumentError(
+            f'{name}.fit: method must be "MLE", maximum likelihood, got {given!r}: '
+            "by the method of moments, solve for the parameters whose stats() are "
+            "those of the sample, with fxflow.scipy.optimize.root"
+        )
     forms = {n: {f"f{n}", f"fix_{n}", f"f{i}"} for i, n in enumerate(shapes)}
     forms |= {n: {f"f{n}"} for n in ("loc", "scale")}
     for key, value in options.items():

@@ -10,11 +10,11 @@ from fxflow import numpy as fnp
 from fxflow.scipy.special.elementary import erfcinv
 from fxflow.scipy.special.entropies import xlogy
 from fxflow.scipy.special.gammas import gammaln
-from fxflow.scipy.special.inverses import gammainccinv
 from fxflow.scipy.special.normal import log_ndtr, ndtri
 from fxflow.scipy.stats._building import (
     EULER,
     ZETA_3,
+    gamma_quantile,
     reversed_tails,
     through_gamma,
 )
@@ -274,7 +274,7 @@ def _gennorm_logcdf(z: Any, beta: Any) -> Any:
 def _gennorm_ppf(q: Any, beta: Any) -> Any:
     low = q < 0.5
     tail = fnp.where(low, 2 * q, 2 * (1 - q))
-    size = gammainccinv(1 / beta, tail)
+    size = gamma_quantile(1 / beta, tail, upper=True)
     size = lax.exp(lax.log(fnp.where(size > 0, size, 1)) / beta) * (size > 0)
     return fnp.where(low, -size, size)
 
@@ -303,6 +303,13 @@ gennorm: Final = Continuous(
 # -- inverses of squares ---------------------------------------------------------------
 
 
+def _levy_ppf(q: Any) -> Any:
+    # Near 1 the other tail has the digits; 1 - q is exact.
+    near = q > 0.5
+    small = 1 / ndtri(0.5 * fnp.where(near, 0.5, q)) ** 2
+    return fnp.where(near, 0.5 / lax.erf_inv(fnp.where(near, 1 - q, 0.5)) ** 2, small)
+
+
 def _levy_logcdf(z: Any) -> Any:
     return log_ndtr(-1 / fnp.sqrt(z)) + math.log(2)
 
@@ -317,7 +324,7 @@ levy: Final = Continuous(
     logcdf=_levy_logcdf,
     cdf=lambda z: lax.erfc(1 / fnp.sqrt(2 * z)),
     sf=lambda z: lax.erf(1 / fnp.sqrt(2 * z)),
-    ppf=lambda q: 1 / ndtri(0.5 * q) ** 2,
+    ppf=lambda q: _levy_ppf(q),
     isf=lambda q: 0.5 / lax.erf_inv(q) ** 2,
     mean=lambda: math.inf,
     var=lambda: math.inf,

@@ -213,8 +213,13 @@ _skew_tail = log_tail(_skew_logpdf, upper=False)
 def _skew_logcdf(z: Any, a: Any) -> Any:
     # Where a is positive the lower tail is thin, and the formula cancels in it.
     thin = ((z < -0.5) & (a > 0)) | (z < -5)
-    low = _skew_tail(fnp.where(thin, z, -1), fnp.where(thin, a, 1))
-    z = fnp.where(thin, 0, z)
+    # Likewise the upper one, which is what is lacking to 1.
+    rest_thin = ((z > 0.5) & (a < 0)) | (z > 5)
+    either = thin | rest_thin
+    sign = fnp.where(rest_thin, -1, 1)
+    low = _skew_tail(fnp.where(either, sign * z, -1), fnp.where(either, sign * a, 1))
+    far = fnp.where(thin, low, log1mexp(-fnp.where(rest_thin, low, -1)))
+    z = fnp.where(either, 0, z)
     part = 2 * owens_t(z, a)
     value, rest = ndtr(z) - part, ndtr(-z) + part
     large = value > 0.5
@@ -223,7 +228,7 @@ def _skew_logcdf(z: Any, a: Any) -> Any:
         lax.log1p(-fnp.where(large, rest, 0)),
         log_of(fnp.where(large, 1, value)),
     )
-    return fnp.where(thin, low, near)
+    return fnp.where(either, far, near)
 
 
 skewnorm: Final = Continuous(

@@ -28,7 +28,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
-from fxflow.core.boundary import boundary
+from fxflow.core.boundary import boundary, leaving
 from fxflow.core.docs import shared
 from fxflow.core.ir.arith import repeated
 from fxflow.core.runtime.library import library
@@ -286,7 +286,11 @@ class Distribution(ModuleType, Generic[P]):
         )
         common = _COMMON.replace("\n    {parameters}", entries)
         made: Any = shared(common.replace("{distribution}", self.name))(function)
-        return (library(*method.static) if method.compiled else boundary)(made)
+        if not method.compiled:
+            return boundary(made)
+        made = library(*method.static)(made)
+        made.leave = leaving(made)
+        return made
 
 
 def _unannotated(signature: inspect.Signature) -> inspect.Signature:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import warnings
 from typing import Any
 
@@ -351,8 +352,63 @@ def test_what_a_fit_refuses() -> None:
         stats.gamma.fit(SAMPLE, fb=2)
     with pytest.raises(ArgumentError, match="takes guesses of 1 shapes, got 2"):
         stats.gamma.fit(SAMPLE, 1.0, 2.0)
-    with pytest.raises(ArgumentError, match='method must be "MLE"'):
+    with pytest.raises(ArgumentError, match=r"\"MLE\".*got 'MM': by the method of"):
         stats.gamma.fit(SAMPLE, method="MM")
+    with pytest.raises(ArgumentError, match=r"norm\.fit: data is \[1\.0\].*asarray"):
+        stats.norm.fit([1.0])
+    with pytest.raises(ArgumentError, match=r"norm\.fit: data is empty: f32\[0\]"):
+        stats.norm.fit(np.zeros(0, np.float32))
+    for odd in (math.nan, math.inf):
+        with pytest.raises(ArgumentError, match=f"data must be finite, but {odd} is"):
+            stats.norm.fit(np.array([1.0, odd]))
+
+
+def test_a_fit_refuses_what_is_outside_of_the_support() -> None:
+    x = np.array([0.5, 2.0, -1.0])
+    for name, fixed in {
+        "expon": {"floc": 0},
+        "pareto": {"floc": 1.0},
+        "uniform": {"floc": 0},
+    }.items():
+        fit = getattr(stats, name).fit
+        with pytest.raises(ArgumentError, match=f"-1.0 to 2.0, is not.*any {name} "):
+            fit(x, **fixed)
+    traced = fxflow.jit(lambda x: stats.expon.fit(x, floc=0))(x)
+    assert np.isnan(traced).all()
+    # Roundings of the ends are not outside, and one number has a width of 0.
+    assert not np.isnan(stats.uniform.fit(np.float32(0.1) + SAMPLE)).any()
+    assert [float(v) for v in stats.norm.fit(np.ones(3))] == [1, 0]
+
+
+def test_a_wrong_name_of_an_argument_shows_the_signature() -> None:
+    key = fxflow.random.key(0)
+    with pytest.raises(TypeError, match=r"'size'; the signature is rvs\(key, a, loc=0"):
+        stats.gamma.rvs(key, 1.0, size=3)
+
+
+def test_tails_near_one_keep_the_digits_of_the_rest() -> None:
+    with fxflow.config.override(x64=True), mpmath.workdps(40):
+        for rest in (1e-13, 1e-6, 0.3):
+            q = 1 - rest
+            want = 0.5 / mpmath.erfinv(1 - mpmath.mpf(q)) ** 2
+            np.testing.assert_allclose(float(stats.levy.ppf(q)), float(want), 1e-14)
+        for z, a in ((-3.0, 2.0), (-1.5, 9.0), (-6.0, -0.5)):
+            density = lambda t, a=a: 2 * mpmath.npdf(t) * mpmath.ncdf(a * t)
+            nodes = [z - 2.0**k for k in range(5, -9, -1)]
+            tail = mpmath.quad(density, [*nodes, z])
+            want = float(mpmath.log1p(-tail))
+            got = float(stats.skewnorm.logsf(z, a))
+            np.testing.assert_allclose(got, want, 1e-8, err_msg=f"{z} {a}")
+
+
+@pytest.mark.slow
+def test_second_derivatives_of_gamma_quantiles_by_the_shape() -> None:
+    slope = fxflow.grad(lambda a: stats.gamma.isf(0.3, a))
+    with fxflow.config.override(x64=True):
+        a = np.array([2.5, 2.5 + 1e-5, 2.5 - 1e-5])
+        both = fxflow.jit(fxflow.vmap(lambda a: (slope(a), fxflow.grad(slope)(a))))
+        first, second = (np.asarray(v) for v in both(a))
+        np.testing.assert_allclose(second[0], (first[1] - first[2]) / 2e-5, 1e-6)
 
 
 @pytest.mark.parametrize("c", [0.0, 1e-9, -1e-5, 3e-3, 0.2])
