@@ -10,7 +10,7 @@ powers of A come from the recursion itself, so rounding errors grow as they do i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
 from fxflow.core.ir.trace import Tracer
 from fxflow.numpy._operands import ArrayLike, array_of
+from fxflow.scipy.signal._polyphase import polyphase
 
 # An array, or numbers in a list.
 Coefficients = ArrayLike | Sequence[Any]
@@ -43,28 +44,85 @@ def known(value: Any, name: str) -> np.ndarray[Any, Any] | None:
     return None if isinstance(value, Tracer) else np.asarray(value)
 
 
-def _states(b: Array, a: Array, length: int) -> Array:
-    """Returns states after 0 … `length` samples of zeros.
+Step = Callable[[Array, Any], tuple[Array, Array]]
+
+
+def _answers(step: Step, order: int, length: int, dtype: Any) -> tuple[Array, Array]:
+    """Returns what a linear recursion does with unit states and an impulse.
 
     Args:
-      b: inexact[K + 1], of a recursion with a[0] = 1.
-      a: inexact[K + 1].
+      step: from states[K, m] and inputs[m] to the states after them and outputs[m].
+      order: K, of the states.
       length: number of samples.
+      dtype: of the numbers.
 
     Returns:
-      Array[length + 1, K, K + 1]: column j < K begins with 1 in element j of the state,
-      and column K with what an impulse leaves behind.
+      Outputs[length, K + 1] and states[length + 1, K, K + 1] after 0 … `length`
+      samples: column j < K begins with 1 in element j of the state, and the first
+      sample of column K is 1; all others are 0.
     """
-    impulse = b[1:] - a[1:] * b[0]
-    eye = fnp.eye(a.aval.shape[0] - 1, dtype=a.aval.dtype)
-    start = fnp.concatenate([eye, impulse[:, None]], 1)
+    start = fnp.eye(order, order + 1, dtype=dtype)
+    impulse = np.zeros((length, order + 1))
+    impulse[0, order] = 1
 
-    def step(z: Array, _: Any) -> tuple[Array, Array]:
-        shifted = fnp.concatenate([z[1:], fnp.zeros_like(z[:1])], 0)
-        return shifted - a[1:, None] * z[:1], z
+    def walk(z: Array, u: Array) -> tuple[Array, tuple[Array, Array]]:
+        after, out = step(z, u)
+        return after, (out, after)
 
-    last, states = lax.scan(step, start, None, length, unroll=8)
-    return fnp.concatenate([states, last[None]], 0)
+    unroll = max(1, min(length, 16 // order))
+    _, (outs, states) = lax.scan(
+        walk, start, fnp.asarray(impulse, dtype), length, unroll=unroll
+    )
+    return outs, fnp.concatenate([start[None], states], 0)
+
+
+def _dot(u: Array, v: Array) -> Array:
+    return fnp.matmul(u, v, precision="highest")
+
+
+def _in_blocks(step: Step, x: Array, z: Array) -> tuple[Array, Array]:
+    """Runs a linear recursion along the last axis.
+
+    Args:
+      step: from states[K, m] and inputs[m] to the states after them and outputs[m].
+      x: inexact[..., n].
+      z: inexact[..., K]: the state before.
+
+    Returns:
+      The outputs, of the shape of `x`, and the state after it.
+    """
+    n, order = x.aval.shape[-1], z.aval.shape[-1]
+    if not x.aval.size:
+        return x, z
+    length = min(n, next(size for least, size in _BLOCKS if n >= least))
+    outs, states = _answers(step, order, length, x.aval.dtype)
+    at = np.arange(length)[:, None] - np.arange(length)
+    from_rest = fnp.where(at >= 0, outs[np.maximum(at, 0), order], 0).T
+    from_state = outs[:, :order].T
+
+    def inputs(count: int) -> Array:
+        """Returns what each sample of a block adds to the state behind it."""
+        return fnp.flip(states[1 : count + 1, :, order], 0)
+
+    count = n // length
+    outer = x.aval.shape[:-1]
+    blocks = fnp.reshape(x[..., : count * length], (*outer, count, length))
+    added = fnp.moveaxis(_dot(blocks, inputs(length)), -2, 0)
+    onward = states[length, :, :order].T
+
+    def advance(state: Array, more: Array) -> tuple[Array, Array]:
+        return _dot(state, onward) + more, state
+
+    z, starts = lax.scan(advance, z, added)
+    out = _dot(blocks, from_rest) + _dot(fnp.moveaxis(starts, 0, -2), from_state)
+    out = fnp.reshape(out, (*outer, count * length))
+    rest = n - count * length
+    if rest:
+        tail = x[..., count * length :]
+        left = _dot(tail, from_rest[:rest, :rest]) + _dot(z, from_state[:, :rest])
+        z = _dot(z, states[rest, :, :order].T) + _dot(tail, inputs(rest))
+        out = fnp.concatenate([out, left], -1)
+    return out, z
 
 
 def recursion(b: Array, a: Array, x: Array, z: Array) -> tuple[Array, Array]:
@@ -79,42 +137,51 @@ def recursion(b: Array, a: Array, x: Array, z: Array) -> tuple[Array, Array]:
     Returns:
       The filtered signal, of the shape of `x`, and the state after it.
     """
-    n, order = x.aval.shape[-1], a.aval.shape[0] - 1
-    if not x.aval.size:
-        return x, z
-    length = min(n, next(size for least, size in _BLOCKS if n >= least))
-    states = _states(b, a, length)
-    answers = fnp.concatenate([b[:1], states[: length - 1, 0, order]])
-    at = np.arange(length)[:, None] - np.arange(length)
-    from_rest = fnp.where(at >= 0, answers[np.maximum(at, 0)], 0).T
-    from_state = states[:length, 0, :order].T
 
-    def dot(u: Array, v: Array) -> Array:
-        return fnp.matmul(u, v, precision="highest")
+    def step(z: Array, u: Array) -> tuple[Array, Array]:
+        out = z[0] + b[0] * u
+        shifted = fnp.concatenate([z[1:], fnp.zeros_like(z[:1])], 0)
+        return shifted + b[1:, None] * u - a[1:, None] * out, out
 
-    def inputs(count: int) -> Array:
-        """Returns what each sample of a block adds to the state behind it."""
-        return fnp.flip(states[:count, :, order], 0)
+    return _in_blocks(step, x, z)
 
-    count = n // length
-    outer = x.aval.shape[:-1]
-    blocks = fnp.reshape(x[..., : count * length], (*outer, count, length))
-    added = fnp.moveaxis(dot(blocks, inputs(length)), -2, 0)
-    onward = states[length, :, :order].T
 
-    def step(state: Array, more: Array) -> tuple[Array, Array]:
-        return dot(state, onward) + more, state
+#: Sections that run as one recursion: more states cost more than another pass.
+_SECTIONS = 6
 
-    z, starts = lax.scan(step, z, added, unroll=min(count, 4))
-    out = dot(blocks, from_rest) + dot(fnp.moveaxis(starts, 0, -2), from_state)
-    out = fnp.reshape(out, (*outer, count * length))
-    rest = n - count * length
-    if rest:
-        tail = x[..., count * length :]
-        left = dot(tail, from_rest[:rest, :rest]) + dot(z, from_state[:, :rest])
-        z = dot(z, states[rest, :, :order].T) + dot(tail, inputs(rest))
-        out = fnp.concatenate([out, left], -1)
-    return out, z
+
+def cascade(sos: Array, x: Array, z: Array) -> tuple[Array, Array]:
+    """Filters along the last axis by second-order sections, one after the other.
+
+    Args:
+      sos: inexact[S, 6], sos[:, 3] = 1.
+      x: inexact[..., n] of the same dtype.
+      z: inexact[S, ..., 2]: the states before.
+
+    Returns:
+      The filtered signal, of the shape of `x`, and the states after it.
+    """
+    after = []
+    for at in range(0, sos.aval.shape[0], _SECTIONS):
+        part = sos[at : at + _SECTIONS]
+        count = part.aval.shape[0]
+
+        def step(
+            z: Array, u: Array, part: Array = part, count: int = count
+        ) -> tuple[Array, Array]:
+            new = []
+            for s in range(count):
+                b0, b1, b2, _, a1, a2 = part[s]
+                out = z[2 * s] + b0 * u
+                new += [z[2 * s + 1] + b1 * u - a1 * out, b2 * u - a2 * out]
+                u = out
+            return fnp.stack(new), u
+
+        start = fnp.moveaxis(z[at : at + _SECTIONS], 0, -2)
+        outer = start.aval.shape[:-2]
+        x, end = _in_blocks(step, x, fnp.reshape(start, (*outer, 2 * count)))
+        after.append(fnp.moveaxis(fnp.reshape(end, (*outer, count, 2)), -2, 0))
+    return x, fnp.concatenate(after, 0)
 
 
 def moving_sum(b: Array, x: Array, z: Array) -> tuple[Array, Array]:
@@ -129,11 +196,7 @@ def moving_sum(b: Array, x: Array, z: Array) -> tuple[Array, Array]:
       As `recursion`.
     """
     n, order = x.aval.shape[-1], b.aval.shape[0] - 1
-    rows = fnp.reshape(x, (-1, 1, n))
-    whole = lax.conv_general_dilated(
-        rows, fnp.flip(b)[None, None], (1,), [(order, order)], precision="highest"
-    )
-    whole = fnp.reshape(whole, (*x.aval.shape[:-1], n + order))
+    whole = polyphase(b, x, 1, 1, 0, n + order)
     pads = [(0, 0)] * (x.aval.ndim - 1) + [(0, n)]
     whole = whole + fnp.pad(z, pads)
     return whole[..., :n], whole[..., n:]

@@ -16,6 +16,7 @@ from fxflow.numpy._operands import ArrayLike, promote_inexact
 from fxflow.scipy.signal._extensions import extended
 from fxflow.scipy.signal._recursions import (
     Coefficients,
+    cascade,
     known,
     moving_sum,
     numbers,
@@ -299,15 +300,6 @@ def sosfilt(
     return out if zi is None else (out, state)
 
 
-def _through(sos: Array, x: Array, states: Any) -> tuple[Array, list[Array]]:
-    """Filters the last axis by each section, from a state for each."""
-    after = []
-    for section, z in zip(sos, states, strict=True):
-        x, z = recursion(section[:3], section[3:], x, z)
-        after.append(z)
-    return x, after
-
-
 @library("axis")
 def _sosfilt(sos: Any, x: Any, zi: Any, axis: Any) -> tuple[Array, Array]:
     given = [sos, x] if zi is None else [sos, x, zi]
@@ -326,8 +318,8 @@ def _sosfilt(sos: Any, x: Any, zi: Any, axis: Any) -> tuple[Array, Array]:
                 f"sosfilt: zi must have shape {shape} with the axis of time last, got "
                 f"{rest[0].aval}"
             )
-    out, after = _through(sos, x, z)
-    return fnp.moveaxis(out, -1, axis), fnp.moveaxis(fnp.stack(after), -1, axis + 1)
+    out, after = cascade(sos, x, z)
+    return fnp.moveaxis(out, -1, axis), fnp.moveaxis(after, -1, axis + 1)
 
 
 def _steady_sections(sos: Array) -> Array:
@@ -528,6 +520,6 @@ def _sosfiltfilt(
     steady = _steady_sections(sos)
     out = extended("sosfiltfilt", x, padtype, edge) if edge else x
     for _ in range(2):
-        states = [z * out[..., :1] for z in steady]
-        out = fnp.flip(_through(sos, out, states)[0], -1)
+        states = fnp.stack([z * out[..., :1] for z in steady])
+        out = fnp.flip(cascade(sos, out, states)[0], -1)
     return fnp.moveaxis(out[..., edge : edge + n], -1, axis)

@@ -14,6 +14,7 @@ from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis, natural
 from fxflow.numpy._operands import ArrayLike, array_of, convert, promote_inexact
+from fxflow.scipy.signal._polyphase import polyphase
 from fxflow.scipy.signal._windows import window_of
 from fxflow.scipy.signal.filter_design import cheby1
 from fxflow.scipy.signal.filtering import sosfilt, sosfiltfilt
@@ -99,21 +100,7 @@ def upfirdn(
             x = fnp.pad(x, pads, constant_values=convert(fnp.asarray(cval), x.dtype))
         else:
             x = fnp.pad(x, pads, _MODES[mode])
-    rows = fnp.reshape(x, (-1, 1, x.aval.shape[-1]))
-    left = taps - 1 - before * up
-    # The last product of a full convolution ends with the last kept sample.
-    wide = (rows.aval.shape[-1] - 1) * up + 1
-    kept = -(-total // down)
-    right = (kept - 1) * down + taps - left - wide
-    out = lax.conv_general_dilated(
-        rows,
-        fnp.flip(h)[None, None],
-        (down,),
-        [(left, right)],
-        lhs_dilation=(up,),
-        precision="highest",
-    )
-    out = fnp.reshape(out, (*x.aval.shape[:-1], kept))
+    out = polyphase(h, x, up, down, before * up, -(-total // down))
     return fnp.moveaxis(out, -1, axis)
 
 
