@@ -356,13 +356,16 @@ def _local_maxima(x: Array) -> tuple[Array, Array, Array]:
     """Returns which samples are the middles of peaks, and the ends of flat ones."""
     n = x.aval.size
     index = fnp.arange(n, dtype=dtypes.int32)
-    new = fnp.concatenate([fnp.ones(1, bool), x[1:] != x[:-1]])
-    start = lax.cummax(fnp.where(new, index, 0))
-    ends = fnp.concatenate([new[1:], fnp.ones(1, bool)])
-    end = lax.cummin(fnp.where(ends, index, n - 1), reverse=True)
-    inside = (start > 0) & (end < n - 1)
-    before, after = x[fnp.maximum(start - 1, 0)], x[fnp.minimum(end + 1, n - 1)]
-    top = inside & (before < x) & (after < x) & (index == (start + end) // 2)
+    yes = fnp.ones(1, bool)
+    new = fnp.concatenate([yes, x[1:] != x[:-1]])
+    ends = fnp.concatenate([new[1:], yes])
+    # The last bit says whether the sample outside of a flat piece is not lower.
+    rises = fnp.concatenate([yes, ~(x[:-1] < x[1:])]).astype(dtypes.int32)
+    falls = fnp.concatenate([~(x[1:] < x[:-1]), yes]).astype(dtypes.int32)
+    left = lax.cummax(fnp.where(new, 2 * index + rises, 0))
+    right = lax.cummin(fnp.where(ends, 2 * index + falls, 2 * n - 1), reverse=True)
+    start, end = left >> 1, right >> 1
+    top = ((left | right) & 1 == 0) & (index == (start + end) // 2)
     return top, start, end
 
 

@@ -111,3 +111,15 @@ def test_bad_rates_are_refused() -> None:
     for error, call, words in refused:
         with pytest.raises(error, match=words):
             call()
+
+
+@pytest.mark.parametrize(
+    "taps, up, down", [(1, 3, 2), (9, 1, 1), (40, 7, 3), (700, 1, 4)]
+)
+def test_filters_of_any_reach_agree_with_scipy(taps: int, up: int, down: int) -> None:
+    h = RNG.normal(size=taps)
+    with fxflow.config.override(x64=True):
+        for n in (1, 33, 600):
+            x = RNG.normal(size=(2, n))
+            close(signal.upfirdn(h, x, up, down), want.upfirdn(h, x, up, down))
+            close(signal.lfilter(h, [1.0], x), want.lfilter(h, [1.0], x))
