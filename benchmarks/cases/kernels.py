@@ -13,6 +13,7 @@ HEADS, LENGTH, HEAD_SIZE = 8, 1024, 64
 BAGS, IDS, TABLE, ROW = 4096, 20, 100_000, 64
 POINTS, CENTRES = 20_000, 256
 LONG = 5_000_000
+WIDE, GROUP = 4096, 128
 
 
 def numbers(*shape: int) -> Any:
@@ -67,6 +68,13 @@ def cases(library: Library) -> Cases:
         products = np.dot(points, centres.T, precision="highest")
         return np.argmin(np.sum(centres**2, axis=1) - 2 * products, axis=1)
 
+    def quantized(packed: Any, scale: Any, x: Any) -> Any:
+        if library.name == "fxflow":
+            return nn.quantized_linear({"w": packed, "scale": scale}, x)
+        codes = np.stack([(packed << 4) >> 4, packed >> 4], axis=1)
+        codes = codes.reshape(scale.shape[0], -1, WIDE)
+        return x @ (codes * scale[:, None]).reshape(-1, WIDE)
+
     def case(f: Callable[..., Any], *args: Any) -> Case:
         args = tuple(map(np.asarray, args))
 
@@ -106,6 +114,12 @@ def cases(library: Library) -> Cases:
         ),
         "kernel nearest of 256 centres, 20,000 × 64": case(
             nearest, numbers(POINTS, ROW), numbers(CENTRES, ROW)
+        ),
+        "kernel product with weights of 4 bits, 4,096 × 4,096": case(
+            quantized,
+            integers(256, WIDE // 2, WIDE).astype(numpy.int8),
+            numbers(WIDE // GROUP, WIDE),
+            numbers(1, WIDE),
         ),
         "kernel sin, exp and arctan2 of 5,000,000": case(
             lambda x: chain(np, x), numbers(LONG)

@@ -14,6 +14,7 @@ import fxflow.numpy as fnp
 from fxflow import kernels, lax
 from fxflow.devices import topologies
 from fxflow.devices.clients import TRITON, runs_triton
+from fxflow.kernels.gallery import int4
 from fxflow.lax.kernels import triton_products
 from fxflow.lax.kernels.triton_call import triton_call, why_no_triton
 from tests.devices.wheels import require_wheel
@@ -98,6 +99,12 @@ def test_the_gallery_compiles(capability: int, shared: int) -> None:
     for dtype in ("float32", "bfloat16"):
         x = fnp.zeros((200, 200), dtype)
         compiled(where, matmul, x, x)
+
+
+@pytest.mark.parametrize("rows", [1, 8])
+def test_products_with_weights_of_4_bits_compile(where: Any, rows: int) -> None:
+    args = np.zeros((rows, 256), "f"), np.zeros((128, 512), "i1"), np.ones((8, 512))
+    compiled(where, int4.scaled_product, *args)
 
 
 def test_products_in_half_precision_use_tensor_cores(where: Any, tmp_path: Any) -> None:

@@ -98,6 +98,15 @@ CALLS = [
     call("nn.linear", {"w": floating(3, 4), "b": floating(4)}, floating(2, 3)),
     call("nn.quantized_linear_init", {"w": floating(3, 4)}, differentiable=False),
     call(
+        "nn.quantized_linear_init",
+        {"w": floating(4, 4)},
+        bits=4,
+        group_size=2,
+        zero_points=True,
+        differentiable=False,
+        note="4 bits",
+    ),
+    call(
         "nn.quantized_linear",
         {"w": index(3, 4, below=9), "scale": floating(4)},
         floating(2, 3),
