@@ -154,9 +154,12 @@ def eigh(
       ArgumentError: the range is not within 0 and n.
 
     Special cases:
-      Eigenvectors of equal eigenvalues have no derivative: it is inf or NaN, also that
-      of functions that do not depend on which vectors are chosen, and so is the second
-      derivative of the eigenvalues, even of their sum (take `trace`).
+      Eigenvectors of equal eigenvalues have no derivative: it is inf or NaN, and an
+      error under `debug_nans`. So is that of functions that do not depend on which
+      vectors are chosen, and the second derivative of the eigenvalues, even of their
+      sum, because they depend on more than derivatives of vectors and values:
+      `scipy.linalg.funm(x, f, hermitian=True)`, its `trace`, which is the sum of f of
+      the eigenvalues, and `scipy.linalg.spectral_projector` have the right ones.
 
     Example:
       >>> v, w = eigh(np.float32([[2, 1], [1, 2]]))

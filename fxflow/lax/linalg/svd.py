@@ -313,10 +313,11 @@ def svd(
         is not square.
 
     Special cases:
-      Vectors of equal singular values have no derivative: it is inf or NaN, also that
-      of functions that do not depend on which vectors are chosen. There,
-      `scipy.linalg.polar`, `numpy.linalg.pinv`, `lstsq` and the nuclear norm have the
-      right one.
+      Vectors of equal singular values have no derivative: it is inf or NaN, and an
+      error under `debug_nans`, also that of functions that do not depend on which
+      vectors are chosen. There, `scipy.linalg.generalized_funm(x, f)`, which is
+      U f(s) Vᴴ, `scipy.linalg.polar`, `numpy.linalg.pinv`, `lstsq` and the nuclear norm
+      have the right one.
 
     Example:
       >>> print(svd(np.float32([[0, 2], [1, 0]]), compute_uv=False))

@@ -44,6 +44,7 @@ from fxflow.scipy.linalg.spaces import (
     subspace_angles,
 )
 from fxflow.scipy.linalg.special_matrices import block_diag, toeplitz
+from fxflow.scipy.linalg.spectral_functions import generalized_funm, spectral_projector
 from fxflow.scipy.linalg.structured_solving import (
     matmul_toeplitz, solve_banded, solve_circulant, solve_toeplitz, solveh_banded,
 )
@@ -75,6 +76,7 @@ __all__ = [
     "fiedler_companion",
     "fractional_matrix_power",
     "funm",
+    "generalized_funm",
     "hadamard",
     "hankel",
     "helmert",
@@ -118,6 +120,7 @@ __all__ = [
     "solve_toeplitz",
     "solve_triangular",
     "solveh_banded",
+    "spectral_projector",
     "sqrtm",
     "subspace_angles",
     "svd",

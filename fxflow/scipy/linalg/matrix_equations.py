@@ -23,6 +23,7 @@ from fxflow.scipy.linalg._matrices import matrix_of
 from fxflow.scipy.linalg.decompositions import qr
 from fxflow.scipy.linalg.functions import expm
 from fxflow.scipy.linalg.similarity import schur
+from fxflow.scipy.linalg.spectral_functions import hermitian_function, hermitian_part
 from fxflow.transforms.jvp import jvp
 
 
@@ -165,34 +166,58 @@ def polar(
     return unitary, (positive + adjoint(positive)) * 0.5
 
 
-@library("func", "disp")
-def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
+@library("func", "disp", "hermitian")
+def funm(
+    A: ArrayLike,
+    func: Callable[[Any], Any],
+    disp: bool = True,
+    *,
+    hermitian: bool = False,
+) -> Any:
     """Returns a function of matrices, by its values at their eigenvalues.
 
     Args:
       A: array-like[..., n, n].
-      func: a function of an array, element by element; it is called with complex ones.
+      func: a function of an array, element by element. It is called with complex ones,
+        or if `hermitian` with real scalars; then it may capture traced values, also
+        those to differentiate by.
       disp: whether to return the matrix alone.
+      hermitian: whether to take the Hermitian part of the matrices: V f(w) Vᴴ, whose
+        derivatives of any order are right at equal eigenvalues too.
 
     Returns:
-      Complex array[..., n, n]; unless `disp` a pair of it and an estimate of the
-      relative error in the norm of order 1. There is no derivative.
+      Complex array[..., n, n], of the type of `func`'s results if `hermitian`; unless
+      `disp` a pair of it and an estimate of the relative error in the norm of order 1.
+      Unless `hermitian`, there is no derivative.
 
     Raises:
-      ShapeError: the matrices are not square.
+      ShapeError: the matrices are not square, or `func` does not act element by
+        element.
 
     Special cases:
-      Wrong where eigenvalues are nearly equal, as the estimate tells: see `expm` and
-      `sqrtm` for their functions.
+      Unless `hermitian`, wrong where eigenvalues are nearly equal, as the estimate
+      tells: see `expm` and `sqrtm` for their functions.
 
     Example:
       >>> funm(np.array([[1.0, 2.0], [0.0, 3.0]]), lambda x: x * x).real
       Array([[1., 8.],
              [0., 9.]], dtype=float32)
+      >>> total = lambda a: fnp.trace(funm(a, fnp.log, hermitian=True))
+      >>> fxflow.grad(total)(2 * np.eye(2))
+      Array([[0.5, 0. ],
+             [0. , 0.5]], dtype=float32)
 
     Source: `scipy.linalg.funm`; Golub and Van Loan, Matrix Computations, algorithm
-    9.1.1: Parlett's recurrence.
+    9.1.1: Parlett's recurrence; for Hermitian matrices, Daleckii and Krein 1965.
     """
+    if hermitian:
+        x = hermitian_part(matrix_of("funm", A, square=True))
+        out = hermitian_function(func, x, "funm") if x.aval.size else x
+        size = x.aval.shape[-1] * float(fnp.finfo(out.aval.dtype).eps)
+        if disp:
+            return out
+        finite = fnp.all(fnp.isfinite(out), axis=(-2, -1))
+        return out, fnp.where(finite, size, math.inf)
     x = matrix_of("funm", A, square=True)
     t, z = schur(x, output="complex")
     n = t.aval.shape[-1]

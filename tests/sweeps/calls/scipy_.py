@@ -252,6 +252,7 @@ LINALG = [
     call(f"{L}.solve_circulant", inexact(4, low=1), inexact(4), numpy=""),
     *each(L, "eig eigvals", invertible(3, 3), numpy="", differentiable=False),
     *each(L, "eigvalsh", positive_definite(3, 3)),
+    call(f"{L}.spectral_projector", positive_definite(3, 3), 1, 3),
     *each(L, "eig_banded", invertible(2, 4), eigvals_only=True, numpy=""),
     *each(L, "eigvals_banded", invertible(2, 4), numpy=""),
     call(f"{L}.eigvalsh_tridiagonal", floating(4), floating(3)),
@@ -279,6 +280,9 @@ LINALG = [
     ),
 ]
 
-EXEMPT = {f"{L}.funm": "takes a function"}
+EXEMPT = {
+    f"{L}.funm": "takes a function",
+    f"{L}.generalized_funm": "takes a function",
+}
 
 CALLS = like("scipy.special", SPECIAL) + like("scipy.linalg", LINALG)
