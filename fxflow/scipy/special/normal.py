@@ -6,11 +6,13 @@ import math
 from typing import Any
 
 from fxflow import lax
+from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError
-from fxflow.numpy._operands import ArrayLike
+from fxflow.numpy._operands import ArrayLike, convert
 from fxflow.numpy.selection import choose_between
+from fxflow.scipy.special._cylinder import polynomial
 from fxflow.scipy.special._operands import (
     LOG_SQRT_2PI,
     operands,
@@ -111,17 +113,78 @@ def log_ndtr(x: ArrayLike, series_order: int = 6) -> Array:
     return choose_between(x != x, x, out)
 
 
+# Coefficients of numerators and denominators: Wichura's PPND16.
+# fmt: off
+_CENTRAL = (
+    (3.3871328727963666080e0, 1.3314166789178437745e2, 1.9715909503065514427e3,
+     1.3731693765509461125e4, 4.5921953931549871457e4, 6.7265770927008700853e4,
+     3.3430575583588128105e4, 2.5090809287301226727e3),
+    (1.0, 4.2313330701600911252e1, 6.8718700749205790830e2, 5.3941960214247511077e3,
+     2.1213794301586595867e4, 3.9307895800092710610e4, 2.8729085735721942674e4,
+     5.2264952788528545610e3),
+)
+_NEAR = (
+    (1.42343711074968357734e0, 4.63033784615654529590e0, 5.76949722146069140550e0,
+     3.64784832476320460504e0, 1.27045825245236838258e0, 2.41780725177450611770e-1,
+     2.27238449892691845833e-2, 7.74545014278341407640e-4),
+    (1.0, 2.05319162663775882187e0, 1.67638483018380384940e0, 6.89767334985100004550e-1,
+     1.48103976427480074590e-1, 1.51986665636164571966e-2, 5.47593808499534494600e-4,
+     1.05075007164441684324e-9),
+)
+_FAR = (
+    (6.65790464350110377720e0, 5.46378491116411436990e0, 1.78482653991729133580e0,
+     2.96560571828504891230e-1, 2.65321895265761230930e-2, 1.24266094738807843860e-3,
+     2.71155556874348757815e-5, 2.01033439929228813265e-7),
+    (1.0, 5.99832206555887937690e-1, 1.36929880922735805310e-1,
+     1.48753612908506148525e-2, 7.86869131145613259100e-4, 1.84631831751005468180e-5,
+     1.42151175831644588870e-7, 2.04426310338993978564e-15),
+)
+# fmt: on
+
+
+def _rational(x: Any, coefficients: Any) -> Any:
+    top, bottom = (polynomial(x, row) for row in coefficients)
+    return top / bottom
+
+
+def _single(function: Any, x: Array) -> Array:
+    """Calls a function with at least 32 bits, and returns the operand's dtype."""
+    dtype = x.aval.dtype
+    if dtypes.bits(dtype) >= 32:
+        return function(x)
+    return convert(function(convert(x, dtypes.float32)), dtype)
+
+
+def _of_root(r: Any) -> Any:
+    """Returns the quantile of exp(-r²) below 0.075, for r up to 27."""
+    far = r > 5
+    near = _rational(fnp.where(far, 5, r) - 1.6, _NEAR)
+    beyond = _rational(fnp.where(far, r, 5) - 5, _FAR)
+    return -fnp.where(far, beyond, near)
+
+
 def _of_log(logq: Any) -> Array:
     """Returns the quantile of a probability up to a half, from its logarithm."""
-    t = lax.sqrt(-2 * logq)
-    # Abramowitz and Stegun 26.2.23, to 4.5e-4; then Halley's steps in logarithms.
-    top = 2.515517 + t * (0.802853 + t * 0.010328)
-    bottom = 1 + t * (1.432788 + t * (0.189269 + t * 0.001308))
-    x = top / bottom - t
-    for _ in range(3):
-        now = log_ndtr(x)
-        slope = lax.exp(-0.5 * x * x - LOG_SQRT_2PI - now)
-        gap = now - logq
+    t = lax.sqrt(-logq)
+    q = lax.exp(lax.max(logq, lax.full_like(logq, -4))) - 0.5
+    middle = lax.abs(q) <= 0.425
+    part = safe(middle, q, 0)
+    central = part * _rational(0.180625 - part * part, _CENTRAL)
+    x = fnp.where(middle, central, _of_root(lax.min(t, lax.full_like(t, 27))))
+    return fnp.where(t > 27, _of_far_log(safe(t > 27, logq, -800)), x)
+
+
+def _of_far_log(logq: Any) -> Any:
+    """Returns the quantile of a logarithm below -729, by Newton's and Halley's steps."""
+    root = lax.sqrt(-2 * logq)
+    x = -lax.sqrt(lax.square(root) - 2 * (lax.log(root) + LOG_SQRT_2PI))
+    for _ in range(2):
+        inverse = 1 / x
+        square = inverse * inverse
+        # The asymptotic series of Mills' ratio.
+        series = polynomial(square, (1, -1, 3, -15, 105))
+        slope = -x / series
+        gap = -0.5 * x * x - lax.log(-x) - LOG_SQRT_2PI + lax.log(series) - logq
         bend = -slope * (x + slope)
         x = x - 2 * gap * slope / (2 * slope * slope - gap * bend)
     return x
@@ -129,13 +192,18 @@ def _of_log(logq: Any) -> Array:
 
 @custom_jvp
 def _ndtri(p: Any) -> Array:
-    q = choose_between(p < 0.5, p, 1 - p)
-    inside = q > 0
-    x = _of_log(lax.log(safe(inside, q, 0.5)))
-    x = choose_between(inside, x, lax.full_like(x, -math.inf))
-    x = choose_between(p < 0.5, x, -x)
-    x = choose_between(p == 0.5, lax.full_like(x, 0), x)
-    return choose_between((p >= 0) & (p <= 1), x, lax.full_like(x, math.nan))
+    """By Wichura's rational functions (algorithm AS 241, 1988)."""
+    q = p - 0.5
+    middle = lax.abs(q) <= 0.425
+    part = safe(middle, q, 0)
+    central = part * _rational(0.180625 - part * part, _CENTRAL)
+    tail = fnp.where(q < 0, p, 1 - p)
+    inside = (tail > 0) & ~middle
+    out = _of_root(lax.sqrt(-lax.log(safe(inside, tail, 0.05))))
+    out = fnp.where(tail == 0, -math.inf, out)
+    out = fnp.where(q < 0, out, -out)
+    out = fnp.where(middle, central, out)
+    return fnp.where((p >= 0) & (p <= 1), out, math.nan)
 
 
 def _ndtri_slope(primals: Any, tangents: Any) -> Any:
@@ -163,9 +231,7 @@ def ndtri(p: ArrayLike) -> Array:
       >>> ndtri(0.5)
       Array(0., dtype=float32, weak_type=True)
     """
-    (p,) = operands("ndtri", p)
-    found: Array = _ndtri(p)
-    return found
+    return _single(_ndtri, *operands("ndtri", p))
 
 
 @custom_jvp
@@ -204,6 +270,4 @@ def ndtri_exp(y: ArrayLike) -> Array:
       >>> ndtri_exp(-1000.0).round(3)
       Array(-44.616, dtype=float32)
     """
-    (y,) = operands("ndtri_exp", y)
-    found: Array = _ndtri_exp(y)
-    return found
+    return _single(_ndtri_exp, *operands("ndtri_exp", y))
