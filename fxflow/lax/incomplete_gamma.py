@@ -27,6 +27,7 @@ from fxflow.lax import _special_host as host
 from fxflow.lax._operands import operands
 from fxflow.lax.bitwise import bitwise_and, bitwise_not, bitwise_or
 from fxflow.lax.comparison import eq, gt, le, lt, ne
+from fxflow.lax.control_flow.cond import cond
 from fxflow.lax.control_flow.while_loop import while_loop
 from fxflow.lax.conversion import convert
 from fxflow.lax.creation import full_like
@@ -44,6 +45,7 @@ from fxflow.lax.special import Special, erfc, scaled
 
 # Where the expansion is not taken, the series and the fraction need about 150.
 _MAX_STEPS = 1_000
+_UNROLLED = 2
 
 
 def _any(mask: Any) -> Any:
@@ -55,6 +57,62 @@ class _Part(NamedTuple):
 
     value: Any
     slope: Any
+
+
+def _series_value(a: Any, x: Any, wanted: Any) -> Any:
+    """Returns Σ xⁿ / ((a+1) … (a+n)) where wanted, without its derivative."""
+    dtype = typeof(x).dtype
+    one = arith.constant(1, dtype)
+    eps = arith.constant(dtypes.finfo(dtype).eps / 2, dtype)
+
+    def go_on(carry: Any) -> Any:
+        n, _, term, total = carry
+        busy = bitwise_and(wanted, gt(term, mul(eps, total)))
+        return bitwise_and(lt(n, _MAX_STEPS), _any(busy))
+
+    def step(carry: Any) -> Any:
+        n, r, term, total = carry
+        # Several terms between two tests, which are as long as a term.
+        for _ in range(_UNROLLED):
+            r = add(r, one)
+            term = mul(term, div(x, r))
+            total = add(total, term)
+        return add(n, _UNROLLED), r, term, total
+
+    start = (np.int32(0), a, full_like(x, 1), full_like(x, 1))
+    total: Any = while_loop(go_on, step, start)[3]
+    return total
+
+
+def _fraction_value(a: Any, x: Any, wanted: Any) -> Any:
+    """Returns the fraction of `_fraction` where wanted, without its derivative."""
+    dtype = typeof(x).dtype
+    one, two = arith.constant(1, dtype), arith.constant(2, dtype)
+    ones, zeros = full_like(x, 1), full_like(x, 0)
+    eps = arith.constant(dtypes.finfo(dtype).eps, dtype)
+    a = select(wanted, a, ones)
+    x = select(wanted, x, scaled(2.0, ones))
+
+    def go_on(carry: Any) -> Any:
+        return bitwise_and(lt(carry[0], _MAX_STEPS), _any(carry[1]))
+
+    def step(carry: Any) -> Any:
+        n, busy, k, b, c, d, f = carry
+        for _ in range(_UNROLLED):
+            k, b = add(k, one), add(b, two)
+            m = mul(k, sub(a, k))
+            d = div(one, add(b, mul(m, d)))
+            c = add(b, div(m, c))
+            factor = mul(c, d)
+            f = select(busy, mul(f, factor), f)
+            busy = bitwise_and(busy, gt(abs_(sub(factor, one)), eps))
+        return add(n, _UNROLLED), busy, k, b, c, d, f
+
+    b = add(sub(x, a), one)
+    d = div(one, b)
+    start = (np.int32(0), wanted, zeros, b, full_like(x, math.inf), d, d)
+    f: Any = while_loop(go_on, step, start)[6]
+    return f
 
 
 def _series(a: Any, x: Any, wanted: Any) -> _Part:
@@ -239,7 +297,14 @@ class _Incomplete(NamedTuple):
     fraction: _Part
 
 
-def _incomplete(a: Any, x: Any) -> _Incomplete:
+def _incomplete(a: Any, x: Any, slopes: bool = False) -> _Incomplete:
+    """Returns all parts, those without need as zeros.
+
+    Args:
+      a: the shape.
+      x: the argument.
+      slopes: whether the derivatives by the shape are wanted, too.
+    """
     dtype = typeof(x).dtype
     one = arith.constant(1, dtype)
     bound = arith.constant(_TEMME_SHAPE, dtype)
@@ -247,14 +312,42 @@ def _incomplete(a: Any, x: Any) -> _Incomplete:
     by_temme = bitwise_and(gt(a, bound), near)
     by_series = bitwise_and(bitwise_or(le(x, one), le(x, a)), bitwise_not(by_temme))
     by_fraction = bitwise_not(bitwise_or(by_temme, by_series))
+    near_args = select(by_temme, a, bound), select(by_temme, x, bound)
+    below_args = select(by_series, a, one), select(by_series, x, one), by_series
+    far_args = a, x, by_fraction
+    # Its long polynomials run only if an element needs them.
+    zero = full_like(x, 0)
+    temme = cond(
+        _any(by_temme),
+        lambda a, x: tuple(_temme(a, x))[: 3 if slopes else 2],
+        lambda a, x: (zero,) * (3 if slopes else 2),
+        *near_args,
+    )
     return _Incomplete(
         by_temme,
         by_series,
         exp(_log_density(a, x)),
-        _temme(select(by_temme, a, bound), select(by_temme, x, bound)),
-        _series(select(by_series, a, one), select(by_series, x, one), by_series),
-        _fraction(a, x, by_fraction),
+        _Temme(temme[0], temme[1], temme[2] if slopes else zero),
+        _series(*below_args) if slopes else _Part(_series_value(*below_args), zero),
+        _fraction(*far_args) if slopes else _Part(_fraction_value(*far_args), zero),
     )
+
+
+def smaller_part(a: Any, x: Any) -> tuple[Any, Any, Any]:
+    """Returns P(a, x) where x ≤ a or x ≤ 1, Q(a, x) elsewhere, and where it is P.
+
+    The third result is the density of log(x).
+
+    Args:
+      a: float array of 32 or 64 bits, positive and finite.
+      x: of the same dtype, positive and finite.
+    """
+    parts = _incomplete(a, x)
+    lower = bitwise_or(parts.by_series, bitwise_and(parts.by_temme, le(x, a)))
+    upper = mul(mul(parts.density, a), parts.fraction.value)
+    value = select(parts.by_series, mul(parts.density, parts.series.value), upper)
+    near = select(lower, parts.temme.lower, parts.temme.upper)
+    return select(parts.by_temme, near, value), lower, mul(parts.density, a)
 
 
 def _small_shape(a: Any, x: Any) -> Any:
@@ -340,7 +433,7 @@ def _upper(a: Any, x: Any) -> Any:
 
 def _slope(a: Any, x: Any) -> Any:
     """d/da of the logarithmic factors, times the parts, plus the parts' slopes."""
-    parts = _incomplete(a, x)
+    parts = _incomplete(a, x, slopes=True)
     return mul(parts.density, _relative_slope(a, x, parts))
 
 
@@ -358,7 +451,7 @@ def _relative_slope(a: Any, x: Any, parts: _Incomplete) -> Any:
 
 def _sample_slope(a: Any, x: Any) -> Any:
     """dx/da at constant P: -(dP/da) / (dP/dx), where dP/dx = density · a/x."""
-    parts = _incomplete(a, x)
+    parts = _incomplete(a, x, slopes=True)
     return neg(mul(_relative_slope(a, x, parts), div(x, a)))
 
 

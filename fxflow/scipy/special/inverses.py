@@ -1,7 +1,8 @@
 """Inverses of the incomplete gamma functions, and chi² probabilities.
 
 The logarithm of either tail of the gamma distribution is a concave function of log(x),
-for which Newton's method converges. It is applied to the smaller tail.
+for which Newton's method converges. It is applied to the smaller tail, with Halley's
+correction.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
 from fxflow.core.runtime.library import library
+from fxflow.lax.incomplete_gamma import smaller_part
 from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.special._derivatives import partial
 from fxflow.scipy.special._operands import docs_of, in_64_bits, operands
@@ -36,40 +38,71 @@ p: real array-like from 0 to 1: the probability.
 # -- gamma -----------------------------------------------------------------------------
 
 
-def _log_density(a: Any, x: Any) -> Any:
-    """Returns the logarithm of the gamma density of log(x)."""
-    return a * lax.log(x) - x - lax.lgamma(a)
+def _small_start(a: Any, p: Any, q: Any) -> Any:
+    """Returns an approximation for a < 1 (DiDonato and Morris 1986, 21 to 25)."""
+    size = lax.lgamma(a + 1)
+    log_b = lax.log(q) + size - lax.log(a)
+    # Far: by the asymptotic series of Q.
+    y = fnp.maximum(-log_b, 0.2)
+    rest = 1 - a
+    u = fnp.maximum(y - rest * lax.log(y), 0.05)
+    far = y - rest * lax.log(u) - lax.log1p(rest / (1 + u))
+    # Near 0: by the first terms of the series of P.
+    first = (lax.log(p) + size) / a
+    first = fnp.where(p < 1, first, -q / a - 0.5772156649015329)
+    power = lax.exp(fnp.minimum(first, 0))
+    near = first - lax.log1p(-fnp.minimum(power, 0.9) / (a + 1))
+    t = lax.exp(-0.5772156649015329 - lax.exp(fnp.minimum(log_b, 1)))
+    middle = lax.log(t) + t * lax.exp(t)
+    out = fnp.where(log_b < -1.05, lax.log(far), near)
+    return fnp.where((a < 0.3) & (log_b >= -1.05) & (log_b < -0.51), middle, out)
+
+
+def _large_start(a: Any, p: Any, q: Any) -> Any:
+    """Returns an approximation for a ≥ 1."""
+    # By Wilson and Hilferty, and where the series' first terms are all.
+    lower = p <= q
+    normal = ndtri(fnp.where(lower, p, q))
+    normal = fnp.where(lower, normal, -normal)
+    cube = 1 - 1 / (9 * a) + normal / (3 * lax.sqrt(a))
+    hilferty = lax.log(a) + 3 * lax.log(fnp.maximum(cube, 1e-8))
+    size = lax.log(p) + lax.lgamma(a + 1)
+    first = size / a
+    x = fnp.minimum(lax.exp(first), a)
+    moved = (size + x - lax.log1p(x / (a + 1) * (1 + x / (a + 2)))) / a
+    return fnp.where(lower & (x < 0.3 * a), fnp.maximum(first, moved), hilferty)
 
 
 def _gamma_root(a: Any, p: Any, q: Any) -> Any:
     """Returns x with P(a, x) = p, Q(a, x) = q, for tails inside (0, 1)."""
     lower = p <= q
-    target = lax.log(fnp.where(lower, p, q))
-    # By Wilson and Hilferty, and where the series' first term is all.
-    normal = ndtri(fnp.where(lower, p, q))
-    normal = fnp.where(lower, normal, -normal)
-    cube = 1 - 1 / (9 * a) + normal / (3 * lax.sqrt(a))
-    hilferty = lax.log(a) + 3 * lax.log(fnp.maximum(cube, 1e-8))
-    first = (lax.log(p) + lax.lgamma(a + 1)) / a
-    start = fnp.where(lower, fnp.maximum(first, hilferty), hilferty)
-    start = fnp.where((a < 1) & ~lower, lax.log1p(-lax.log(q)), start)
+    target = fnp.where(lower, p, q)
+    small = a < 1
+    start = fnp.where(
+        small,
+        _small_start(fnp.where(small, a, 0.5), p, q),
+        _large_start(fnp.where(small, 1, a), p, q),
+    )
 
     def going(state: Any) -> Any:
         return (state[0] < _STEPS) & fnp.any(state[2])
 
     def step(state: Any) -> Any:
-        k, u, _ = state
-        x = lax.exp(u)
-        tail = fnp.where(lower, lax.igamma(a, x), lax.igammac(a, x))
-        slope = lax.exp(_log_density(a, x)) / tail
+        k, x, _ = state
+        part, is_lower, density = smaller_part(a, x)
+        tail = fnp.where(is_lower ^ lower, 1 - part, part)
+        slope = density / tail
         slope = fnp.where(lower, slope, -slope)
-        move = (target - lax.log(tail)) / slope
+        move = lax.log(target / tail) / slope
+        bend = 0.5 * move * (a - x - slope)
+        # By Halley's method; the error after a step is about the cube of it.
+        rough = lax.abs(move) + lax.abs(bend) > 3e-6
+        move = move / fnp.clip(1 + bend, 0.5, 2)
         move = fnp.where(move - move == 0, fnp.clip(move, -50, 50), 0)
-        # The error after a step is about the square of it.
-        return k + 1, u + move, lax.abs(move) > 1e-10
+        return k + 1, x * lax.exp(move), rough
 
-    state = (fnp.int32(0), start, start == start)
-    return lax.exp(lax.while_loop(going, step, state)[1])
+    state = (fnp.int32(0), lax.exp(start), start == start)
+    return lax.while_loop(going, step, state)[1]
 
 
 def _inverse_values(a: Any, y: Any, upper: bool) -> Any:

@@ -142,6 +142,13 @@ _FAR = (
 # fmt: on
 
 
+# log(2) and what is left of it after its rounding, by the number of bits.
+_LOG_2 = {
+    32: (0.693147182464599609375, -1.904654299957768e-09),
+    64: (0.6931471805599453, 2.3190468138462996e-17),
+}
+
+
 def _rational(x: Any, coefficients: Any) -> Any:
     top, bottom = (polynomial(x, row) for row in coefficients)
     return top / bottom
@@ -150,9 +157,8 @@ def _rational(x: Any, coefficients: Any) -> Any:
 def _single(function: Any, x: Array) -> Array:
     """Calls a function with at least 32 bits, and returns the operand's dtype."""
     dtype = x.aval.dtype
-    if dtypes.bits(dtype) >= 32:
-        return function(x)
-    return convert(function(convert(x, dtypes.float32)), dtype)
+    wide = convert(x, dtypes.float32) if dtypes.bits(dtype) < 32 else x
+    return convert(function(wide), dtype)
 
 
 def _of_root(r: Any) -> Any:
@@ -163,19 +169,8 @@ def _of_root(r: Any) -> Any:
     return -fnp.where(far, beyond, near)
 
 
-def _of_log(logq: Any) -> Array:
-    """Returns the quantile of a probability up to a half, from its logarithm."""
-    t = lax.sqrt(-logq)
-    q = lax.exp(lax.max(logq, lax.full_like(logq, -4))) - 0.5
-    middle = lax.abs(q) <= 0.425
-    part = safe(middle, q, 0)
-    central = part * _rational(0.180625 - part * part, _CENTRAL)
-    x = fnp.where(middle, central, _of_root(lax.min(t, lax.full_like(t, 27))))
-    return fnp.where(t > 27, _of_far_log(safe(t > 27, logq, -800)), x)
-
-
 def _of_far_log(logq: Any) -> Any:
-    """Returns the quantile of a logarithm below -729, by Newton's and Halley's steps."""
+    """Returns the quantile of a logarithm below -729, by Halley's steps."""
     root = lax.sqrt(-2 * logq)
     x = -lax.sqrt(lax.square(root) - 2 * (lax.log(root) + LOG_SQRT_2PI))
     for _ in range(2):
@@ -237,16 +232,21 @@ def ndtri(p: ArrayLike) -> Array:
 @custom_jvp
 def _ndtri_exp(y: Any) -> Array:
     inside = (y < 0) & (y > -math.inf)
-    low = inside & (y < -math.log(2))
-    upper = lax.log(-lax.expm1(safe(inside & ~low, y, -0.5)))
-    x = _of_log(choose_between(low, y, upper))
-    x = choose_between(low, x, -x)
+    # exp(y) - 1/2, with all digits where it is small.
+    first, rest = _LOG_2[dtypes.bits(y.aval.dtype)]
+    q = 0.5 * lax.expm1((fnp.clip(y, -4, 0) + first) + rest)
+    middle = lax.abs(q) <= 0.425
+    part = safe(middle, q, 0)
+    central = part * _rational(0.180625 - part * part, _CENTRAL)
+    upper = lax.log(-lax.expm1(safe(inside & (q > 0), y, -0.05)))
+    t = lax.sqrt(-fnp.where(q > 0, upper, safe(inside, y, -4)))
+    tail = _of_root(fnp.minimum(t, 27))
+    x = fnp.where(middle, central, fnp.where(q > 0, -tail, tail))
+    x = fnp.where(t > 27, _of_far_log(safe(inside & (t > 27), y, -800)), x)
     # The square of a larger number would overflow.
-    x = choose_between(y < -1e30, -math.sqrt(2) * lax.sqrt(-safe(low, y, -1)), x)
-    edge = lax.full_like(y, math.nan)
-    edge = choose_between(y == 0, lax.full_like(y, math.inf), edge)
-    edge = choose_between(y == -math.inf, y, edge)
-    return choose_between(inside, x, edge)
+    x = fnp.where(y < -1e30, -math.sqrt(2) * lax.sqrt(-safe(inside, y, -1)), x)
+    edge = fnp.where(y == 0, math.inf, fnp.where(y == -math.inf, y, math.nan))
+    return fnp.where(inside, x, edge)
 
 
 # exp(y) over the density, by Mills' ratio.
