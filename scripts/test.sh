@@ -14,6 +14,7 @@ unset PYTHONDONTWRITEBYTECODE
 make_environment test test "2.4 GB"
 install_clients tests/compat/jax/clients.txt clients
 install_clients tests/serve/clients.txt clients-serve
+install_clients tests/frontends/clients.txt clients-frontends
 # What tests, and the processes that they kill, leave in the temporary folder goes at the
 # end. The name is short because paths of Unix sockets are.
 TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/fx-XXXX")

@@ -1,11 +1,13 @@
-"""`.fx` files: an exported function, optionally with its parameters.
+"""`.fx` files: exported functions, optionally with their parameters.
 
 A file has a signature, a format version, a JSON header that lists the parts, and the
 parts, each at a multiple of 64 bytes, with zeros between them:
 
 - `program`: the bytes of `Exported.serialize`, which JAX reads too;
+- `program:NAME`: the same for each function after the first;
 - `params`: the parameters as a safetensors file, unless they are in a separate file;
-- `compiled`: the program as machine code for one kind of machine.
+- `compiled`: the program as machine code for one kind of machine;
+- `table`: last, what a caller in C needs of all these (`tables.py`).
 
 The header includes the SHA-256 digest of each part, and a digest of its own precedes
 it, so that any changed byte is detected. Unknown parts are ignored.
@@ -18,7 +20,7 @@ import json
 import mmap
 import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,7 +33,7 @@ from fxflow.core.arrays import Aval, dtypes
 from fxflow.core.arrays.array import as_array
 from fxflow.devices import files
 from fxflow.errors import ArgumentError, ExportError
-from fxflow.export import records
+from fxflow.export import records, tables
 from fxflow.export.compiled import Ready, ready
 from fxflow.export.compiled import compiled as compile_program
 from fxflow.export.exported import FILE_MARK, Exported, deserialize
@@ -51,15 +53,17 @@ class Bundle:
     """The contents of a `.fx` file.
 
     Attributes:
-      exported: the function.
+      exported: the function; the first one if the file has several.
       params: its first argument, if the file has it; the arrays are memory-mapped until
         they are used.
       fxflow_version: version of fxflow that wrote the file.
+      functions: all functions by name.
     """
 
     exported: Exported
     params: Any
     fxflow_version: str
+    functions: Mapping[str, Exported]
     _ready: Ready | None = None
 
     @property
@@ -69,7 +73,9 @@ class Bundle:
 
     def __repr__(self) -> str:
         with_params = "" if self.params is None else " with parameters"
-        return f"<Bundle of {self.exported!r}{with_params}>"
+        several = len(self.functions) > 1
+        what = ", ".join(self.functions) if several else repr(self.exported)
+        return f"<Bundle of {what}{with_params}>"
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function, with the parameters as first argument if it has them.
@@ -106,26 +112,31 @@ class _Part(NamedTuple):
 
 def save(
     path: Path_,
-    exported: Exported,
+    exported: Exported | Mapping[str, Exported],
     *,
     params: Any = None,
     beside: str | None = None,
     vjp_order: int = 0,
     compiled: bool = False,
 ) -> None:
-    """Writes an exported function to a file, optionally with its parameters.
+    """Writes an exported function, or several, to a file, optionally with parameters.
 
-    The write is atomic.
+    The write is atomic. If a file has several functions, such as `init`, `step` and
+    `predict`, `params` is what they share: the state of a training run. A function
+    takes it if its first argument has this structure and these types, and returns a new
+    one if its result, or the first item of a tuple that is its result, has them. The
+    front ends for C and other languages keep it on the device between calls.
 
     Args:
       path: path of the file, such as `"model.fx"`.
-      exported: the function.
-      params: its first argument, a pytree of arrays; None: calls will pass it.
+      exported: the function, or functions by name.
+      params: the first argument of the function, or of at least one of several; a
+        pytree of arrays. None: calls will pass it.
       beside: name of a safetensors file in the same folder for the parameters, such as
         `"model.safetensors"`; None: in the same file.
       vjp_order: number of derivatives to write.
       compiled: whether to compile the function for the default device and include that
-        program; see `load`.
+        program; see `load`. For files with one function.
 
     Raises:
       ArgumentError: `params` does not match the function's first argument, or another
@@ -143,31 +154,122 @@ def save(
       ...     load(f"{folder}/model.fx").call(fnp.ones((1, 3)))
       Array([[3., 3.]], dtype=float32)
     """
-    if not isinstance(exported, Exported):
-        raise ArgumentError(f"save: expected an Exported, got {_describe(exported)}")
+    functions = _functions(exported)
+    first = next(iter(functions.values()))
     if beside is not None and (params is None or not _is_name(beside)):
         raise ArgumentError(
             "save: beside must be the name of a file in the same folder, for params; "
             f"got {beside!r}"
         )
+    if compiled and len(functions) > 1:
+        raise ArgumentError(
+            "save: compiled=True is for a file with one function; this one has "
+            f"{', '.join(functions)}"
+        )
     contents: list[tuple[str, list[Buffer]]] = [
-        ("program", [bytes(exported.serialize(vjp_order))])
+        (_part_name(i, name), [bytes(function.serialize(vjp_order))])
+        for i, (name, function) in enumerate(functions.items())
     ]
     described: dict[str, Any] = {"fxflow": __version__}
-    if exported.in_names:
-        described["in_names"] = list(exported.in_names)
+    if first.in_names:
+        described["in_names"] = list(first.in_names)
+    if isinstance(exported, Mapping):
+        described["functions"] = [
+            {"name": name, "in_names": list(function.in_names)}
+            for name, function in functions.items()
+        ]
+    table = _Table(functions)
     if params is not None:
-        parts = list[Buffer](safetensors.encode(_named_arrays(exported, params)))
+        arrays = _named_arrays(functions, params)
+        parts = list[Buffer](safetensors.encode(arrays))
+        table = _with_params(table, _structure(functions, params), arrays, parts)
         if beside is None:
             contents.append(("params", parts))
         else:
             digest, size = _digest(parts)
             described["beside"] = {"name": beside, "size": size, "sha256": digest}
+            held = tables.Place(0, size, bytes.fromhex(digest))
+            table = table._replace(beside=beside, held=held)
             files.write(Path(path).parent / beside, *map(bytes, parts), durable=True)
     if compiled:
-        described["compiled"], program = compile_program(exported)
+        described["compiled"], program = compile_program(first)
         contents.append(("compiled", [program]))
-    files.write(path, *_laid_out(described, contents), durable=True)
+    files.write(path, *_laid_out(described, contents, table), durable=True)
+
+
+def _functions(exported: Any) -> dict[str, Exported]:
+    """Returns the functions to save by name."""
+    if isinstance(exported, Exported):
+        return {exported.fun_name or "function": exported}
+    if not isinstance(exported, Mapping):
+        raise ArgumentError(f"save: expected an Exported, got {_describe(exported)}")
+    tables.checked_names(exported)
+    for name, function in exported.items():
+        if not isinstance(function, Exported):
+            raise ArgumentError(
+                f"save: expected an Exported for {name}, got {_describe(function)}"
+            )
+    return dict(exported)
+
+
+def _part_name(index: int, name: str) -> str:
+    return f"program:{name}" if index else "program"
+
+
+class _Table(NamedTuple):
+    """What the table of a file is made from."""
+
+    functions: Mapping[str, Exported]
+    params: tuple[Any, Sequence[Aval]] | None = None
+    names: Sequence[str] = ()
+    #: Start and size of each parameter in its safetensors file.
+    arrays: Sequence[tuple[int, int]] = ()
+    #: Name of the separate file, and the file.
+    beside: str = ""
+    held: tables.Place = tables.Place(0, 0, bytes(32))
+
+    def encode(
+        self, parts: Sequence[_Part], contents: Mapping[str, bytes], start: int
+    ) -> bytes:
+        """Returns the table, given the places of the other parts."""
+        known = {part.name: part for part in parts}
+        programs = {}
+        for i, (name, function) in enumerate(self.functions.items()):
+            where = _part_name(i, name)
+            code = function.mlir_module_serialized
+            at = known[where].start + contents[where].index(code)
+            digest = hashlib.sha256(code).digest()
+            programs[name] = tables.Place(at, len(code), digest)
+        held = self.held
+        if "params" in known:
+            part = known["params"]
+            held = tables.Place(part.start, part.size, bytes.fromhex(part.sha256))
+        return tables.encode(
+            self.functions,
+            programs,
+            self.params,
+            self.names,
+            [(begin + held.start, size) for begin, size in self.arrays],
+            self.beside,
+            held,
+            start,
+        )
+
+
+def _with_params(
+    table: _Table,
+    params: tuple[Any, Sequence[Aval]],
+    arrays: Mapping[str, Any],
+    parts: Sequence[Buffer],
+) -> _Table:
+    """Adds parameters, whose places are in the header of their safetensors file."""
+    head = bytes(parts[0])
+    listed = json.loads(head[8:])
+    places = []
+    for name in arrays:
+        begin, end = listed[name]["data_offsets"]
+        places.append((len(head) + begin, end - begin))
+    return table._replace(params=params, names=list(arrays), arrays=places)
 
 
 def _describe(value: Any) -> str:
@@ -198,17 +300,27 @@ def _digest(parts: Sequence[Buffer]) -> tuple[str, int]:
 
 
 def _laid_out(
-    described: dict[str, Any], contents: Sequence[tuple[str, list[Buffer]]]
+    described: dict[str, Any],
+    contents: Sequence[tuple[str, list[Buffer]]],
+    table: _Table | None = None,
 ) -> list[bytes]:
     """Returns the bytes of a file, in parts."""
     known = [(name, parts, *_digest(parts)) for name, parts in contents]
+    programs = {
+        name: bytes(parts[0]) for name, parts in contents if name.startswith("program")
+    }
     length = 0
     # The parts' positions depend on the length of the header that lists them.
     for _ in range(8):
-        at, listed = _aligned(_HEAD.size + length), []
+        at, places = _aligned(_HEAD.size + length), []
         for name, _, digest, size in known:
-            listed.append(_Part(name, at, size, digest)._asdict())
+            places.append(_Part(name, at, size, digest))
             at = _aligned(at + size)
+        last: list[Buffer] = [table.encode(places, programs, at)] if table else []
+        if last:
+            digest, size = _digest(last)
+            places.append(_Part("table", at, size, digest))
+        listed = [part._asdict() for part in places]
         text = json.dumps({**described, "parts": listed}).encode()
         if len(text) == length:
             break
@@ -217,9 +329,10 @@ def _laid_out(
         _HEAD.pack(FILE_MARK, _VERSION, length, hashlib.sha256(text).digest()) + text
     ]
     end = _HEAD.size + length
-    for (_, parts, _, size), entry in zip(known, listed, strict=True):
-        written += [bytes(entry["start"] - end), *map(bytes, parts)]
-        end = entry["start"] + size
+    held = [*(parts for _, parts, _, _ in known), last]
+    for parts, part in zip(held, places):
+        written += [bytes(part.start - end), *map(bytes, parts)]
+        end = part.start + part.size
     return written
 
 
@@ -264,15 +377,13 @@ def load(path: Path_, *, verify: bool = True, compiled: bool = False) -> Bundle:
     data = _mapped(path)
     described, parts = _header(data, path)
     for name, part in parts.items():
-        if verify or name == "program" or (compiled and name == "compiled"):
+        used = name.startswith("program") or (compiled and name == "compiled")
+        if verify or used:
             _require(data[part.start : part.start + part.size], part.sha256, path, name)
     if "program" not in parts:
         raise ExportError(f"{path} has no program")
-    program = parts["program"]
-    exported = deserialize(bytes(data[program.start : program.start + program.size]))
-    names = described.get("in_names", ())
-    if len(names) == len(exported.in_avals):
-        exported = replace(exported, in_names=tuple(map(str, names)))
+    functions = _loaded(described, parts, data, path)
+    exported = next(iter(functions.values()))
     found: memoryview | None = None
     if "params" in parts:
         part = parts["params"]
@@ -285,13 +396,40 @@ def load(path: Path_, *, verify: bool = True, compiled: bool = False) -> Bundle:
             arrays = safetensors.decode(found)
         except ValueError as error:
             raise ExportError(f"{path}: parameters: {error}") from None
-        params = _params(exported, arrays)
+        params = _params(functions.values(), arrays)
     machine = None
     if compiled and "compiled" in parts:
         part = parts["compiled"]
         code = bytes(data[part.start : part.start + part.size])
         machine = ready(exported, described.get("compiled"), code)
-    return Bundle(exported, params, str(described.get("fxflow", "")), machine)
+    version = str(described.get("fxflow", ""))
+    return Bundle(exported, params, version, functions, machine)
+
+
+def _loaded(
+    described: dict[str, Any], parts: dict[str, _Part], data: memoryview, path: Path_
+) -> dict[str, Exported]:
+    """Returns the functions of a file by name."""
+    listed = described.get("functions")
+    try:
+        entries = [
+            (None if listed is None else str(entry["name"]), entry.get("in_names", ()))
+            for entry in ([described] if listed is None else listed)
+        ]
+    except (TypeError, KeyError, AttributeError):
+        entries = []
+    functions = {}
+    for i, (name, names) in enumerate(entries):
+        part = parts.get(_part_name(i, str(name)))
+        if part is None:
+            raise ExportError(f"{path} has no program of the function {name}")
+        found = deserialize(bytes(data[part.start : part.start + part.size]))
+        if len(names) == len(found.in_avals):
+            found = replace(found, in_names=tuple(map(str, names)))
+        functions[found.fun_name or "function" if name is None else name] = found
+    if not functions:
+        raise ExportError(f"{path} is damaged: it lists no functions")
+    return functions
 
 
 def _mapped(path: Path_) -> memoryview:
@@ -377,14 +515,28 @@ def _beside(entry: Any, path: Path_, verify: bool) -> memoryview:
 # -- parameters ------------------------------------------------------------------------
 
 
-def _first_argument(exported: Exported) -> tuple[Any, Sequence[Any]]:
-    """Returns the structure and types of the first positional argument."""
-    positional = exported.in_tree.children()[0].children()
-    if not positional:
-        raise ArgumentError(
-            f"{exported.fun_name} takes no positional argument that could be params"
-        )
-    return positional[0], exported.in_avals[: positional[0].num_leaves]
+def _structure(
+    functions: Mapping[str, Exported], params: Any
+) -> tuple[Any, Sequence[Aval]]:
+    """Returns structure and types of the parameters: those of a first argument.
+
+    Raises:
+      ArgumentError: no function takes `params`.
+    """
+    given = tree.structure(params)
+    named = list(functions.items())
+    for _, function in named:
+        found = tables.first_argument(function)
+        if found is not None and found[0] == given:
+            return found
+    name, function = named[0]
+    found = tables.first_argument(function)
+    if found is None:
+        raise ArgumentError(f"{name} takes no positional argument that could be params")
+    raise ArgumentError(
+        f"save: the first argument of {name} has the structure "
+        f"{tree.written(found[0])}, but params has {tree.written(given)}"
+    )
 
 
 def _names(treedef: Any) -> list[str]:
@@ -398,37 +550,33 @@ def _names(treedef: Any) -> list[str]:
     return names if plain else [f"{i}:{name}" for i, name in enumerate(names)]
 
 
-def _named_arrays(exported: Exported, params: Any) -> dict[str, Any]:
-    treedef, avals = _first_argument(exported)
-    leaves, given = tree.flatten(params)
-    if given != treedef:
-        raise ArgumentError(
-            f"save: the first argument of {exported.fun_name} has the structure "
-            f"{tree.written(treedef)}, but params has {tree.written(given)}"
-        )
+def _named_arrays(functions: Mapping[str, Exported], params: Any) -> dict[str, Any]:
+    treedef, avals = _structure(functions, params)
     found = {}
-    for name, leaf, aval in zip(_names(treedef), leaves, avals, strict=True):
+    for name, leaf, aval in zip(
+        _names(treedef), tree.leaves(params), avals, strict=True
+    ):
         array = as_array(leaf, aval.dtype)
         if array.aval.shape != aval.shape or array.aval.dtype != aval.dtype:
+            taker = next(iter(functions)) if len(functions) == 1 else "a function"
             raise ArgumentError(
-                f"save: {exported.fun_name} takes {aval} for {name}, but params has "
-                f"{array.aval}"
+                f"save: {taker} takes {aval} for {name}, but params has {array.aval}"
             )
         is_key = dtypes.is_key(aval.dtype)
         found[name] = np.asarray(random_unwrap(array) if is_key else array)
     return found
 
 
-def _params(exported: Exported, arrays: dict[str, Any]) -> Any:
-    try:
-        treedef, avals = _first_argument(exported)
-    except ArgumentError as error:
-        raise ExportError(str(error)) from None
-    names = _names(treedef)
-    if set(names) != arrays.keys():
+def _params(functions: Iterable[Exported], arrays: dict[str, Any]) -> Any:
+    for exported in functions:
+        first = tables.first_argument(exported)
+        if first is not None and set(_names(first[0])) == arrays.keys():
+            break
+    else:
         raise ExportError("the parameters in the file are not those of the program")
+    treedef, avals = first
     leaves = []
-    for name, aval in zip(names, avals, strict=True):
+    for name, aval in zip(_names(treedef), avals, strict=True):
         array = arrays[name]
         given = Aval(array.shape, array.dtype)
         wanted = aval.physical if isinstance(aval, Aval) else aval

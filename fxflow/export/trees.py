@@ -6,6 +6,7 @@ registered with a name and a serialization of its auxiliary data; nothing is pic
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
@@ -36,6 +37,9 @@ class _Container(NamedTuple):
 
 _by_type: dict[type, _Container] = {}
 _by_name: dict[str, _Container] = {}
+#: Packages whose public namedtuples, such as the states of optimizers, need not be
+#: registered: their names in artifacts are those that users import.
+_OWN = ("fxflow.optim", "fxflow.optim.contrib")
 
 
 def register_pytree_node_serialization(
@@ -154,6 +158,28 @@ def register_namedtuple_serialization(nodetype: C, *, serialized_name: str) -> C
     )
 
 
+def _own(nodetype: type) -> _Container | None:
+    """Returns the serialization of a public namedtuple of fxflow."""
+    for package in _OWN:
+        if nodetype.__module__.startswith(f"{package}."):
+            found = _own_named(f"{package}.{nodetype.__name__}")
+            if found is not None and found.nodetype is nodetype:
+                return found
+    return None
+
+
+def _own_named(name: str) -> _Container | None:
+    """Returns the serialization of the public namedtuple of fxflow with a name."""
+    package, _, short = name.rpartition(".")
+    if package not in _OWN:
+        return None
+    nodetype = getattr(importlib.import_module(package), short, None)
+    if not isinstance(nodetype, type) or not _is_namedtuple(nodetype):
+        return None
+    register_namedtuple_serialization(nodetype, serialized_name=name)
+    return _by_name[name]
+
+
 def _ordered_keys(keys: Sequence[Any]) -> bytes:
     if not all(isinstance(key, str) for key in keys):
         raise ExportError(
@@ -204,7 +230,7 @@ def to_table(treedef: PyTreeDef) -> Fields:
         return {0: Number("int8", _DICT), 1: children, 2: keys or None}
     if kind is not None:
         return {0: Number("int8", kind), 1: children}
-    container = _by_type.get(nodetype)
+    container = _by_type.get(nodetype) or _own(nodetype)
     if container is None:
         which = "namedtuple" if _is_namedtuple(nodetype) else "pytree_node"
         raise ExportError(
@@ -277,7 +303,7 @@ def _read(table: Table, depth: int) -> PyTreeDef:
     if kind != _CUSTOM:
         raise ExportError(f"the artifact has a container of an unknown kind, {kind}")
     name = table.string(3)
-    container = _by_name.get(name)
+    container = _by_name.get(name) or _own_named(name)
     if container is None:
         raise ExportError(
             f"the artifact has a container {name!r}, which is not registered here: "

@@ -10,6 +10,7 @@ import fxflow.numpy as fnp
 from fxflow import export
 from fxflow.errors import ArgumentError, ExportError
 from fxflow.export import files
+from tests.export.artifacts import GOLDEN
 
 
 def predict(params, x):
@@ -70,7 +71,7 @@ def test_parameters_stay_memory_mapped(exported, tmp_path):
     export.save(path, exported, params=PARAMS)
     # Damage to the parameters is only found with `verify`.
     data = bytearray(path.read_bytes())
-    data[-1] ^= 1
+    data[data.rindex(PARAMS["b"].tobytes())] ^= 1
     path.write_bytes(data)
     with pytest.raises(ExportError, match="the digest of params differs"):
         export.load(path)
@@ -226,3 +227,18 @@ def test_mutations_are_refused(exported, tmp_path):
 @pytest.mark.soak
 def test_many_mutations(exported, tmp_path):
     survive(exported, tmp_path, seed=12, count=10_000)
+
+
+@pytest.mark.parametrize("name", ["without-table", "with-table"])
+def test_files_of_earlier_versions_are_read(name):
+    bundle = export.load(GOLDEN / f"{name}.fx")
+    x = np.ones((2, 3), np.float32)
+    w = np.arange(6, dtype=np.float32).reshape(3, 2)
+    np.testing.assert_array_equal(bundle.params["w"], w)
+    expected = np.tanh(x @ w) + np.array([1, 2], np.float32)
+    np.testing.assert_allclose(bundle.call(x), expected, rtol=1e-6)
+    assert bundle.exported.platforms == ("cpu", "cuda")
+    if name == "with-table":
+        params, out = bundle.functions["step"].call(bundle.params, x)
+        np.testing.assert_array_equal(params["b"], [2, 3])
+        assert float(out["sum"]) == 6

@@ -1,0 +1,1155 @@
+/* See fxflow.h. The format of files is described in fxflow/export/files.py and
+   tables.py. Every number of a file is checked before it is used. */
+#define _POSIX_C_SOURCE 200809L
+#include "fxflow.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "third_party/pjrt_c_api.h"
+
+#define NONE UINT32_MAX
+#define LIMIT (1u << 28) /* bytes of a header or a table */
+
+/* -- errors ---------------------------------------------------------------------- */
+
+static _Thread_local char message[1024];
+
+const char *fx_error(void) { return message; }
+
+static fx_status fail(fx_status status, const char *format, ...) {
+  va_list values;
+  va_start(values, format);
+  vsnprintf(message, sizeof message, format, values);
+  va_end(values);
+  return status;
+}
+
+static void *allocate(size_t count, size_t size) {
+  void *memory = calloc(count ? count : 1, size ? size : 1);
+  if (!memory) fail(FX_NO_MEMORY, "out of memory: %zu x %zu bytes", count, size);
+  return memory;
+}
+
+/* -- SHA-256 (FIPS 180-4) -------------------------------------------------------- */
+
+static const uint32_t rounds[64] = {
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4,
+    0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe,
+    0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f,
+    0x4a7484aa, 0x5cb0a9dc, 0x76f988da, 0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7,
+    0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967, 0x27b70a85, 0x2e1b2138, 0x4d2c6dfc,
+    0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85, 0xa2bfe8a1, 0xa81a664b,
+    0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070, 0x19a4c116,
+    0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7,
+    0xc67178f2};
+
+static uint32_t turned(uint32_t x, int by) { return x >> by | x << (32 - by); }
+
+static void mix(uint32_t state[8], const uint8_t *block) {
+  uint32_t w[64], s[8];
+  for (int i = 0; i < 16; ++i, block += 4)
+    w[i] = (uint32_t)block[0] << 24 | (uint32_t)block[1] << 16 |
+           (uint32_t)block[2] << 8 | block[3];
+  for (int i = 16; i < 64; ++i) {
+    uint32_t a = w[i - 15], b = w[i - 2];
+    w[i] = w[i - 16] + (turned(a, 7) ^ turned(a, 18) ^ a >> 3) + w[i - 7] +
+           (turned(b, 17) ^ turned(b, 19) ^ b >> 10);
+  }
+  memcpy(s, state, sizeof s);
+  for (int i = 0; i < 64; ++i) {
+    uint32_t e = s[4], a = s[0];
+    uint32_t t = s[7] + (turned(e, 6) ^ turned(e, 11) ^ turned(e, 25)) +
+                 ((e & s[5]) ^ (~e & s[6])) + rounds[i] + w[i];
+    uint32_t u = (turned(a, 2) ^ turned(a, 13) ^ turned(a, 22)) +
+                 ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
+    memmove(s + 1, s, 7 * sizeof *s);
+    s[4] += t;
+    s[0] = t + u;
+  }
+  for (int i = 0; i < 8; ++i) state[i] += s[i];
+}
+
+static void sha256(const uint8_t *data, size_t size, uint8_t digest[32]) {
+  uint32_t state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                       0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  size_t left = size;
+  for (; left >= 64; left -= 64, data += 64) mix(state, data);
+  uint8_t end[128] = {0};
+  size_t length = left < 56 ? 64 : 128;
+  if (left) memcpy(end, data, left);
+  end[left] = 0x80;
+  for (int i = 0; i < 8; ++i) end[length - 1 - i] = (uint8_t)((uint64_t)size * 8 >> 8 * i);
+  for (size_t at = 0; at < length; at += 64) mix(state, end + at);
+  for (int i = 0; i < 32; ++i) digest[i] = (uint8_t)(state[i / 4] >> (24 - i % 4 * 8));
+}
+
+/* -- the plug-in ----------------------------------------------------------------- */
+
+struct fx_runtime {
+  void *library;
+  const PJRT_Api *api;
+  PJRT_Client *client;
+  PJRT_Device *const *devices;
+  size_t device_count;
+  char platform[32];
+};
+
+#define ARGS(kind, name) \
+  kind##_Args name = {0}; \
+  name.struct_size = kind##_Args_STRUCT_SIZE
+
+/* Turns an error of the plug-in into one of ours. */
+static fx_status checked(const PJRT_Api *api, PJRT_Error *error, const char *what) {
+  if (!error) return FX_OK;
+  ARGS(PJRT_Error_Message, text);
+  text.error = error;
+  api->PJRT_Error_Message(&text);
+  fail(FX_FAILED, "%s: %.*s", what, (int)(text.message_size < 900 ? text.message_size : 900),
+       text.message ? text.message : "");
+  ARGS(PJRT_Error_GetCode, code);
+  code.error = error;
+  PJRT_Error *worse = api->PJRT_Error_GetCode(&code);
+  fx_status status = !worse && code.code == PJRT_Error_Code_RESOURCE_EXHAUSTED
+                         ? FX_NO_MEMORY
+                         : FX_FAILED;
+  ARGS(PJRT_Error_Destroy, gone);
+  gone.error = error;
+  api->PJRT_Error_Destroy(&gone);
+  return status;
+}
+
+/* Waits for an event, and destroys it. */
+static fx_status awaited(const PJRT_Api *api, PJRT_Event *event, const char *what) {
+  if (!event) return FX_OK;
+  ARGS(PJRT_Event_Await, wait);
+  wait.event = event;
+  fx_status status = checked(api, api->PJRT_Event_Await(&wait), what);
+  ARGS(PJRT_Event_Destroy, gone);
+  gone.event = event;
+  checked(api, api->PJRT_Event_Destroy(&gone), what);
+  return status;
+}
+
+static void destroy(const PJRT_Api *api, PJRT_Buffer *buffer) {
+  if (!buffer) return;
+  ARGS(PJRT_Buffer_Destroy, gone);
+  gone.buffer = buffer;
+  PJRT_Error *error = api->PJRT_Buffer_Destroy(&gone);
+  if (error) checked(api, error, "freeing an array");
+}
+
+fx_runtime *fx_open(const char *plugin) { return fx_open_with(plugin, NULL, 0); }
+
+static fx_status begin(fx_runtime *runtime, const char *plugin,
+                       const char *const *options, size_t count);
+
+fx_runtime *fx_open_with(const char *plugin, const char *const *options, size_t count) {
+  if (!plugin) plugin = getenv("FXFLOW_PJRT_PLUGIN");
+  if (!plugin || !*plugin) {
+    fail(FX_BAD_PLUGIN,
+         "no plug-in: pass its path, or set FXFLOW_PJRT_PLUGIN to what "
+         "`python -m fxflow.export.plugin` prints");
+    return NULL;
+  }
+  fx_runtime *runtime = allocate(1, sizeof *runtime);
+  if (runtime && begin(runtime, plugin, options, count)) {
+    fx_close(runtime);
+    return NULL;
+  }
+  return runtime;
+}
+
+static fx_status begin(fx_runtime *runtime, const char *plugin,
+                       const char *const *options, size_t count) {
+  runtime->library = dlopen(plugin, RTLD_NOW | RTLD_LOCAL);
+  if (!runtime->library) return fail(FX_BAD_PLUGIN, "%s: %s", plugin, dlerror());
+  const PJRT_Api *(*get)(void);
+  *(void **)&get = dlsym(runtime->library, "GetPjrtApi");
+  if (!get) return fail(FX_BAD_PLUGIN, "%s is not a PJRT plug-in: no GetPjrtApi", plugin);
+  const PJRT_Api *api = get();
+  /* Fields that this file uses come before this one, in every minor version. */
+  if (!api || api->struct_size < offsetof(PJRT_Api, PJRT_CopyToDeviceStream_Destroy) ||
+      api->pjrt_api_version.major_version != PJRT_API_MAJOR)
+    return fail(FX_BAD_PLUGIN, "%s has version %d.%d of PJRT's interface, expected %d.x",
+                plugin, api ? api->pjrt_api_version.major_version : -1,
+                api ? api->pjrt_api_version.minor_version : -1, PJRT_API_MAJOR);
+  ARGS(PJRT_Plugin_Initialize, start);
+  if (checked(api, api->PJRT_Plugin_Initialize(&start), plugin)) return FX_BAD_PLUGIN;
+  PJRT_NamedValue *values = allocate(count, sizeof *values);
+  if (!values) return FX_NO_MEMORY;
+  for (size_t i = 0; i < count; ++i) {
+    const char *sign = strchr(options[i], '=');
+    char *end = NULL;
+    if (!sign) {
+      free(values);
+      return fail(FX_BAD_ARGUMENT, "option \"%s\" is not name=value", options[i]);
+    }
+    values[i].struct_size = PJRT_NamedValue_STRUCT_SIZE;
+    values[i].name = options[i];
+    values[i].name_size = (size_t)(sign - options[i]);
+    values[i].int64_value = strtoll(sign + 1, &end, 10);
+    values[i].type = PJRT_NamedValue_kInt64;
+    values[i].value_size = 1;
+    if (end == sign + 1 || *end) {
+      values[i].type = PJRT_NamedValue_kString;
+      values[i].string_value = sign + 1;
+      values[i].value_size = strlen(sign + 1);
+    }
+  }
+  ARGS(PJRT_Client_Create, create);
+  create.create_options = values;
+  create.num_options = count;
+  PJRT_Error *error = api->PJRT_Client_Create(&create);
+  free(values);
+  if (checked(api, error, plugin)) return FX_BAD_PLUGIN;
+  runtime->api = api;
+  runtime->client = create.client;
+  ARGS(PJRT_Client_AddressableDevices, devices);
+  devices.client = create.client;
+  ARGS(PJRT_Client_PlatformName, name);
+  name.client = create.client;
+  if (checked(api, api->PJRT_Client_AddressableDevices(&devices), plugin) ||
+      checked(api, api->PJRT_Client_PlatformName(&name), plugin))
+    return FX_BAD_PLUGIN;
+  runtime->devices = devices.addressable_devices;
+  runtime->device_count = devices.num_addressable_devices;
+  snprintf(runtime->platform, sizeof runtime->platform, "%.*s",
+           (int)(name.platform_name_size < 31 ? name.platform_name_size : 31),
+           name.platform_name);
+  return FX_OK;
+}
+
+void fx_close(fx_runtime *runtime) {
+  if (!runtime) return;
+  if (runtime->client) {
+    ARGS(PJRT_Client_Destroy, gone);
+    gone.client = runtime->client;
+    PJRT_Error *error = runtime->api->PJRT_Client_Destroy(&gone);
+    if (error) checked(runtime->api, error, "closing the plug-in");
+  }
+  /* The library stays: plug-ins have threads and exit handlers of their own. */
+  free(runtime);
+}
+
+const char *fx_platform(const fx_runtime *runtime) { return runtime->platform; }
+
+int fx_device_count(const fx_runtime *runtime) { return (int)runtime->device_count; }
+
+/* -- files ----------------------------------------------------------------------- */
+
+typedef struct {
+  fx_type type;
+  int64_t dims[FX_MAX_RANK];
+  uint32_t param; /* index, or NONE */
+  uint8_t kept;
+} value;
+
+typedef struct {
+  const char *name;
+  uint64_t start, size;
+  uint8_t digest[32];
+  uint32_t devices, platform; /* index of the runtime's platform in the program's */
+  uint8_t takes_platform;
+  uint32_t input_count, output_count;
+  value *inputs, *outputs;
+  PJRT_LoadedExecutable *executable;
+} function;
+
+struct fx_model {
+  fx_runtime *runtime;
+  PJRT_Device *device;
+  char *path, *beside;
+  uint64_t part_start, part_size; /* the parameters in their file */
+  uint8_t part_digest[32];
+  uint32_t param_count, function_count;
+  value *params;
+  uint64_t *starts;
+  PJRT_Buffer **buffers;
+  function *functions;
+  char **texts;
+  size_t text_count;
+};
+
+struct fx_buffer {
+  fx_runtime *runtime;
+  PJRT_Buffer *buffer;
+  fx_dtype dtype;
+  int rank;
+  int64_t dims[FX_MAX_RANK];
+  size_t bytes;
+};
+
+static const char names[][16] = {
+    "?", "bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "f32", "f64",
+    "bf16", "c64", "c128", "f8e5m2", "f8e4m3fn", "f8e4m3b11fnuz", "f8e5m2fnuz",
+    "f8e4m3fnuz", "i4", "u4", "token", "i2", "u2", "f8e4m3", "f8e3m4", "f8e8m0fnu",
+    "f4e2m1fn"};
+static const uint8_t sizes[] = {0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 2, 8, 16, 1, 1,
+                                1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 1};
+
+/* Describes a type as in f32[3,4]. */
+static const char *described(char *out, size_t size, int dtype, int rank,
+                             const int64_t *dims) {
+  int known = dtype > 0 && dtype < (int)(sizeof sizes);
+  int at = snprintf(out, size, "%s[", names[known ? dtype : 0]);
+  for (int i = 0; i < rank && i < FX_MAX_RANK && at > 0 && (size_t)at < size; ++i)
+    at += snprintf(out + at, size - (size_t)at, "%s%lld", i ? "," : "", (long long)dims[i]);
+  if (at > 0 && (size_t)at < size) snprintf(out + at, size - (size_t)at, "]");
+  return out;
+}
+
+/* Reads a part of a file, or all of it if `size` is 0. */
+static uint8_t *bytes_of(const char *path, uint64_t start, uint64_t size, uint64_t *end) {
+  FILE *file = fopen(path, "rb");
+  uint8_t *data = NULL;
+  long length = -1;
+  if (file && !fseek(file, 0, SEEK_END)) length = ftell(file);
+  if (length < 0) {
+    fail(FX_BAD_FILE, "%s cannot be read", path);
+  } else {
+    *end = (uint64_t)length;
+    if (!size) size = *end;
+    if (start > *end || size > *end - start) {
+      fail(FX_BAD_FILE, "%s is damaged or truncated", path);
+    } else if ((data = allocate(1, size)) &&
+               (fseek(file, (long)start, SEEK_SET) || fread(data, 1, size, file) != size)) {
+      fail(FX_BAD_FILE, "%s cannot be read", path);
+      free(data);
+      data = NULL;
+    }
+  }
+  if (file) fclose(file);
+  return data;
+}
+
+/* A position in a table; `bad` once something did not fit. */
+typedef struct {
+  const uint8_t *at;
+  size_t left;
+  int bad;
+} cursor;
+
+static const uint8_t *take(cursor *c, size_t size) {
+  static const uint8_t zeros[32];
+  if (c->bad || size > c->left) {
+    c->bad = 1;
+    return zeros;
+  }
+  const uint8_t *found = c->at;
+  c->at += size;
+  c->left -= size;
+  return found;
+}
+
+static uint64_t number(cursor *c, size_t size) {
+  const uint8_t *data = take(c, size);
+  uint64_t found = 0;
+  for (size_t i = 0; i < size; ++i) found |= (uint64_t)data[i] << 8 * i;
+  return found;
+}
+
+static const char *text(fx_model *model, cursor *c) {
+  size_t size = number(c, 2);
+  if (size > c->left || model->text_count == SIZE_MAX) c->bad = 1;
+  if (c->bad) return "";
+  const uint8_t *data = take(c, size);
+  char *copy = allocate(size + 1, 1);
+  char **grown = realloc(model->texts, (model->text_count + 1) * sizeof *grown);
+  if (!grown || !copy || memchr(data, 0, size)) {
+    free(copy);
+    if (grown) model->texts = grown;
+    c->bad = 1;
+    return "";
+  }
+  memcpy(copy, data, size);
+  model->texts = grown;
+  return model->texts[model->text_count++] = copy;
+}
+
+/* A count of things that each take at least `least` bytes of the table. */
+static uint32_t count_of(cursor *c, size_t least) {
+  uint32_t count = (uint32_t)number(c, 4);
+  if (count > c->left / least) c->bad = 1;
+  return c->bad ? 0 : count;
+}
+
+static void type_of(fx_model *model, cursor *c, value *v) {
+  fx_type *type = &v->type;
+  type->name = text(model, c);
+  type->type = text(model, c);
+  type->dtype = (fx_dtype)number(c, 1);
+  uint64_t bytes = number(c, 8);
+  type->rank = (int)number(c, 1);
+  type->dims = v->dims;
+  if (type->rank > FX_MAX_RANK || type->dtype >= sizeof sizes || !sizes[type->dtype])
+    c->bad = 1;
+  uint64_t size = c->bad ? 0 : sizes[type->dtype];
+  for (int i = 0; !c->bad && i < type->rank; ++i) {
+    uint64_t n = number(c, 8);
+    if (n == UINT64_MAX) { /* a symbolic size: such functions are refused when called */
+      size = UINT64_MAX;
+      v->dims[i] = -1;
+    } else {
+      if (n > INT64_MAX || (size != UINT64_MAX && n && size > INT64_MAX / n)) c->bad = 1;
+      if (size != UINT64_MAX && !c->bad) size *= n;
+      v->dims[i] = (int64_t)n;
+    }
+  }
+  if (size != bytes) c->bad = 1;
+  type->bytes = bytes;
+}
+
+static void function_of(fx_model *model, cursor *c, function *f) {
+  f->name = text(model, c);
+  f->start = number(c, 8);
+  f->size = number(c, 8);
+  memcpy(f->digest, take(c, 32), 32);
+  f->devices = (uint32_t)number(c, 4);
+  f->takes_platform = (uint8_t)number(c, 1);
+  f->platform = NONE;
+  uint32_t count = count_of(c, 2);
+  for (uint32_t i = 0; i < count && !c->bad; ++i) {
+    const char *known = text(model, c), *ours = model->runtime->platform;
+    if (!strcmp(known, ours) || (!strcmp(known, "cuda") && !strcmp(ours, "gpu")))
+      f->platform = i;
+  }
+  for (int out = 0; out < 2; ++out) {
+    count = count_of(c, 4 + 2 + 2 + 1 + 8 + 1);
+    value *values = allocate(count, sizeof *values);
+    if (!values) c->bad = 1;
+    *(out ? &f->outputs : &f->inputs) = values;
+    *(out ? &f->output_count : &f->input_count) = values ? count : 0;
+    for (uint32_t i = 0; i < count && !c->bad; ++i) {
+      values[i].param = (uint32_t)number(c, 4);
+      values[i].kept = out ? 1 : (uint8_t)number(c, 1);
+      type_of(model, c, values + i);
+      if (values[i].param == NONE) continue;
+      if (values[i].param >= model->param_count) {
+        c->bad = 1;
+      } else {
+        fx_type *a = &values[i].type, *b = &model->params[values[i].param].type;
+        if (a->dtype != b->dtype || a->rank != b->rank ||
+            memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims))
+          c->bad = 1;
+      }
+    }
+  }
+}
+
+/* Reads the table at the end of a file. */
+static fx_status table_of(fx_model *model, const uint8_t *data, size_t size, uint64_t start) {
+  cursor c = {data, size, 0};
+  if (number(&c, 4) != 1)
+    return fail(FX_BAD_FILE, "%s: its table is of a version that this source does not read",
+                model->path);
+  text(model, &c);
+  const char *beside = text(model, &c);
+  model->part_start = number(&c, 8);
+  model->part_size = number(&c, 8);
+  memcpy(model->part_digest, take(&c, 32), 32);
+  uint32_t count = count_of(&c, 2 + 2 + 1 + 8 + 1 + 16);
+  model->params = allocate(count, sizeof *model->params);
+  model->starts = allocate(count, sizeof *model->starts);
+  model->buffers = allocate(count, sizeof *model->buffers);
+  if (!model->params || !model->starts || !model->buffers) return FX_NO_MEMORY;
+  model->param_count = count;
+  for (uint32_t i = 0; i < count && !c.bad; ++i) {
+    type_of(model, &c, model->params + i);
+    uint64_t at = number(&c, 8), length = number(&c, 8);
+    uint64_t into = at - model->part_start;
+    if (length != model->params[i].type.bytes || at < model->part_start ||
+        into > model->part_size || length > model->part_size - into)
+      c.bad = 1;
+    model->starts[i] = into;
+  }
+  count = count_of(&c, 2 + 16 + 32 + 5 + 12);
+  model->functions = allocate(count, sizeof *model->functions);
+  if (!model->functions) return FX_NO_MEMORY;
+  for (uint32_t i = 0; i < count && !c.bad; ++i) {
+    model->function_count = i + 1;
+    function_of(model, &c, model->functions + i);
+    function *f = model->functions + i;
+    if (f->start > start || f->size > start - f->start) c.bad = 1;
+  }
+  if (*beside && !c.bad) { /* a name, in the same folder */
+    const char *slash = strrchr(model->path, '/');
+    size_t folder = slash ? (size_t)(slash - model->path) + 1 : 0;
+    if (strchr(beside, '/') || !strcmp(beside, "..")) c.bad = 1;
+    model->beside = allocate(folder + strlen(beside) + 1, 1);
+    if (!model->beside) return FX_NO_MEMORY;
+    memcpy(model->beside, model->path, folder);
+    strcpy(model->beside + folder, beside);
+  } else if (!c.bad && (model->part_start > start || model->part_size > start - model->part_start)) {
+    c.bad = 1;
+  }
+  if (c.bad || c.left) return fail(FX_BAD_FILE, "%s is damaged: its table", model->path);
+  return FX_OK;
+}
+
+static uint64_t little(const uint8_t *data, size_t size) {
+  cursor c = {data, size, 0};
+  return number(&c, size);
+}
+
+static fx_status file_of(fx_model *model) {
+  static const uint8_t mark[8] = {0x89, 'F', 'X', '\r', '\n', 0x1a, '\n', 0};
+  uint8_t digest[32];
+  uint64_t end = 0;
+  uint8_t *head = bytes_of(model->path, 0, 48, &end);
+  if (!head) {
+    if (end && end < 48) fail(FX_BAD_FILE, "%s is not a .fx file", model->path);
+    return FX_BAD_FILE;
+  }
+  uint64_t version = little(head + 8, 4);
+  fx_status status = FX_OK;
+  if (memcmp(head, mark, 8))
+    status = fail(FX_BAD_FILE, "%s is not a .fx file", model->path);
+  else if (version != 1)
+    status = fail(FX_BAD_FILE, "%s has format version %u; this source reads version 1",
+                  model->path, (unsigned)version);
+  free(head);
+  if (status) return status;
+  uint8_t *tail = bytes_of(model->path, end - 48, 48, &end);
+  if (!tail) return FX_BAD_FILE;
+  uint64_t start = little(tail + 32, 8);
+  int marked = !memcmp(tail + 40, "FXTABLE1", 8);
+  free(tail);
+  if (!marked)
+    return fail(FX_BAD_FILE,
+                "%s has no table for C at its end: it is truncated, or was written by an "
+                "older fxflow; save it again", model->path);
+  if (start > end - 48 || end - start > LIMIT)
+    return fail(FX_BAD_FILE, "%s is damaged: the place of its table", model->path);
+  uint8_t *table = bytes_of(model->path, start, end - start, &end);
+  if (!table) return FX_BAD_FILE;
+  sha256(table, end - start - 48, digest);
+  if (memcmp(digest, table + (end - start - 48), 32))
+    status = fail(FX_BAD_FILE, "%s is damaged: the digest of its table differs", model->path);
+  else
+    status = table_of(model, table, end - start - 48, start);
+  free(table);
+  return status;
+}
+
+/* -- arrays ---------------------------------------------------------------------- */
+
+static fx_status to_device(fx_model *model, const void *data, const value *v,
+                           PJRT_Buffer **buffer) {
+  const PJRT_Api *api = model->runtime->api;
+  ARGS(PJRT_Client_BufferFromHostBuffer, put);
+  put.client = model->runtime->client;
+  put.data = data;
+  put.type = (PJRT_Buffer_Type)v->type.dtype;
+  put.dims = v->dims;
+  put.num_dims = (size_t)v->type.rank;
+  put.host_buffer_semantics = PJRT_HostBufferSemantics_kImmutableOnlyDuringCall;
+  put.device = model->device;
+  fx_status status = checked(api, api->PJRT_Client_BufferFromHostBuffer(&put), v->type.name);
+  if (status) return status;
+  *buffer = put.buffer;
+  status = awaited(api, put.done_with_host_buffer, v->type.name);
+  if (status) {
+    destroy(api, *buffer);
+    *buffer = NULL;
+  }
+  return status;
+}
+
+/* Starts to copy an array to the host; `event` says when it is there. */
+static fx_status to_host(const fx_runtime *runtime, PJRT_Buffer *buffer, int rank,
+                         void *data, size_t bytes, const char *what, PJRT_Event **event) {
+  int64_t order[FX_MAX_RANK];
+  for (int i = 0; i < rank; ++i) order[i] = rank - 1 - i;
+  PJRT_Buffer_MemoryLayout layout = {0};
+  layout.struct_size = PJRT_Buffer_MemoryLayout_STRUCT_SIZE;
+  layout.type = PJRT_Buffer_MemoryLayout_Type_Tiled;
+  layout.tiled.struct_size = PJRT_Buffer_MemoryLayout_Tiled_STRUCT_SIZE;
+  layout.tiled.minor_to_major = order;
+  layout.tiled.minor_to_major_size = (size_t)rank;
+  ARGS(PJRT_Buffer_ToHostBuffer, get);
+  get.src = buffer;
+  get.host_layout = &layout;
+  get.dst = data;
+  get.dst_size = bytes;
+  fx_status status = checked(runtime->api, runtime->api->PJRT_Buffer_ToHostBuffer(&get), what);
+  *event = status ? NULL : get.event;
+  return status;
+}
+
+static fx_status same_type(const char *where, const fx_array *given, const value *v) {
+  char text[256];
+  int rank = given->rank;
+  if (given->dtype == v->type.dtype && rank == v->type.rank &&
+      !memcmp(given->dims, v->dims, (size_t)rank * sizeof *v->dims))
+    return FX_OK;
+  return fail(FX_BAD_ARGUMENT, "%s: %s is %s, expected %s", where, v->type.name,
+              described(text, sizeof text, (int)given->dtype, rank, given->dims),
+              v->type.type);
+}
+
+/* -- models ---------------------------------------------------------------------- */
+
+static fx_status params_of(fx_model *model) {
+  if (!model->param_count) return FX_OK;
+  uint8_t digest[32];
+  uint64_t end = 0;
+  const char *path = model->beside ? model->beside : model->path;
+  if (!model->part_size) return fail(FX_BAD_FILE, "%s is damaged: its parameters", path);
+  uint8_t *part = bytes_of(path, model->part_start, model->part_size, &end);
+  if (!part) return FX_BAD_FILE;
+  sha256(part, model->part_size, digest);
+  fx_status status = FX_OK;
+  if (memcmp(digest, model->part_digest, 32))
+    status = fail(FX_BAD_FILE, "%s is damaged: the digest of the parameters differs", path);
+  for (uint32_t i = 0; i < model->param_count && !status; ++i)
+    status = to_device(model, part + model->starts[i], model->params + i, model->buffers + i);
+  free(part);
+  return status;
+}
+
+fx_model *fx_load(fx_runtime *runtime, const char *path, int device) {
+  if (!runtime || !path) {
+    fail(FX_BAD_ARGUMENT, "fx_load: no %s", runtime ? "path" : "runtime");
+    return NULL;
+  }
+  if (device < 0 || (size_t)device >= runtime->device_count) {
+    fail(FX_BAD_ARGUMENT, "fx_load: device %d of %zu", device, runtime->device_count);
+    return NULL;
+  }
+  fx_model *model = allocate(1, sizeof *model);
+  if (!model) return NULL;
+  model->runtime = runtime;
+  model->device = runtime->devices[device];
+  model->path = allocate(strlen(path) + 1, 1);
+  if (!model->path || (strcpy(model->path, path), file_of(model)) || params_of(model)) {
+    fx_free(model);
+    return NULL;
+  }
+  return model;
+}
+
+void fx_free(fx_model *model) {
+  if (!model) return;
+  const PJRT_Api *api = model->runtime->api;
+  for (uint32_t i = 0; i < model->function_count; ++i) {
+    function *f = model->functions + i;
+    if (f->executable) {
+      ARGS(PJRT_LoadedExecutable_Destroy, gone);
+      gone.executable = f->executable;
+      checked(api, api->PJRT_LoadedExecutable_Destroy(&gone), f->name);
+    }
+    free(f->inputs);
+    free(f->outputs);
+  }
+  for (uint32_t i = 0; i < model->param_count; ++i) destroy(api, model->buffers[i]);
+  for (size_t i = 0; i < model->text_count; ++i) free(model->texts[i]);
+  free(model->texts);
+  free(model->functions);
+  free(model->params);
+  free(model->starts);
+  free(model->buffers);
+  free(model->beside);
+  free(model->path);
+  free(model);
+}
+
+static function *named(const fx_model *model, const char *name) {
+  for (uint32_t i = 0; i < model->function_count; ++i)
+    if (!strcmp(model->functions[i].name, name)) return model->functions + i;
+  char known[512] = "";
+  for (uint32_t i = 0; i < model->function_count; ++i) {
+    size_t at = strlen(known);
+    snprintf(known + at, sizeof known - at, "%s%s", i ? ", " : "", model->functions[i].name);
+  }
+  fail(FX_BAD_ARGUMENT, "%s has no function %s; it has %s", model->path, name, known);
+  return NULL;
+}
+
+int fx_function_count(const fx_model *model) { return (int)model->function_count; }
+
+const char *fx_function_name(const fx_model *model, int index) {
+  if (index < 0 || (uint32_t)index >= model->function_count) return NULL;
+  return model->functions[index].name;
+}
+
+int fx_param_count(const fx_model *model) { return (int)model->param_count; }
+
+const fx_type *fx_param(const fx_model *model, int index) {
+  if (index < 0 || (uint32_t)index >= model->param_count) return NULL;
+  return &model->params[index].type;
+}
+
+/* The values of the caller's: those that are not parameters. */
+static int own_count(const value *values, uint32_t count) {
+  int found = 0;
+  for (uint32_t i = 0; i < count; ++i) found += values[i].param == NONE;
+  return found;
+}
+
+static const fx_type *own(const value *values, uint32_t count, int index) {
+  for (uint32_t i = 0; i < count; ++i)
+    if (values[i].param == NONE && !index--) return &values[i].type;
+  return NULL;
+}
+
+int fx_input_count(const fx_model *model, const char *name) {
+  function *f = named(model, name);
+  return f ? own_count(f->inputs, f->input_count) : -1;
+}
+
+const fx_type *fx_input(const fx_model *model, const char *name, int index) {
+  function *f = named(model, name);
+  return f ? own(f->inputs, f->input_count, index) : NULL;
+}
+
+int fx_output_count(const fx_model *model, const char *name) {
+  function *f = named(model, name);
+  return f ? own_count(f->outputs, f->output_count) : -1;
+}
+
+const fx_type *fx_output(const fx_model *model, const char *name, int index) {
+  function *f = named(model, name);
+  return f ? own(f->outputs, f->output_count, index) : NULL;
+}
+
+/* -- calls ----------------------------------------------------------------------- */
+
+static size_t varint(uint8_t *out, uint64_t n) {
+  size_t at = 0;
+  for (; n > 127; n >>= 7) out[at++] = (uint8_t)(n | 128);
+  out[at++] = (uint8_t)n;
+  return at;
+}
+
+/* Serializes XLA's CompileOptionsProto: one replica, one partition, on a device. */
+static size_t options_for(uint8_t *out, int id) {
+  uint8_t ids[16], *at = out;
+  size_t length = varint(ids, (uint64_t)id);
+  const uint8_t inner = (uint8_t)(8 + length); /* of the device assignment */
+  const uint8_t bytes[] = {
+      0x1a, (uint8_t)(6 + inner), /* executable_build_options */
+      0x20, 1, 0x28, 1,           /* num_replicas, num_partitions */
+      0x4a, inner,                /* device_assignment */
+      0x08, 1, 0x10, 1,           /* replica_count, computation_count */
+      0x1a, (uint8_t)(2 + length), 0x0a, (uint8_t)length}; /* computation_devices */
+  memcpy(at, bytes, sizeof bytes);
+  memcpy(at + sizeof bytes, ids, length);
+  return sizeof bytes + length;
+}
+
+static fx_status compile(fx_model *model, function *f) {
+  if (f->executable) return FX_OK;
+  const PJRT_Api *api = model->runtime->api;
+  if (f->platform == NONE)
+    return fail(FX_BAD_FILE, "%s was not exported for the platform %s", f->name,
+                model->runtime->platform);
+  if (f->devices != 1)
+    return fail(FX_BAD_FILE, "%s is for %u devices at once; this front end runs one device "
+                "a model", f->name, f->devices);
+  for (uint32_t i = 0; i < f->input_count; ++i)
+    if (f->inputs[i].type.bytes == SIZE_MAX)
+      return fail(FX_BAD_FILE, "%s: %s has a symbolic size, %s: export it for a fixed one",
+                  f->name, f->inputs[i].type.name, f->inputs[i].type.type);
+  uint64_t end = 0;
+  uint8_t digest[32];
+  uint8_t *code = bytes_of(model->path, f->start, f->size, &end);
+  if (!code) return FX_BAD_FILE;
+  sha256(code, f->size, digest);
+  if (memcmp(digest, f->digest, 32)) {
+    free(code);
+    return fail(FX_BAD_FILE, "%s is damaged: the digest of %s differs", model->path, f->name);
+  }
+  ARGS(PJRT_Device_GetDescription, device);
+  device.device = model->device;
+  ARGS(PJRT_DeviceDescription_Id, id);
+  fx_status status = checked(api, api->PJRT_Device_GetDescription(&device), f->name);
+  id.device_description = device.device_description;
+  if (!status) status = checked(api, api->PJRT_DeviceDescription_Id(&id), f->name);
+  uint8_t options[64];
+  PJRT_Program program = {0};
+  program.struct_size = PJRT_Program_STRUCT_SIZE;
+  program.code = (char *)code;
+  program.code_size = f->size;
+  program.format = "mlir";
+  program.format_size = 4;
+  ARGS(PJRT_Client_Compile, args);
+  args.client = model->runtime->client;
+  args.program = &program;
+  args.compile_options = (char *)options;
+  args.compile_options_size = options_for(options, id.id);
+  if (!status) status = checked(api, api->PJRT_Client_Compile(&args), f->name);
+  free(code);
+  if (status) return status;
+  /* The program must return what the table lists: the caller's memory is sized by it. */
+  ARGS(PJRT_LoadedExecutable_GetExecutable, inner);
+  inner.loaded_executable = args.executable;
+  ARGS(PJRT_Executable_NumOutputs, outputs);
+  status = checked(api, api->PJRT_LoadedExecutable_GetExecutable(&inner), f->name);
+  if (!status) {
+    outputs.executable = inner.executable;
+    status = checked(api, api->PJRT_Executable_NumOutputs(&outputs), f->name);
+    ARGS(PJRT_Executable_Destroy, gone);
+    gone.executable = inner.executable;
+    checked(api, api->PJRT_Executable_Destroy(&gone), f->name);
+  }
+  if (!status && outputs.num_outputs != f->output_count)
+    status = fail(FX_BAD_FILE, "%s is damaged: %s returns %zu arrays, its table says %u",
+                  model->path, f->name, outputs.num_outputs, f->output_count);
+  if (status) {
+    ARGS(PJRT_LoadedExecutable_Destroy, gone);
+    gone.executable = args.executable;
+    api->PJRT_LoadedExecutable_Destroy(&gone);
+    return status;
+  }
+  f->executable = args.executable;
+  return FX_OK;
+}
+
+fx_status fx_compile(fx_model *model, const char *name) {
+  function *f = named(model, name);
+  return f ? compile(model, f) : FX_BAD_ARGUMENT;
+}
+
+/* Finds the array of the caller's for a value. */
+static const fx_array *given_for(const value *v, const fx_array *arrays, size_t count) {
+  for (size_t i = 0; i < count; ++i)
+    if (arrays[i].name && !strcmp(arrays[i].name, v->type.name)) return arrays + i;
+  return NULL;
+}
+
+/* Checks names, types and memory of the arrays of one side of a call. */
+static fx_status check(const function *f, const value *values, uint32_t value_count,
+                       const fx_array *arrays, size_t count, int inputs) {
+  for (size_t i = 0; i < count; ++i) {
+    const value *found = NULL;
+    for (uint32_t j = 0; j < value_count && arrays[i].name; ++j)
+      if (values[j].param == NONE && !strcmp(values[j].type.name, arrays[i].name))
+        found = values + j;
+    if (!found) {
+      char known[512] = "";
+      for (uint32_t j = 0; j < value_count; ++j) {
+        size_t at = strlen(known);
+        if (values[j].param == NONE)
+          snprintf(known + at, sizeof known - at, "%s%s", at ? ", " : "", values[j].type.name);
+      }
+      return fail(FX_BAD_ARGUMENT, "%s has no %s %s; it has %s", f->name,
+                  inputs ? "argument" : "result", arrays[i].name ? arrays[i].name : "(null)",
+                  *known ? known : "none");
+    }
+    if (given_for(found, arrays, i))
+      return fail(FX_BAD_ARGUMENT, "%s: %s is given twice", f->name, arrays[i].name);
+    fx_status status = same_type(f->name, arrays + i, found);
+    if (status) return status;
+    if (inputs && !arrays[i].data && !arrays[i].buffer && found->type.bytes)
+      return fail(FX_BAD_ARGUMENT, "%s: %s has neither data nor a buffer", f->name,
+                  arrays[i].name);
+  }
+  for (uint32_t j = 0; inputs && j < value_count; ++j)
+    if (values[j].param == NONE && !given_for(values + j, arrays, count))
+      return fail(FX_BAD_ARGUMENT, "%s: %s %s is missing", f->name, values[j].type.name,
+                  values[j].type.type);
+  return FX_OK;
+}
+
+/* Gathers the operands of `main`; `owned` marks those made here. */
+static fx_status operands_of(fx_model *model, const function *f, const fx_array *inputs,
+                             size_t count, PJRT_Buffer **operands, uint8_t *owned,
+                             size_t *total) {
+  size_t n = 0;
+  fx_status status = FX_OK;
+  if (f->takes_platform) {
+    static const value platform = {{"the platform", "i32[]", FX_I32, 0, NULL, 4}, {0}, NONE, 1};
+    int32_t index = (int32_t)f->platform;
+    status = to_device(model, &index, &platform, operands + n);
+    if (status) return status;
+    owned[n++] = 1;
+  }
+  for (uint32_t i = 0; i < f->input_count && !status; ++i) {
+    const value *v = f->inputs + i;
+    if (!v->kept) continue;
+    if (v->param != NONE) {
+      operands[n] = model->buffers[v->param];
+    } else {
+      const fx_array *given = given_for(v, inputs, count);
+      if (given->buffer) {
+        const fx_buffer *b = given->buffer;
+        if (b->dtype != v->type.dtype || b->rank != v->type.rank ||
+            memcmp(b->dims, v->dims, (size_t)b->rank * sizeof *b->dims))
+          status = fail(FX_BAD_ARGUMENT, "%s: the buffer of %s is not %s", f->name,
+                        v->type.name, v->type.type);
+        operands[n] = b->buffer;
+      } else {
+        status = to_device(model, given->data, v, operands + n);
+        owned[n] = !status;
+      }
+    }
+    n += !status;
+  }
+  *total = n;
+  return status;
+}
+
+static fx_buffer *wrapped(fx_runtime *runtime, PJRT_Buffer *buffer, const value *v) {
+  fx_buffer *made = allocate(1, sizeof *made);
+  if (!made) return NULL;
+  made->runtime = runtime;
+  made->buffer = buffer;
+  made->dtype = v->type.dtype;
+  made->rank = v->type.rank;
+  memcpy(made->dims, v->dims, sizeof made->dims);
+  made->bytes = v->type.bytes;
+  return made;
+}
+
+/* Copies the results that the caller wants; the others are dropped. */
+static fx_status results_of(fx_model *model, const function *f, PJRT_Buffer **results,
+                            fx_array *outputs, size_t count) {
+  const PJRT_Api *api = model->runtime->api;
+  PJRT_Event **events = allocate(f->output_count, sizeof *events);
+  fx_status status = events ? FX_OK : FX_NO_MEMORY;
+  for (uint32_t i = 0; i < f->output_count && !status; ++i) {
+    const value *v = f->outputs + i;
+    fx_array *wanted = v->param == NONE ? (fx_array *)given_for(v, outputs, count) : NULL;
+    if (!wanted) continue;
+    if (wanted->data) {
+      status = to_host(model->runtime, results[i], v->type.rank, wanted->data, v->type.bytes,
+                       v->type.name, events + i);
+    } else if ((wanted->buffer = wrapped(model->runtime, results[i], v))) {
+      results[i] = NULL;
+    } else {
+      status = FX_NO_MEMORY;
+    }
+  }
+  for (uint32_t i = 0; events && i < f->output_count; ++i) {
+    fx_status late = awaited(api, events[i], f->outputs[i].type.name);
+    if (!status) status = late;
+  }
+  free(events);
+  return status;
+}
+
+fx_status fx_call(fx_model *model, const char *name, const fx_array *inputs,
+                  size_t input_count, fx_array *outputs, size_t output_count) {
+  function *f = named(model, name);
+  if (!f) return FX_BAD_ARGUMENT;
+  fx_status status = check(f, f->inputs, f->input_count, inputs, input_count, 1);
+  if (!status) status = check(f, f->outputs, f->output_count, outputs, output_count, 0);
+  if (!status) status = compile(model, f);
+  if (status) return status;
+  const PJRT_Api *api = model->runtime->api;
+  size_t room = f->input_count + 1, n = 0;
+  PJRT_Buffer **operands = allocate(room, sizeof *operands);
+  PJRT_Buffer **results = allocate(f->output_count, sizeof *results);
+  uint8_t *owned = allocate(room, 1);
+  if (!operands || !results || !owned) status = FX_NO_MEMORY;
+  if (!status) status = operands_of(model, f, inputs, input_count, operands, owned, &n);
+  if (!status) {
+    PJRT_ExecuteOptions options = {0};
+    options.struct_size = PJRT_ExecuteOptions_STRUCT_SIZE;
+    PJRT_Buffer *const *const lists[1] = {operands};
+    PJRT_Buffer **const made[1] = {results};
+    ARGS(PJRT_LoadedExecutable_Execute, run);
+    run.executable = f->executable;
+    run.options = &options;
+    run.argument_lists = lists;
+    run.num_devices = 1;
+    run.num_args = n;
+    run.output_lists = made;
+    status = checked(api, api->PJRT_LoadedExecutable_Execute(&run), f->name);
+    if (status) memset(results, 0, f->output_count * sizeof *results);
+  }
+  if (!status) status = results_of(model, f, results, outputs, output_count);
+  for (uint32_t i = 0; !status && i < f->output_count; ++i) {
+    uint32_t param = f->outputs[i].param;
+    if (param == NONE) continue;
+    PJRT_Buffer *old = model->buffers[param];
+    model->buffers[param] = results[i];
+    results[i] = old;
+  }
+  for (size_t i = 0; operands && owned && i < room; ++i)
+    if (owned[i]) destroy(api, operands[i]);
+  for (uint32_t i = 0; results && i < f->output_count; ++i) destroy(api, results[i]);
+  free(operands);
+  free(results);
+  free(owned);
+  return status;
+}
+
+fx_status fx_wait(fx_model *model) {
+  const PJRT_Api *api = model->runtime->api;
+  fx_status status = FX_OK;
+  for (uint32_t i = 0; i < model->param_count && !status; ++i) {
+    ARGS(PJRT_Buffer_ReadyEvent, ready);
+    ready.buffer = model->buffers[i];
+    status = checked(api, api->PJRT_Buffer_ReadyEvent(&ready), model->params[i].type.name);
+    if (!status) status = awaited(api, ready.event, model->params[i].type.name);
+  }
+  return status;
+}
+
+/* -- buffers and parameters ------------------------------------------------------ */
+
+fx_buffer *fx_put(fx_model *model, const fx_array *array) {
+  value v = {{array->name ? array->name : "the array", "", array->dtype, array->rank, NULL, 0},
+             {0}, NONE, 1};
+  if (array->rank < 0 || array->rank > FX_MAX_RANK || array->dtype < 1 ||
+      array->dtype >= sizeof sizes || !sizes[array->dtype] || !array->data) {
+    fail(FX_BAD_ARGUMENT, "fx_put: %s has no data, or an unknown dtype or rank", v.type.name);
+    return NULL;
+  }
+  v.type.bytes = sizes[array->dtype];
+  for (int i = 0; i < array->rank; ++i) {
+    int64_t n = v.dims[i] = array->dims[i];
+    if (n < 0 || (n && v.type.bytes > SIZE_MAX / (size_t)n)) {
+      fail(FX_BAD_ARGUMENT, "fx_put: %s has the size %lld", v.type.name, (long long)n);
+      return NULL;
+    }
+    v.type.bytes *= (size_t)n;
+  }
+  PJRT_Buffer *buffer = NULL;
+  if (to_device(model, array->data, &v, &buffer)) return NULL;
+  fx_buffer *made = wrapped(model->runtime, buffer, &v);
+  if (!made) destroy(model->runtime->api, buffer);
+  return made;
+}
+
+fx_status fx_get(const fx_buffer *buffer, void *data, size_t bytes) {
+  if (bytes != buffer->bytes)
+    return fail(FX_BAD_ARGUMENT, "fx_get: the array has %zu bytes, got memory of %zu",
+                buffer->bytes, bytes);
+  PJRT_Event *event;
+  fx_status status = to_host(buffer->runtime, buffer->buffer, buffer->rank, data, bytes,
+                             "fx_get", &event);
+  return status ? status : awaited(buffer->runtime->api, event, "fx_get");
+}
+
+void fx_drop(fx_buffer *buffer) {
+  if (!buffer) return;
+  destroy(buffer->runtime->api, buffer->buffer);
+  free(buffer);
+}
+
+static fx_status param_named(const fx_model *model, const fx_array *array, uint32_t *index) {
+  for (*index = 0; *index < model->param_count; ++*index)
+    if (array->name && !strcmp(model->params[*index].type.name, array->name))
+      return same_type("parameters", array, model->params + *index);
+  return fail(FX_BAD_ARGUMENT, "%s has no parameter %s", model->path,
+              array->name ? array->name : "(null)");
+}
+
+static fx_status param_to_host(fx_model *model, uint32_t i, void *data) {
+  const fx_type *type = &model->params[i].type;
+  PJRT_Event *event;
+  fx_status status = to_host(model->runtime, model->buffers[i], type->rank, data, type->bytes,
+                             type->name, &event);
+  return status ? status : awaited(model->runtime->api, event, type->name);
+}
+
+fx_status fx_get_param(fx_model *model, fx_array *array) {
+  uint32_t i;
+  fx_status status = param_named(model, array, &i);
+  if (status) return status;
+  if (!array->data) return fail(FX_BAD_ARGUMENT, "%s has no data", array->name);
+  return param_to_host(model, i, array->data);
+}
+
+fx_status fx_set_param(fx_model *model, const fx_array *array) {
+  uint32_t i;
+  PJRT_Buffer *made = NULL;
+  fx_status status = param_named(model, array, &i);
+  if (status) return status;
+  if (!array->data) return fail(FX_BAD_ARGUMENT, "%s has no data", array->name);
+  status = to_device(model, array->data, model->params + i, &made);
+  if (status) return status;
+  destroy(model->runtime->api, model->buffers[i]);
+  model->buffers[i] = made;
+  return FX_OK;
+}
+
+/* -- saving ---------------------------------------------------------------------- */
+
+static void hex(const uint8_t digest[32], char out[65]) {
+  for (int i = 0; i < 32; ++i) snprintf(out + 2 * i, 3, "%02x", digest[i]);
+}
+
+/* Replaces a digest in the header, where it is written once. */
+static fx_status replaced(uint8_t *header, size_t size, const uint8_t old[32],
+                          const uint8_t new[32]) {
+  char before[65], after[65];
+  hex(old, before);
+  hex(new, after);
+  for (size_t i = 0; i + 64 <= size; ++i)
+    if (!memcmp(header + i, before, 64)) {
+      memcpy(header + i, after, 64);
+      return FX_OK;
+    }
+  return fail(FX_BAD_FILE, "the file is damaged: its header lacks a digest");
+}
+
+/* Writes new parameters and digests into the bytes of a file. */
+static fx_status updated(fx_model *model, uint8_t *data, uint64_t size) {
+  uint8_t table_before[32], table_after[32], part[32];
+  uint64_t start = little(data + size - 16, 8), length = little(data + 12, 4);
+  if (start > size - 48 || length > size - 48 || model->part_start > size ||
+      model->part_size > size - model->part_start)
+    return fail(FX_BAD_FILE, "%s has changed", model->path);
+  for (uint32_t i = 0; i < model->param_count; ++i) {
+    fx_status status = param_to_host(model, i, data + model->part_start + model->starts[i]);
+    if (status) return status;
+  }
+  sha256(data + model->part_start, model->part_size, part);
+  sha256(data + start, size - start, table_before);
+  /* The digest in the table, wherever it is. */
+  for (uint64_t i = start; i + 80 <= size; ++i)
+    if (!memcmp(data + i, model->part_digest, 32)) {
+      memcpy(data + i, part, 32);
+      break;
+    }
+  sha256(data + start, size - start - 48, data + size - 48);
+  sha256(data + start, size - start, table_after);
+  uint8_t *header = data + 48;
+  fx_status status = replaced(header, length, model->part_digest, part);
+  if (!status) status = replaced(header, length, table_before, table_after);
+  sha256(header, length, data + 16);
+  if (!status) memcpy(model->part_digest, part, 32);
+  return status;
+}
+
+fx_status fx_save(fx_model *model, const char *path) {
+  if (!model->param_count)
+    return fail(FX_BAD_ARGUMENT, "%s has no parameters to save", model->path);
+  if (model->beside)
+    return fail(FX_BAD_ARGUMENT, "fx_save: the parameters of %s are in a separate file, %s; "
+                "save them in one file to train in C", model->path, model->beside);
+  uint64_t size = 0;
+  uint8_t before[32];
+  memcpy(before, model->part_digest, 32);
+  uint8_t *data = bytes_of(model->path, 0, 0, &size);
+  if (!data) return FX_BAD_FILE;
+  fx_status status = size < 96 ? fail(FX_BAD_FILE, "%s has changed", model->path)
+                               : updated(model, data, size);
+  char *part = status ? NULL : allocate(strlen(path) + 32, 1);
+  if (!status && !part) status = FX_NO_MEMORY;
+  if (part) {
+    sprintf(part, "%s.part-%ld", path, (long)getpid());
+    FILE *file = fopen(part, "wb");
+    int wrong = !file || fwrite(data, 1, size, file) != size || fflush(file) ||
+                fsync(fileno(file));
+    if (file) wrong |= fclose(file) != 0;
+    if (wrong || rename(part, path)) {
+      remove(part);
+      status = fail(FX_BAD_FILE, "%s cannot be written", path);
+    }
+    free(part);
+  }
+  free(data);
+  /* The file that later saves start from has the digests of its own parameters. */
+  if (status || strcmp(path, model->path)) memcpy(model->part_digest, before, 32);
+  return status;
+}

@@ -1,0 +1,223 @@
+"""The table of a `.fx` file, for programs in C, which reads no JSON.
+
+It is the file's last part and lists, in binary, what a caller needs: the parameters,
+with their types and places, and for each function its program, its arguments and its
+results. Numbers are little-endian; a text is its length in 16 bits and its UTF-8.
+
+    table     = version u32, text fxflow's version, text the name of the separate file
+                of the parameters or "", start u64, size u64 and digest of the file or
+                part that has them, count u32 of parameter, count u32 of function, end
+    parameter = type, start u64, size u64
+    function  = text name, start u64, size u64, digest (of the StableHLO program),
+                devices u32, takes its platform's index u8, count u32 of text platform,
+                count u32 of input, count u32 of output
+    input     = index u32 of a parameter or none, whether `main` takes it u8, type
+    output    = index u32 of a parameter or none, type
+    type      = text name, text such as f32[3], element u8 (PJRT_Buffer_Type), size u64
+                in bytes, rank u8, dimensions u64; a symbolic one is 2**64 - 1
+    end       = SHA-256 of the table so far, its start u64, a mark of 8 bytes
+
+An input that is a parameter is not an argument of the caller's; an output that is a
+parameter replaces it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fxflow._version import __version__
+from fxflow.core import tree
+from fxflow.core.arrays import Aval
+from fxflow.core.labels import dotted_path
+from fxflow.errors import ArgumentError
+from fxflow.export.exported import Exported
+
+VERSION = 1
+MARK = b"FXTABLE1"
+NONE = 2**32 - 1
+_SYMBOLIC = 2**64 - 1
+
+#: Numbers of the element types in PJRT's C interface.
+_ELEMENTS = {
+    name: number
+    for number, name in enumerate(
+        [
+            *("bool", "int8", "int16", "int32", "int64"),
+            *("uint8", "uint16", "uint32", "uint64"),
+            *("float16", "float32", "float64", "bfloat16", "complex64", "complex128"),
+            *("float8_e5m2", "float8_e4m3fn", "float8_e4m3b11fnuz"),
+            *("float8_e5m2fnuz", "float8_e4m3fnuz", "int4", "uint4", "token"),
+            *("int2", "uint2", "float8_e4m3", "float8_e3m4", "float8_e8m0fnu"),
+            "float4_e2m1fn",
+        ],
+        start=1,
+    )
+}
+
+
+class Role(NamedTuple):
+    """How a function uses the parameters of its file.
+
+    Attributes:
+      takes: whether its first argument is the parameters.
+      returns: number of leaves of the result that are new parameters: the first ones.
+      names: names of the other leaves of the result.
+    """
+
+    takes: bool
+    returns: int
+    names: tuple[str, ...]
+
+
+class Place(NamedTuple):
+    """A part of a file.
+
+    Attributes:
+      start: its first byte.
+      size: its number of bytes.
+      sha256: its digest.
+    """
+
+    start: int
+    size: int
+    sha256: bytes
+
+
+def role(exported: Exported, params: tuple[Any, Sequence[Aval]] | None) -> Role:
+    """Returns how a function uses parameters of a structure and types.
+
+    A function takes them if they are its first argument, and returns new ones if they
+    are its result, or the first item of a tuple or list that is its result.
+
+    Args:
+      exported: the function.
+      params: structure and types of the parameters; None: there are none.
+    """
+    out = exported.out_tree
+    whole = [p for p, _ in tree.leaves_with_path(out.unflatten(range(out.num_leaves)))]
+    if params is None:
+        return Role(False, 0, _names(whole))
+    structure, avals = params[0], tuple(params[1])
+    count = len(avals)
+    takes = first_argument(exported) == (structure, avals)
+    if tuple(exported.out_avals[:count]) == avals:
+        if out == structure:
+            return Role(takes, count, ())
+        data, children = out.node_data(), out.children()
+        if data and data[0] in (tuple, list) and children[0] == structure:
+            # `(params, loss)` has the result `output`, `(params, loss, norm)` has
+            # `output.0` and `output.1`.
+            rest = [path[1:] for path in whole[count:]]
+            if len(children) > 2:
+                rest = [
+                    (type(path[0])(path[0].idx - 1), *path[1:])
+                    for path in whole[count:]
+                ]
+            return Role(takes, count, _names(rest))
+    return Role(takes, 0, _names(whole))
+
+
+def _names(paths: Sequence[Any]) -> tuple[str, ...]:
+    return tuple(f"output{dotted_path(path)}" for path in paths)
+
+
+def first_argument(exported: Exported) -> tuple[Any, tuple[Aval, ...]] | None:
+    """Returns structure and types of the first positional argument, if there is one."""
+    positional = exported.in_tree.children()[0].children()
+    if not positional:
+        return None
+    return positional[0], tuple(exported.in_avals[: positional[0].num_leaves])
+
+
+def checked_names(functions: Mapping[str, Exported]) -> None:
+    """Checks the names of the functions of a file.
+
+    Raises:
+      ArgumentError: there is no function, or a name is not a text that a file can hold.
+    """
+    if not functions:
+        raise ArgumentError("save: expected at least one function, got {}")
+    for name in functions:
+        if not isinstance(name, str) or not name or "\0" in name or len(name) > 255:
+            raise ArgumentError(
+                "save: the name of a function must be a text of 1 to 255 characters, "
+                f"got {name!r}"
+            )
+
+
+def encode(
+    functions: Mapping[str, Exported],
+    programs: Mapping[str, Place],
+    params: tuple[Any, Sequence[Aval]] | None,
+    names: Sequence[str],
+    arrays: Sequence[tuple[int, int]],
+    beside: str,
+    held: Place,
+    start: int,
+) -> bytes:
+    """Returns the table of a file.
+
+    Args:
+      functions: by name.
+      programs: their StableHLO programs in the file.
+      params: structure and types of the parameters; None: there are none.
+      names: names of the parameters.
+      arrays: start and size of each parameter, in the file that holds them.
+      beside: the name of the separate file of the parameters, or `""`.
+      held: the part with the parameters, or the whole separate file.
+      start: position of the table in the file.
+    """
+    out = bytearray(struct.pack("<I", VERSION))
+    out += _text(__version__) + _text(beside)
+    out += struct.pack("<QQ", held.start, held.size) + held.sha256
+    out += struct.pack("<I", len(arrays))
+    for name, aval, place in zip(
+        names, params[1] if params else (), arrays, strict=True
+    ):
+        out += _type(name, aval) + struct.pack("<QQ", *place)
+    out += struct.pack("<I", len(functions))
+    for name, exported in functions.items():
+        out += _function(name, exported, programs[name], role(exported, params))
+    return bytes(out + hashlib.sha256(out).digest() + struct.pack("<Q", start) + MARK)
+
+
+def _function(name: str, exported: Exported, place: Place, used: Role) -> bytes:
+    out = _text(name) + struct.pack("<QQ", place.start, place.size) + place.sha256
+    several = len(exported.platforms) > 1
+    out += struct.pack("<IB", exported.nr_devices, several)
+    out += struct.pack("<I", len(exported.platforms))
+    out += b"".join(map(_text, exported.platforms))
+    known = first_argument(exported)
+    count = len(known[1]) if used.takes and known else 0
+    labels = exported.in_names or [f"arg{i}" for i in range(len(exported.in_avals))]
+    out += struct.pack("<I", len(exported.in_avals))
+    for i, (label, aval) in enumerate(zip(labels, exported.in_avals, strict=True)):
+        index = i if i < count else NONE
+        kept = i in exported.module_kept_var_idx
+        out += struct.pack("<IB", index, kept) + _type(label, aval)
+    out += struct.pack("<I", len(exported.out_avals))
+    for i, aval in enumerate(exported.out_avals):
+        new = i < used.returns
+        label = "" if new else used.names[i - used.returns]
+        out += struct.pack("<I", i if new else NONE) + _type(label, aval)
+    return out
+
+
+def _text(text: str) -> bytes:
+    data = text.encode()
+    return struct.pack("<H", len(data)) + data
+
+
+def _type(name: str, aval: Aval) -> bytes:
+    held = aval.physical
+    sizes = [n if isinstance(n, int) else _SYMBOLIC for n in held.shape]
+    size = held.nbytes if _SYMBOLIC not in sizes else _SYMBOLIC
+    element = _ELEMENTS.get(held.dtype.name, 0)
+    return (
+        _text(name)
+        + _text(str(held))
+        + struct.pack(f"<BQB{len(sizes)}Q", element, size, len(sizes), *sizes)
+    )

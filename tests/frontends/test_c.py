@@ -1,0 +1,249 @@
+"""`frontends/c`: with failures of the plug-in, on hostile files, and for real."""
+
+import ctypes.util
+import hashlib
+import random
+import re
+import struct
+
+import numpy as np
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import export
+from tests.frontends.building import HERE, SANITIZED, C, build, plugin, run
+
+
+def step(state, x):
+    slope = fxflow.grad(lambda w: fnp.mean((x @ w + state["b"]) ** 2))(state["w"])
+    return {"w": state["w"] - 0.1 * slope, "b": state["b"]}, fnp.sum(slope)
+
+
+def swapped(state, x):
+    return {"w": state["w"] + 1, "b": state["b"] * 2}, x[0]
+
+
+STATE = {"w": np.ones(3, np.float32), "b": np.zeros((), np.float32)}
+X = np.linspace(0, 1, 12, dtype=np.float32).reshape(4, 3)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A file with two functions of three results each."""
+    path = tmp_path_factory.mktemp("models") / "model.fx"
+    functions = {
+        name: export.export(fxflow.jit(f))(STATE, X)
+        for name, f in (("step", step), ("swapped", swapped))
+    }
+    export.save(path, functions, params=STATE)
+    return path
+
+
+@pytest.fixture(scope="module")
+def fake(tmp_path_factory):
+    """A plug-in that copies operands to results."""
+    target = tmp_path_factory.mktemp("plug-in") / "fake.so"
+    return build(target, HERE / "fake_plugin.c", options=("-shared", "-fPIC", "-O1"))
+
+
+@pytest.fixture(scope="module")
+def tour(tmp_path_factory):
+    """A program that does everything with each of its files, with sanitizers."""
+    target = tmp_path_factory.mktemp("tour") / "tour"
+    return build(target, HERE / "tour.c", C / "fxflow.c", options=SANITIZED)
+
+
+def toured(tour, fake, *paths, **more):
+    done = run([tour, *paths], FXFLOW_PJRT_PLUGIN=str(fake), FAKE_OUTPUTS="3", **more)
+    assert "Sanitizer" not in done.stderr and "objects left" not in done.stderr, (
+        done.stderr
+    )
+    return done.stdout.splitlines()
+
+
+def test_everything_is_freed(tour, fake, model):
+    assert toured(tour, fake, model, model) == ["ok", "ok"]
+
+
+def test_each_call_of_the_plug_in_may_fail(tour, fake, model):
+    for n in range(1, 200):
+        lines = toured(tour, fake, model, FAKE_FAIL=str(n))
+        if lines == ["ok"]:
+            break
+        assert "a planted failure" in lines[0]
+    assert n > 30
+
+
+@pytest.mark.parametrize(
+    "environment, message",
+    [
+        ({"FAKE_MAJOR": "7"}, "has version 7.* of PJRT's interface, expected 0.x"),
+        ({"FXFLOW_PJRT_PLUGIN": ""}, "python -m fxflow.export.plugin"),
+        ({"FXFLOW_PJRT_PLUGIN": "/nowhere.so"}, "/nowhere.so"),
+        ({"FXFLOW_PJRT_PLUGIN": ctypes.util.find_library("m")}, "no GetPjrtApi"),
+    ],
+    ids=["version", "none", "absent", "another library"],
+)
+def test_wrong_plug_ins(tour, fake, model, environment, message):
+    environment = {"FXFLOW_PJRT_PLUGIN": str(fake), **environment}
+    line = run([tour, model], **environment).stdout
+    assert re.match(f"plug-in: .*{message}", line), line
+
+
+def test_hostile_files(tour, fake, model, tmp_path):
+    """Of 2,000 damaged files, each is refused, or is used as far as it says."""
+    whole, draw = model.read_bytes(), random.Random(0)
+    start = struct.unpack("<Q", whole[-16:-8])[0]
+    # A path that the program appends to must not exceed a command's length.
+    for part in range(8):
+        paths = []
+        for i in range(250):
+            data = bytearray(whole)
+            kind = i % 5
+            if kind == 0:
+                data = data[: draw.randrange(len(data))]
+            elif kind == 1:
+                data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
+            else:  # a table with the right digest
+                for _ in range(kind - 1):
+                    at = draw.randrange(start, len(data) - 48)
+                    data[at] = draw.choice((0, 1, 127, 128, 255, data[at] ^ 1))
+                if kind == 4:
+                    at = draw.randrange(start, len(data) - 48)
+                    del data[at : at + draw.randrange(1, 9)]
+                data[-48:-16] = hashlib.sha256(data[start:-48]).digest()
+            path = tmp_path / f"{part}-{i}"
+            path.write_bytes(data)
+            paths.append(path)
+        lines = toured(tour, fake, *paths)
+        assert len(lines) == 250 and all(lines)
+        # What is cut off is refused.
+        refused = re.compile("damaged|has no table|is not a .fx file")
+        assert all(refused.search(line) for line in lines[::5])
+
+
+def test_wrong_files(tour, fake, model, tmp_path):
+    whole = model.read_bytes()
+    cases = {
+        "is not a .fx file": b"PK" + whole,
+        "has format version 9": whole[:8] + struct.pack("<I", 9) + whole[12:],
+        "has no table for C at its end": whole + b"x",
+        "cannot be read": None,
+    }
+    for i, (message, data) in enumerate(cases.items()):
+        path = tmp_path / str(i)
+        if data is not None:
+            path.write_bytes(data)
+        (line,) = toured(tour, fake, path)
+        assert message in line
+
+
+CALLER = r"""
+#include <stdio.h>
+#include "fxflow.h"
+static void report(int status) { printf("%s\n", status ? fx_error() : "ok"); }
+int main(int n, char **paths) {
+  float x[12] = {0}, y, w[3];
+  fx_runtime *r = n > 1 ? fx_open(NULL) : NULL;
+  fx_model *m = fx_load(r, paths[1], 0);
+  if (!m) { puts(fx_error()); return 1; }
+  fx_array in = {.name = "x", .dtype = FX_F32, .rank = 2, .dims = {4, 3}, .data = x};
+  fx_array out = {.name = "output", .dtype = FX_F32, .data = &y};
+  for (int i = 0; i < 12; ++i) x[i] = (float)i / 11;
+  for (int i = 0; i < 100; ++i) if (fx_call(m, "step", &in, 1, &out, 1)) break;
+  printf("%.9g\n", y);
+  fx_array param = {.name = "w", .dtype = FX_F32, .rank = 1, .dims = {3}, .data = w};
+  report(fx_get_param(m, &param));
+  printf("%.9g %.9g %.9g\n", w[0], w[1], w[2]);
+  report(fx_save(m, paths[1]));
+  report(fx_call(m, "stop", &in, 1, &out, 1));
+  report(fx_call(m, "step", &in, 0, &out, 1));
+  in.dims[1] = 4;
+  report(fx_call(m, "step", &in, 1, &out, 1));
+  in.dims[1] = 3, in.dtype = FX_I32;
+  report(fx_call(m, "step", &in, 1, &out, 1));
+  in.dtype = FX_F32, in.name = "y";
+  report(fx_call(m, "step", &in, 1, &out, 1));
+  in.name = "x", out.name = "loss";
+  report(fx_call(m, "step", &in, 1, &out, 1));
+  param.name = "v";
+  report(fx_set_param(m, &param));
+  fx_load(r, paths[1], 99), puts(fx_error());
+  fx_free(m), fx_close(r);
+  return 0;
+}
+"""
+
+
+def test_training_gives_the_numbers_of_python(tmp_path, model):
+    library = plugin()
+    path = tmp_path / "model.fx"
+    path.write_bytes(model.read_bytes())
+    (tmp_path / "caller.c").write_text(CALLER)
+    program = build(tmp_path / "caller", tmp_path / "caller.c", C / "fxflow.c")
+    lines = run([program, path], FXFLOW_PJRT_PLUGIN=library).stdout.splitlines()
+    state, taken = STATE, fxflow.jit(export.load(model).functions["step"].call)
+    x = (np.arange(12, dtype=np.float32) / np.float32(11)).reshape(4, 3)
+    for _ in range(100):
+        state, y = taken(state, x)
+    np.testing.assert_allclose(float(lines[0]), y, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose([*map(float, lines[2].split())], state["w"], rtol=1e-6)
+    assert lines[1] == lines[3] == "ok"
+    # It was saved, with its digests.
+    np.testing.assert_array_equal(
+        export.load(path).params["w"], np.array(lines[2].split(), np.float32)
+    )
+    assert lines[4:] == [
+        f"{path} has no function stop; it has step, swapped",
+        "step: x f32[4,3] is missing",
+        "step: x is f32[4,4], expected f32[4,3]",
+        "step: x is i32[4,3], expected f32[4,3]",
+        "step has no argument y; it has x",
+        "step has no result loss; it has output",
+        f"{path} has no parameter v",
+        lines[-1],
+    ]
+    assert lines[-1].startswith("fx_load: device 99 of ")
+
+
+def test_kinds_of_programs(tmp_path, tour):
+    """Keys, several platforms, unused and captured arrays, a scalar, an empty array."""
+    library = plugin()
+    table = fnp.arange(6.0)
+
+    def function(params, key, i, unused, empty):
+        value = fxflow.random.uniform(key) + params["a"].astype("float32")[0]
+        return value, table[i], empty.sum(), params["a"] + 1
+
+    params = {"a": fnp.ones(2, "bfloat16")}
+    args = (fxflow.random.key(0), np.int32(2), np.ones(3), np.zeros((0, 2), "f"))
+    made = export.export(fxflow.jit(function), platforms=("cpu", "cuda"))(params, *args)
+    export.save(tmp_path / "all.fx", made, params=params)
+    beside = export.export(fxflow.jit(lambda p: p["a"] * 2))(params)
+    export.save(tmp_path / "two.fx", beside, params=params, beside="two.st")
+    for name, expected in (
+        ("all.fx", "ok"),
+        ("two.fx", "the parameters of .* are in a separate file"),
+    ):
+        done = run(
+            [
+                build(tmp_path / "plain", HERE / "tour.c", C / "fxflow.c"),
+                tmp_path / name,
+            ],
+            FXFLOW_PJRT_PLUGIN=library,
+        )
+        assert re.search(expected, done.stdout), done.stdout
+
+
+def test_programs_that_this_front_end_refuses(tmp_path, tour, fake):
+    sizes = export.symbolic_shape("n, 3")
+    made = export.export(fxflow.jit(lambda x: x + 1))(
+        fxflow.ShapeDtypeStruct(sizes, "float32")
+    )
+    export.save(tmp_path / "sizes.fx", made)
+    elsewhere = export.export(fxflow.jit(lambda x: x + 1), platforms=["tpu"])(X)
+    export.save(tmp_path / "tpu.fx", elsewhere)
+    lines = toured(tour, fake, tmp_path / "sizes.fx", tmp_path / "tpu.fx")
+    assert "x" in lines[0] and lines[0] != "ok"
+    assert "was not exported for the platform cpu" in lines[1]
