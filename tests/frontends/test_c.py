@@ -92,7 +92,7 @@ def test_wrong_plug_ins(tour, fake, model, environment, message):
 
 
 def test_hostile_files(tour, fake, model, tmp_path):
-    """Of 2,000 damaged files, each is refused, or is used as far as it says."""
+    """Each of 2,000 damaged files is refused, or used as far as it says."""
     whole, draw = model.read_bytes(), random.Random(0)
     start = struct.unpack("<Q", whole[-16:-8])[0]
     # A path that the program appends to must not exceed a command's length.
