@@ -89,7 +89,8 @@ def _unary(function: Callable[[Any], Any]) -> Any:
 def _iterate(self: Array) -> Iterator[Any]:
     if not self.aval.ndim:
         raise TypeError(f"iteration over a 0-d array ({self.aval})")
-    return iter([self[i] for i in range(self.aval.shape[0])])
+    # One by one: `np.iterable(x)` asks for the iterator alone.
+    return (self[i] for i in range(self.aval.shape[0]))
 
 
 def _contains(self: Array, value: Any) -> bool:

@@ -213,12 +213,12 @@ class Tracer(Array):
         cls.__name__ = "TracedArray"
 
     @property
-    def device(self) -> Any:
-        """Raises an error: `hasattr(x, "device")` is False."""
+    def _type(self) -> Any:  # type: ignore[override]
+        """Raises an error: `device`, `sharding` and the like are absent."""
         raise AttributeError(
-            "a traced value has no device: where its function runs is decided when it "
-            "is compiled. To compute something where this value is, use "
-            "fxflow.dataflow.colocate"
+            "a traced value has no device, sharding or shards: where its function runs "
+            "is decided when it is compiled. To compute something where this value is, "
+            "use fxflow.dataflow.colocate"
         )
 
     def origin(self) -> str:

@@ -192,3 +192,18 @@ def test_a_leak_into_another_trace():
     jit(lambda x: kept.append(x))(fnp.ones(3))
     with pytest.raises(RuntimeError):
         jit(lambda y: y + kept[0])(fnp.ones(3))
+
+
+def test_traced_values_have_no_places() -> None:
+    names = ["device", "sharding", "committed", "addressable_shards", "global_shards"]
+    names += ["is_fully_addressable", "is_fully_replicated", "_type"]
+    found = []
+
+    def look(x):
+        found.extend(name for name in names if hasattr(x, name))
+        with pytest.raises(AttributeError, match="a traced value has no device, shard"):
+            x.devices()
+        return x
+
+    fxflow.grad(fxflow.jit(look))(1.0)
+    assert not found
