@@ -46,7 +46,7 @@ def test_arguments_are_checked(transform: Callable[..., Any]) -> None:
             f(*wrong)
 
 
-def test_numpy_arrays_are_no_fxflow_arrays() -> None:
+def test_numpy_arrays_are_refused() -> None:
     with pytest.raises(jaxtyping.TypeCheckError):
         product()(np.ones((2, 3), "f"), W)
 
