@@ -73,7 +73,13 @@ def backward(
 
     def cotangent(node: Node) -> Any:
         if not node.primitive.multi:
-            return taken(node.outputs[0])
+            (var,) = node.outputs
+            parts = apart.get(var, ())
+            # Devices add up the cotangent of what was broadcast: they exchange less.
+            repeats = node.primitive.name == "broadcast_in_dim"
+            if repeats and len(parts) == 1 and var not in known:
+                return apart.pop(var).popitem()[1]
+            return taken(var)
         cts = list(map(taken, node.outputs))
         # No rule is asked where nothing depends on the results.
         if all(ct is None for ct in cts):

@@ -33,7 +33,8 @@ def _take(name: str) -> _Any:
 _MODULES = {
     **PASSES,
     **{new: PASSES[old] for old, new in GPU_PASSES.items()},
-    # It runs where the partitioner divides the work.
+    # They run where the partitioner divides the work.
     "divide_kernels": "dividing",
+    "join_maps": "joining",
 }
 _answer(globals(), ("PASSES", "GPU_PASSES"), _MODULES, _take)

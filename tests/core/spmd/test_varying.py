@@ -350,3 +350,11 @@ def test_compositions(operations, jitted):
         out_specs=(SHARED, OWN),
     )
     close(inside(W, X), of_the_whole(f)(W, X), 2e-4)
+
+
+def test_devices_add_up_cotangents_of_what_was_broadcast_not_of_the_broadcast():
+    f = mapped(lambda w, x: lax.psum(fnp.sum(fnp.sin(x * w)), BOTH))
+    text = fxflow.make_graph(fxflow.grad(f))(W, X).to_text()
+    sums = [line for line in text.splitlines() if " = psum[" in line]
+    assert [line.split(":")[1].split(" = ")[0].strip() for line in sums] == ["f32[3]"]
+    close(fxflow.grad(f)(W, X), fxflow.grad(lambda w: fnp.sum(fnp.sin(X * w)))(W))
