@@ -35,7 +35,7 @@ def build(target, *sources, options=(), language="c"):
     return target
 
 
-def run(command, *, timeout=120, check=True, **environment):
+def run(command, *, timeout=120, check=True, cwd=None, **environment):
     """Runs a command; returns what it printed, or fails with it unless not `check`."""
     done = subprocess.run(
         list(map(str, command)),
@@ -43,6 +43,7 @@ def run(command, *, timeout=120, check=True, **environment):
         text=True,
         errors="replace",
         timeout=timeout,
+        cwd=cwd,
         env={**os.environ, **environment},
         check=False,
     )

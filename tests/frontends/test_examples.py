@@ -5,7 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from tests.frontends.building import ROOT, C, build, plugin, run
+from tests.frontends import programs
+from tests.frontends.building import ROOT, C, build, compiler, plugin, run
 
 EXAMPLE = ROOT / "frontends" / "export_mnist.py"
 
@@ -58,3 +59,56 @@ def test_cpp(folder, tmp_path):
     # An error is an exception with the text of the C front end.
     done = run([program, tmp_path], FXFLOW_PJRT_PLUGIN=plugin(), check=False)
     assert done.returncode == 1 and "mnist.fx cannot be read" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def state_file(tmp_path_factory):
+    """The file that the tests of each language run on."""
+    return programs.write(tmp_path_factory.mktemp("models") / "model.fx")
+
+
+def test_rust(folder, state_file, tmp_path):
+    cargo = compiler("cargo")
+    manifest = ROOT / "frontends" / "rust" / "Cargo.toml"
+    places = {
+        "FXFLOW_PJRT_PLUGIN": plugin(),
+        "FXFLOW_TEST_MODEL": str(state_file),
+        "CARGO_TARGET_DIR": str(tmp_path / "target"),
+    }
+    options = ["--offline", "--quiet", "--manifest-path", manifest]
+    done = run([cargo, "test", *options, "--tests"], timeout=300, **places)
+    assert "2 passed" in done.stdout
+    example = [cargo, "run", *options, "--example", "mnist", "--", folder[0]]
+    compare(run(example, timeout=300, **places).stdout, folder)
+
+
+def test_go(folder, state_file, tmp_path):
+    go = compiler("go")
+    places = {
+        "FXFLOW_PJRT_PLUGIN": plugin(),
+        "FXFLOW_TEST_MODEL": str(state_file),
+        "GOPROXY": "off",
+        "GOFLAGS": "-mod=mod",
+        "GOCACHE": str(tmp_path / "cache"),
+    }
+    here = ROOT / "frontends" / "go"
+    run([go, "test", "./..."], timeout=300, cwd=here, **places)
+    example = [go, "run", "./examples/mnist", folder[0]]
+    compare(run(example, timeout=300, cwd=here, **places).stdout, folder)
+
+
+def test_node(folder, state_file, tmp_path):
+    node, here = compiler("node"), ROOT / "frontends" / "node"
+    places = {
+        "FXFLOW_PJRT_PLUGIN": plugin(),
+        "FXFLOW_TEST_MODEL": str(state_file),
+        "FXFLOW_NODE_BUILD": str(tmp_path),
+    }
+    made = run([node, here / "build.js"], check=False, **places)
+    if "node_api.h is missing" in made.stderr:
+        pytest.skip("Node's headers are not installed")
+    assert made.returncode == 0, made.stderr
+    tests = run([node, "--test", here / "test"], **places)
+    assert "# fail 0" in tests.stdout and "# pass 2" in tests.stdout
+    example = [node, here / "examples" / "mnist.js", folder[0]]
+    compare(run(example, **places).stdout, folder)

@@ -1,0 +1,2 @@
+/* Compiles the C front end with this package. */
+#include "../c/fxflow.c"

@@ -1,0 +1,3 @@
+module fxflow
+
+go 1.18
