@@ -129,6 +129,7 @@ def nelder_mead(
     values = vmap(problem.value)(points)
     zero = lax.full((), 0, dtypes.int32)
     start = _Simplex(*ordered(points, values), zero + n + 1, zero)
+    step = problem.watched(step, lambda s: s.points[0])
     end = lax.while_loop(more, step, start)
     status = fnp.where(wide(end), 1, 0)
     status = fnp.where(fnp.isfinite(end.values[0]), status, 2).astype(dtypes.int32)
@@ -225,5 +226,5 @@ def powell(
     start = _Directions(
         x, problem.value(x), fnp.eye(n, dtype=dtype), zero + 1, zero, zero - 1
     )
-    end = lax.while_loop(lambda s: s.status < 0, step, start)
+    end = lax.while_loop(lambda s: s.status < 0, problem.watched(step), start)
     return Outcome(end.x, end.status, end.calls, zero, end.steps)

@@ -130,7 +130,7 @@ def descend(
 
     value, slope = problem.both(x)
     start = _first(x, value, slope, rule, is_small(slope), maxiter, maxcalls)
-    end = lax.while_loop(lambda s: s.status < 0, step, start)
+    end = lax.while_loop(lambda s: s.status < 0, problem.watched(step), start)
     return Outcome(end.x, end.status, end.calls, end.calls, end.steps, end.memory)
 
 
@@ -241,7 +241,7 @@ def descend_within(
 
     value, slope = problem.both(x)
     start = _first(x, value, slope, rule, is_small(x, slope), maxiter, maxcalls)
-    end = lax.while_loop(lambda s: s.status < 0, step, start)
+    end = lax.while_loop(lambda s: s.status < 0, problem.watched(step), start)
     return Outcome(end.x, end.status, end.calls, end.calls, end.steps)
 
 

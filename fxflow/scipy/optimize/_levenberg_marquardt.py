@@ -38,6 +38,7 @@ def levenberg_marquardt(
     x_scale: Any,
     maxcalls: int,
     tau: float = 1e-3,
+    watched: Callable[..., Any] = lambda step: step,
 ) -> Fit:
     """Minimizes half a sum of squares within bounds.
 
@@ -57,6 +58,7 @@ def levenberg_marquardt(
       x_scale: float[n], the units of variables; None for norms of the Jacobian.
       maxcalls: the greatest number of calls.
       tau: the first damping, relative.
+      watched: what makes a step call the user's callback.
     """
     n, dtype = x.aval.size, x.aval.dtype
     eps = float(fnp.finfo(dtype).eps)
@@ -145,5 +147,5 @@ def levenberg_marquardt(
         one,
         status,
     )
-    end: Fit = lax.while_loop(lambda s: s.status == -2, step, start)
+    end: Fit = lax.while_loop(lambda s: s.status == -2, watched(step), start)
     return end

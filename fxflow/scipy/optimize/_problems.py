@@ -12,6 +12,7 @@ from fxflow.core import tree
 from fxflow.core.arrays import Array, dtypes, is_arraylike, typeof
 from fxflow.core.ir.trace import Tracer
 from fxflow.errors import ArgumentError, NotDifferentiableError, ShapeError
+from fxflow.lax.callbacks import debug_callback
 from fxflow.lax.checking import debug_check
 from fxflow.numpy._operands import convert, promote_inexact
 from fxflow.optim.implicit_derivatives import dense_solve, solved
@@ -37,6 +38,8 @@ class Problem(NamedTuple):
       product: function of x and a vector that returns the Hessian times the vector.
       hessian: function of x.
       unravel: function from a vector to a point as the user gave it.
+      watched: function from a step of a loop, whose state has the point `x`, to one
+        that calls the user's callback, too.
     """
 
     x: Array
@@ -46,6 +49,7 @@ class Problem(NamedTuple):
     product: Callable[[Any, Any], Any]
     hessian: Callable[[Any], Any]
     unravel: Callable[[Any], Any]
+    watched: Callable[..., Any]
 
 
 def vector_of(name: str, x0: Any) -> tuple[Array, Callable[[Any], Any]]:
@@ -142,6 +146,7 @@ def problem_of(
     jac: Any = None,
     hess: Any = None,
     hessp: Any = None,
+    callback: Any = None,
 ) -> Problem:
     """Returns a function to minimize; derivatives that are not given are computed.
 
@@ -203,7 +208,47 @@ def problem_of(
 
     elif hessp is not None:
         raise ArgumentError(f"{name}: hessp must be a function, got {hessp!r}")
-    return Problem(x, value, both, slope, product, hessian, unravel)
+    watched = watching(name, callback, unravel)
+    return Problem(x, value, both, slope, product, hessian, unravel, watched)
+
+
+def watching(
+    name: str, callback: Any, unravel: Callable[[Any], Any], values: bool = False
+) -> Callable[..., Any]:
+    """Returns the function that makes a step call the user's callback, if there is one.
+
+    Args:
+      name: of the function, for messages.
+      callback: called with the point of each iteration, on the host; or None.
+      unravel: function from a vector to a point as the user gave it.
+      values: whether the callback takes the state's `values`, too.
+
+    Raises:
+      ArgumentError: the callback is not a function.
+    """
+    if callback is None:
+        return lambda step, point=None: step
+    if not callable(callback):
+        raise ArgumentError(f"{name}: callback must be a function, got {callback!r}")
+
+    def call(*given: Any) -> None:
+        callback(*given)
+
+    def watched(step: Any, point: Any = lambda s: s.x) -> Any:
+        def seen(state: Any) -> Any:
+            new = step(state)
+            more = (new.values,) if values else ()
+            debug_callback(call, unravel(point(new)), *more)
+            return new
+
+        return seen
+
+    return watched
+
+
+def listed(value: Any) -> Any:
+    """Returns a list or a tuple as an array, and other values as they are."""
+    return fnp.asarray(value) if isinstance(value, list | tuple) else value
 
 
 def linear_solve(linear: Any, y: Any) -> Any:

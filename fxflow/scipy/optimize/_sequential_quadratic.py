@@ -316,7 +316,8 @@ def _run(
         zero,
         status.astype(dtypes.int32),
     )
-    return lax.while_loop(lambda s: s.status < 0, step, start)
+    end: _State = lax.while_loop(lambda s: s.status < 0, problem.watched(step), start)
+    return end
 
 
 def _damped(model: Any, step: Any, change: Any) -> Any:

@@ -90,7 +90,7 @@ def trust_region(
     one, zero = (lax.full((), k, dtypes.int32) for k in (1, 0))
     radius = fnp.full((), initial_trust_radius, dtype)
     start = _State(x, value, slope, radius, one, one, zero, status, lax.full((), False))
-    end = lax.while_loop(lambda s: s.status < 0, step, start)
+    end = lax.while_loop(lambda s: s.status < 0, problem.watched(step), start)
     return Outcome(end.x, end.status, end.calls, end.slopes, end.steps)
 
 

@@ -10,17 +10,24 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from fxflow import lax
 from fxflow import numpy as fnp
-from fxflow.core.arrays import Array, dtypes, typeof
+from fxflow.core import tree
+from fxflow.core.arrays import Array, dtypes, is_arraylike, typeof
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.numpy._operands import ArrayLike, convert, promote_inexact
 from fxflow.scipy.linalg import cholesky, solve_triangular
+from fxflow.scipy.optimize._active_set import not_negative
 from fxflow.scipy.optimize._levenberg_marquardt import levenberg_marquardt
 from fxflow.scipy.optimize._problems import (
     at_solution,
+    is_traced,
+    listed,
     report,
     vector_of,
+    watching,
     within,
 )
 from fxflow.scipy.optimize.constraints import Bounds, bounds_of
@@ -82,6 +89,7 @@ def least_squares(
     max_nfev: int | None = None,
     args: tuple[Any, ...] = (),
     kwargs: Mapping[str, Any] | None = None,
+    callback: Callable[..., None] | None = None,
 ) -> LeastSquaresResults:
     """Minimizes a sum of squares, or of robust losses of squares, within bounds.
 
@@ -109,18 +117,21 @@ def least_squares(
       max_nfev: the greatest number of calls; None is 100 n.
       args: more arguments.
       kwargs: more arguments, by name.
+      callback: called on the host with the point after each iteration, for its side
+        effects (see `debug.callback`); it cannot stop the program.
 
     Returns:
       A `LeastSquaresResults`.
 
     Raises:
       ArgumentError: there is no such method or loss, "lm" has bounds, a robust loss or
-        fewer residuals than variables, or a lower bound is above an upper one.
+        fewer residuals than variables, a lower bound is above an upper one, or a known
+        start is outside of the bounds.
       ShapeError: the residuals are not a vector, or other shapes do not fit.
 
     Special cases:
-      A start outside the bounds is moved to the nearest point within. Under `checkify`,
-      raises if the solver does not converge.
+      A traced start outside the bounds is moved to the nearest point within. Under
+      `checkify`, raises if the solver does not converge.
 
     Example:
       >>> def residuals(x):
@@ -146,6 +157,7 @@ def least_squares(
     pair = bounds if isinstance(bounds, Bounds) else _pair(name, bounds)
     low, high = bounds_of(name, pair, x, x0)
     rule = loss if callable(loss) else _LOSSES[loss]
+    _require_within(name, "x0", x, low, high)
 
     def residuals(x: Any) -> Any:
         values = fnp.asarray(fun(unravel(x), *args, **named))
@@ -193,6 +205,7 @@ def least_squares(
             gtol=gtol or 0,
             x_scale=scales,
             maxcalls=100 * n if max_nfev is None else max_nfev,
+            watched=watching(name, callback, unravel),
         )
         return end.x, (end.status, end.calls, end.slopes)
 
@@ -284,11 +297,12 @@ def curve_fit(
     p0: Any = None,
     sigma: ArrayLike | None = None,
     absolute_sigma: bool = False,
-    check_finite: bool = True,
+    check_finite: bool | None = None,
     bounds: Any = (-math.inf, math.inf),
     method: str | None = None,
     jac: Any = None,
     full_output: bool = False,
+    nan_policy: str | None = None,
     **kwargs: Any,
 ) -> Any:
     """Fits the parameters of a curve to data, by least squares.
@@ -298,19 +312,22 @@ def curve_fit(
 
     Args:
       f: the curve, called as `f(xdata, *parameters)`.
-      xdata: what `f` takes: an array, or any pytree.
+      xdata: what `f` takes: an array, a list of numbers, or any pytree of arrays.
       ydata: float[m]: what it should return; another shape is flattened.
-      p0: float[n]: where to begin; None is 1 for each parameter of `f`, or a point
-        within the bounds.
+      p0: float[n]: where to begin, within the bounds; None is 1 for each parameter of
+        `f`, or a point within the bounds.
       sigma: float[m], the standard deviations of `ydata`, or float[m, m], their
         covariance; None means equal ones.
       absolute_sigma: whether `sigma` is in the units of `ydata`; else the covariance is
         scaled so that the residuals have the variance that they show.
-      check_finite: accepted as in SciPy; values that are not finite give nan.
+      check_finite: whether known data must be finite; None means True without a
+        `nan_policy`. Traced data is not checked: it gives nan.
       bounds: see `least_squares`.
       method: see `least_squares`.
       jac: derivatives of `f` by the parameters, float[m, n], called as `f` is; or None.
       full_output: whether to return the `LeastSquaresResults`, too.
+      nan_policy: "omit" leaves out observations that are nan, in `ydata` or, if it has
+        an axis of their number, in `xdata`; "raise" refuses known ones; None.
       **kwargs: more arguments of `least_squares`; `maxfev` is `max_nfev`.
 
     Returns:
@@ -320,7 +337,8 @@ def curve_fit(
 
     Raises:
       ArgumentError: the number of parameters is not known: `f` takes a variable number,
-        and `p0` is None; or as `least_squares`.
+        and `p0` is None; known data is not finite; there is no such policy; or as
+        `least_squares`.
       ShapeError: the shapes of the data do not fit.
 
     Example:
@@ -333,7 +351,11 @@ def curve_fit(
     Source: `scipy.optimize.curve_fit`.
     """
     name = "curve_fit"
-    (y,) = promote_inexact(name, ydata)
+    _check_data(name, xdata, ydata, check_finite, nan_policy)
+    xdata = _numbers(xdata)
+    (y,) = promote_inexact(name, listed(ydata))
+    if not y.size:
+        raise ShapeError(f"{name}: ydata must have elements, got {y.aval}")
     if dtypes.is_complex(y.dtype):
         raise DtypeError(f"{name}: ydata must be real, got {y.aval}")
     y = fnp.ravel(y)
@@ -348,7 +370,14 @@ def curve_fit(
     )
     start = convert(start, fnp.promote_types(fnp.result_type(start, y), "float32"))
     n = start.size
-    whiten = _whitening(name, sigma, y)
+    if m:
+        _require_within(name, "p0", start, *bounds_of(name, pair, start, start))
+    kept = _kept(xdata, y) if nan_policy == "omit" else None
+    if kept is not None:
+        y = fnp.where(kept, y, 0)
+        xdata = _without_nan(xdata, kept)
+    whiten = _whitening(name, sigma, y, kept)
+    count = m if kept is None else fnp.sum(kept)
 
     def residuals(p: Any) -> Any:
         values = fnp.ravel(fnp.asarray(f(xdata, *(p[i] for i in range(n)))))
@@ -370,17 +399,11 @@ def curve_fit(
     if method is None:
         method = "trf"
     found = least_squares(residuals, start, slopes, pair, method, **kwargs)
-    matrix = found.jac
-    _, r = fnp.linalg.qr(matrix) if m >= n else (None, fnp.zeros((n, n), start.dtype))
-    tiny = float(fnp.finfo(start.dtype).eps) * max(m, n)
-    sizes = fnp.sqrt(fnp.sum(r * r, 0))
-    known = fnp.all(fnp.abs(fnp.diag(r)) > tiny * sizes)
-    eye = fnp.eye(n, dtype=r.dtype)
-    inverse = solve_triangular(fnp.where(known, r, eye), eye)
-    covariance = inverse @ inverse.T
+    covariance, known = _covariance(found.jac)
     if not absolute_sigma:
-        spread = 2 * found.cost / (m - n) if m > n else math.inf
-        covariance = covariance * spread
+        more = fnp.asarray(count - n, start.dtype)
+        spread = 2 * found.cost / fnp.where(more > 0, more, 1)
+        covariance = covariance * fnp.where(more > 0, spread, math.inf)
     covariance = fnp.where(known, covariance, math.inf)
     lost = fnp.where(found.success, 0, math.nan).astype(start.dtype)
     out = found.x + lost, covariance + lost
@@ -406,8 +429,102 @@ def _guess(name: str, f: Callable[..., Any], bounds: Bounds, y: Array) -> Any:
     return fnp.where(fnp.isfinite(low) | fnp.isfinite(high), out, 1)
 
 
-def _whitening(name: str, sigma: Any, y: Array) -> Callable[[Any], Any]:
-    """Returns what divides rows by their standard deviations."""
+def _covariance(matrix: Any) -> tuple[Any, Any]:
+    """Returns the inverse of JᵀJ, and whether the data determines it."""
+    m, n = matrix.shape
+    _, r = fnp.linalg.qr(matrix) if m >= n else (None, fnp.zeros((n, n), matrix.dtype))
+    tiny = float(fnp.finfo(matrix.dtype).eps) * max(m, n)
+    sizes = fnp.sqrt(fnp.sum(r * r, 0))
+    known = fnp.all(fnp.abs(fnp.diag(r)) > tiny * sizes)
+    eye = fnp.eye(n, dtype=r.dtype)
+    inverse = solve_triangular(fnp.where(known, r, eye), eye)
+    covariance = inverse @ inverse.T
+    return covariance, known
+
+
+def _numbers(xdata: Any) -> Any:
+    """Returns a list of numbers as an array, and other data as it is."""
+    numbers = isinstance(xdata, list | tuple) and all(
+        isinstance(v, int | float) for v in tree.leaves(xdata)
+    )
+    return fnp.asarray(xdata) if numbers else xdata
+
+
+def _floats(xdata: Any) -> list[Any]:
+    leaves = [v for v in tree.leaves(xdata) if is_arraylike(v)]
+    return [v for v in map(fnp.asarray, leaves) if dtypes.is_floating(v.dtype)]
+
+
+def _check_data(
+    name: str, xdata: Any, ydata: Any, check_finite: Any, nan_policy: Any
+) -> None:
+    if nan_policy not in (None, "omit", "raise"):
+        raise ArgumentError(
+            f'{name}: nan_policy must be None, "omit" or "raise", got {nan_policy!r}'
+        )
+    if check_finite or (check_finite is None and nan_policy is None):
+        _check(name, np.isfinite, "finite", xdata, ydata)
+    if nan_policy == "raise":
+        _check(name, lambda v: ~np.isnan(v), "without nan", xdata, ydata)
+
+
+def _check(name: str, test: Any, what: str, xdata: Any, ydata: Any) -> None:
+    """Raises for data that is known and does not pass a test."""
+    for which, value in (("xdata", xdata), ("ydata", ydata)):
+        leaves = [v for v in tree.leaves(value) if not is_traced(v)]
+        arrays = [np.asarray(v) for v in leaves if is_arraylike(v)]
+        for v in arrays:
+            if np.issubdtype(v.dtype, np.inexact) and not np.all(test(v)):
+                raise ArgumentError(
+                    f"{name}: {which} must be {what}: pass check_finite=False, or "
+                    'nan_policy="omit" to leave nan out'
+                )
+
+
+def _require_within(name: str, which: str, x: Any, low: Any, high: Any) -> None:
+    """Raises if a start that is known is outside of the bounds."""
+    if is_traced(x, low, high):
+        return
+    at, lower, upper = (np.asarray(v) for v in (x, low, high))
+    if np.any((at < lower) | (at > upper)):
+        raise ArgumentError(
+            f"{name}: {which} must be within the bounds, got {at} for lower bounds "
+            f"{lower} and upper bounds {upper}"
+        )
+
+
+def _kept(xdata: Any, y: Array) -> Array:
+    """Returns which observations have no nan, bool[m]."""
+    kept = ~fnp.isnan(y)
+    for v in _floats(xdata):
+        if v.ndim and v.shape[-1] == y.size:
+            kept &= ~fnp.any(fnp.isnan(v), axis=tuple(range(v.ndim - 1)))
+    return kept
+
+
+def _without_nan(xdata: Any, kept: Array) -> Any:
+    """Returns data with 1 for nan, such that derivatives are finite."""
+
+    def filled(v: Any) -> Any:
+        x = fnp.asarray(v)
+        fits = dtypes.is_floating(x.dtype) and x.ndim and x.shape[-1] == kept.size
+        return fnp.where(kept, x, 1) if fits else v
+
+    return tree.map(lambda v: filled(v) if is_arraylike(v) else v, xdata)
+
+
+def _whitening(
+    name: str, sigma: Any, y: Array, kept: Array | None
+) -> Callable[[Any], Any]:
+    """Returns what divides rows by their standard deviations, 0 if not kept."""
+    if kept is not None:
+        inner = _whitening(name, _at_kept(sigma, kept), y, None)
+
+        def masked(v: Any) -> Any:
+            rows = fnp.reshape(kept, (-1, *(1,) * (v.ndim - 1)))
+            return inner(fnp.where(rows, v, 0))
+
+        return masked
     if sigma is None:
         return lambda v: v
     deviations = fnp.asarray(sigma, y.dtype)
@@ -422,6 +539,19 @@ def _whitening(name: str, sigma: Any, y: Array) -> Callable[[Any], Any]:
         f"{name}: sigma must be float[{y.size}] or float[{y.size}, {y.size}], got "
         f"{deviations.aval}"
     )
+
+
+def _at_kept(sigma: Any, kept: Array) -> Any:
+    """Returns deviations or covariances of what is kept, and 1 elsewhere."""
+    if sigma is None:
+        return None
+    deviations = fnp.asarray(sigma)
+    if deviations.shape == kept.shape:
+        return fnp.where(kept, deviations, 1)
+    if deviations.ndim == 2:
+        both = kept[:, None] & kept
+        return fnp.where(both, deviations, fnp.eye(kept.size, dtype=deviations.dtype))
+    return deviations
 
 
 # -- linear least squares --------------------------------------------------------------
@@ -506,15 +636,69 @@ def nnls(A: ArrayLike, b: ArrayLike, maxiter: int | None = None) -> tuple[Array,
     Source: `scipy.optimize.nnls`.
     """
     matrix, right = _system("nnls", A, b)
-    found = lsq_linear(matrix, right, (0.0, math.inf), max_iter=maxiter)
-    lost = fnp.where(found.success, 0, math.nan).astype(matrix.dtype)
-    square = 2 * found.cost
-    norm = fnp.where(square > 0, fnp.sqrt(fnp.where(square > 0, square, 1)), 0)
-    return found.x + lost, norm + lost
+    n, dtype = matrix.shape[1], matrix.dtype
+    limit = 100 * n if maxiter is None else maxiter
+    if not n:
+        return fnp.zeros(0, dtype), _length(right)
+
+    def solver() -> Any:
+        a, y = lax.stop_gradient(matrix), lax.stop_gradient(right)
+        units, unit = _norms(a), _norms(y)
+        a, y = a / units, y / unit
+        x, good, _ = not_negative(a, y, limit)
+        tiny = 4 * float(fnp.finfo(dtype).eps)
+
+        def improved(state: Any) -> Any:
+            end = levenberg_marquardt(
+                lambda x: _linear_model(a, y, x),
+                lambda x: _linear_model(a, y, x)[:2],
+                state[0],
+                fnp.zeros_like(x),
+                fnp.full_like(x, math.inf),
+                ftol=tiny,
+                xtol=tiny,
+                gtol=0,
+                x_scale=None,
+                maxcalls=limit,
+            )
+            return end.x, end.status
+
+        # What rounding has spoiled is improved by the general method.
+        first = fnp.where(good, 1, -2).astype(dtypes.int32)
+        x, status = lax.while_loop(lambda s: s[1] == -2, improved, (x, first))
+        return x * (unit / units), status
+
+    def conditions(x: Any) -> Any:
+        return within(x, matrix.T @ (matrix @ x - right), 0, math.inf)
+
+    found, status = at_solution(solver, conditions, fnp.zeros(n, dtype))
+    report("nnls", status > 0, status)
+    lost = fnp.where(status > 0, 0, math.nan).astype(dtype)
+    values = fnp.sum(matrix * found, axis=1) - right
+    return found + lost, _length(values) + lost
+
+
+def _norms(x: Any) -> Any:
+    """Returns the norms of columns, and 1 for 0."""
+    largest = fnp.max(fnp.abs(x), axis=0, initial=0)
+    largest = fnp.where((largest > 0) & fnp.isfinite(largest), largest, 1)
+    norms: Any = largest * fnp.sqrt(fnp.sum((x / largest) ** 2, axis=0))
+    return fnp.where(norms > 0, norms, 1)
+
+
+def _length(x: Any) -> Any:
+    """Returns the norm of a vector, whose derivative at 0 is 0."""
+    square = fnp.sum(x * x)
+    return fnp.where(square > 0, fnp.sqrt(fnp.where(square > 0, square, 1)), 0)
+
+
+def _linear_model(matrix: Any, right: Any, x: Any) -> Any:
+    values = matrix @ x - right
+    return values @ values / 2, values, matrix
 
 
 def _system(name: str, A: Any, b: Any) -> tuple[Array, Array]:
-    matrix, right = promote_inexact(name, A, b)
+    matrix, right = promote_inexact(name, listed(A), listed(b))
     dtype = fnp.promote_types(matrix.dtype, "float32")
     if (
         matrix.ndim != 2

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import dtypes, is_arraylike
@@ -19,7 +21,7 @@ from fxflow.scipy.optimize._interior_point import (
     reduced_costs,
     solve,
 )
-from fxflow.scipy.optimize._problems import at_solution, options_of, report
+from fxflow.scipy.optimize._problems import at_solution, listed, options_of, report
 from fxflow.scipy.optimize.constraints import Bounds, bounds_of
 from fxflow.scipy.optimize.results import ProgramResults, Sensitivity
 
@@ -54,7 +56,10 @@ def linprog(
     b_eq: ArrayLike | None = None,
     bounds: Any = (0, None),
     method: str = "highs",
+    callback: None = None,
     options: Mapping[str, Any] | None = None,
+    x0: ArrayLike | None = None,
+    integrality: Any = None,
 ) -> ProgramResults:
     """Minimizes a linear function with linear constraints.
 
@@ -67,7 +72,10 @@ def linprog(
       bounds: pairs (min, max) with None for no bound: one for all variables, or one for
         each; or `Bounds`.
       method: one of SciPy's names; all stand for this method.
+      callback: must be None, as for SciPy's methods "highs".
       options: `maxiter` (100); `tol`, relative (1e-9, in float32 2e-5).
+      x0: has no effect.
+      integrality: None or 0: variables that must be whole are not supported.
 
     Special cases:
       x is nan for a program without a solution: `status` is 2 if no point satisfies
@@ -93,6 +101,13 @@ def linprog(
     if str(method).lower() not in _METHODS:
         raise ArgumentError(
             f"linprog: method must be one of {', '.join(_METHODS)}, got {method!r}"
+        )
+    if callback is not None:
+        raise ArgumentError(f"linprog: {method} takes no callback, got {callback!r}")
+    if integrality is not None and np.any(np.asarray(integrality)):
+        raise ArgumentError(
+            "linprog: variables that must be whole are not supported, got "
+            f"integrality={integrality!r}"
         )
     return _solved("linprog", None, c, A_ub, b_ub, A_eq, b_eq, bounds, options)
 
@@ -152,6 +167,10 @@ def _solved(
     options: Mapping[str, Any] | None,
 ) -> ProgramResults:
     settings = options_of(name, "linprog", options, _OPTIONS)
+    P, q, A_ub, b_ub, A_eq, b_eq = map(listed, (P, q, A_ub, b_ub, A_eq, b_eq))
+    b_ub, b_eq = (
+        fnp.ravel(b) if is_arraylike(b) and not np.ndim(b) else b for b in (b_ub, b_eq)
+    )
     pairs = ((A_ub, b_ub, "A_ub", "b_ub"), (A_eq, b_eq, "A_eq", "b_eq"))
     for matrix, side, left, right in pairs:
         if (matrix is None) != (side is None):

@@ -107,6 +107,7 @@ def minimize(
     bounds: Any = None,
     constraints: Any = (),
     tol: float | None = None,
+    callback: Callable[..., None] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> OptimizeResults:
     """Minimizes a function, with bounds and constraints if the method takes them.
@@ -137,6 +138,8 @@ def minimize(
         "ineq": at least 0), "fun" and "args", or a sequence of them. For "SLSQP" and
         "trust-constr".
       tol: the tolerance of the method, if the options have none.
+      callback: called on the host with the point after each iteration, for its side
+        effects (see `debug.callback`); it cannot stop the program.
       options: `maxiter` (200 n), and for each method its tolerances and settings, with
         SciPy's names; `gtol` is how small the gradient is to get (1e-5), in the norm
         `norm` (of order inf). "BFGS": `line_search_maxiter` (30). "L-BFGS-B": `maxls`,
@@ -182,7 +185,7 @@ def minimize(
     if tol is not None:
         defaults.update(dict.fromkeys(_TOLERANCES[kind], tol))
     settings = options_of("minimize", str(method), options, defaults)
-    problem = problem_of("minimize", fun, x0, args, jac, hess, hessp)
+    problem = problem_of("minimize", fun, x0, args, jac, hess, hessp, callback)
     if settings["maxiter"] is None:
         settings["maxiter"] = 200 * problem.x.size
     if bounds is not None and kind not in _BOUNDED:

@@ -19,6 +19,7 @@ from fxflow.scipy.optimize._problems import (
     options_of,
     report,
     vector_of,
+    watching,
 )
 from fxflow.scipy.optimize.results import RootResults
 from fxflow.scipy.sparse.linalg import gmres
@@ -43,6 +44,7 @@ def root(
     method: str = "hybr",
     jac: Any = None,
     tol: float | None = None,
+    callback: Callable[..., None] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> RootResults:
     """Finds a root of a system of equations.
@@ -61,6 +63,8 @@ def root(
       jac: the Jacobian, float[m, n], called as `fun` is, for "hybr" and "lm"; or True
         if `fun` returns a pair of values and Jacobian. None means to compute it.
       tol: `xtol` or `fatol`, if the options have none.
+      callback: called on the host with the point and the values after each iteration,
+        for its side effects (see `debug.callback`); not for "hybr" and "lm".
       options: "hybr": `xtol`, the relative length of a step at which to stop, and
         `maxfev`. "lm": `xtol`, `ftol`, `gtol`, `maxiter`, the number of calls. Others:
         `fatol`, the largest value at a root (6e-6, in float32 1e-4), `maxiter`,
@@ -122,11 +126,15 @@ def root(
     elif jac not in (None, False, "2-point", "3-point", "cs"):
         raise ArgumentError(f"root: jac must be a function or True, got {jac!r}")
 
+    watched = watching("root", callback, unravel, True)
+    if callback is not None and kind in ("hybr", "lm"):
+        raise ArgumentError(f"root: {method} takes no callback, got {callback!r}")
+
     def solver() -> Any:
         if kind in ("hybr", "lm"):
             end = _by_squares(equations, jacobian, x, settings)
         else:
-            end = _by_directions(kind, equations, x, settings)
+            end = _by_directions(kind, equations, x, settings, watched)
         return end[0], end[1:]
 
     def conditions(x: Any) -> Any:
@@ -195,7 +203,9 @@ class _State(NamedTuple):
     status: Any
 
 
-def _by_directions(kind: str, equations: Any, x: Any, settings: Any) -> Any:
+def _by_directions(
+    kind: str, equations: Any, x: Any, settings: Any, watched: Any
+) -> Any:
     """Returns a root found by estimates of the inverse Jacobian."""
     n, dtype = x.aval.size, x.aval.dtype
     eps = float(fnp.finfo(dtype).eps)
@@ -259,7 +269,7 @@ def _by_directions(kind: str, equations: Any, x: Any, settings: Any) -> Any:
     status = fnp.where(is_small(values), 0, -1 if most > 0 else 1)
     status = fnp.where(fnp.all(fnp.isfinite(values)), status, 2).astype(dtypes.int32)
     start = _State(x, values, rule.start(x, values), one, zero, status)
-    end = lax.while_loop(lambda s: s.status < 0, step, start)
+    end = lax.while_loop(lambda s: s.status < 0, watched(step), start)
     return end.x, end.status, end.calls, end.steps
 
 

@@ -17,7 +17,7 @@ from fxflow.errors import ArgumentError, NotDifferentiableError, ShapeError
 from fxflow.lax.axes import natural
 from fxflow.numpy._operands import ArrayLike, convert, promote_inexact
 from fxflow.optim.implicit_derivatives import solved
-from fxflow.scipy.optimize._problems import options_of, report
+from fxflow.scipy.optimize._problems import listed, options_of, report
 from fxflow.scipy.optimize.results import ScalarRootResults
 from fxflow.transforms.jvp import jvp
 
@@ -217,7 +217,7 @@ def _found(
 ) -> ScalarRootResults:
     """Runs a method whose root has an implicit derivative."""
     more = args if isinstance(args, tuple) else (args,)
-    given = promote_inexact(name, *points)
+    given = promote_inexact(name, *map(listed, points))
     dtype = fnp.promote_types(given[0].dtype, "float32")
     if dtypes.is_complex(dtype):
         raise ArgumentError(f"{name}: expected real numbers, got {given[0].aval}")

@@ -9,6 +9,7 @@ import scipy.optimize
 import fxflow
 import fxflow.numpy as fnp
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.scipy import optimize
 from fxflow.scipy.optimize import curve_fit, least_squares, lsq_linear, nnls
 
 RNG = np.random.default_rng(0)
@@ -157,7 +158,7 @@ def test_parameters_that_the_data_does_not_determine() -> None:
     x = np.ones(5, "f")
     _, covariance = curve_fit(lambda x, a, b: a * x + b * x, x, x)
     assert np.isinf(np.asarray(covariance)).all()
-    lost, _ = curve_fit(lambda x, a: a * x, x, x * np.nan)
+    lost, _ = curve_fit(lambda x, a: a * x, x, x * np.nan, check_finite=False)
     assert np.isnan(np.asarray(lost)).all()
 
 
@@ -207,3 +208,126 @@ def test_arguments_that_do_not_fit_are_refused() -> None:
         nnls(x, x)
     with pytest.raises(ArgumentError, match="bvls"):
         lsq_linear(np.ones((2, 2)), x, method="lm")
+
+
+# -- unknowns that are not negative ----------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(8, 5), (12, 12), (30, 7), (5, 8), (4, 1)])
+def test_nnls_of_many_problems_is_that_of_scipy(shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(sum(shape))
+    A, b = rng.normal(size=(40, *shape)), rng.normal(size=(40, shape[0]))
+    with fxflow.config.override(x64=True):
+        x, norm = fxflow.jit(fxflow.vmap(optimize.nnls))(A, b)
+    want = [scipy.optimize.nnls(*pair) for pair in zip(A, b, strict=True)]
+    np.testing.assert_allclose(norm, [w[1] for w in want], 1e-9, 1e-9)
+    assert np.min(x) >= 0
+    if shape[0] >= shape[1]:
+        np.testing.assert_allclose(x, [w[0] for w in want], 1e-8, 1e-10)
+
+
+def test_nnls_of_columns_that_depend_or_differ_in_size() -> None:
+    rng = np.random.default_rng(3)
+    A, b = rng.normal(size=(8, 5)), rng.normal(size=8)
+    want, norm = scipy.optimize.nnls(A, b)
+    with fxflow.config.override(x64=True):
+        for scale in (1e-30, 1e30, np.array([1e-10, 1, 1e5, 1e10, 1])):
+            got = optimize.nnls(A * scale, b)[0] * scale
+            np.testing.assert_allclose(got, want, 1e-10, 1e-12)
+        double = np.concatenate([A, A[:, ::-1]], 1)
+        assert float(optimize.nnls(double, b)[1]) == pytest.approx(norm)
+        # The normal equations of this matrix have a condition of 1e16.
+        ill, y = np.vander(np.linspace(0, 1, 30), 12), np.exp(np.linspace(0, 1, 30))
+        assert float(optimize.nnls(ill, y)[1]) < 1e-7
+
+
+def test_nnls_of_nothing_and_of_nan() -> None:
+    x, norm = optimize.nnls(np.zeros((3, 2)), np.ones(3))
+    np.testing.assert_array_equal(x, 0)
+    assert float(norm) == pytest.approx(3**0.5)
+    assert optimize.nnls(np.zeros((3, 0)), np.ones(3))[0].shape == (0,)
+    assert np.isnan(np.asarray(optimize.nnls(np.full((2, 1), np.nan), [1, 1])[0])).all()
+
+
+def test_nnls_has_derivatives() -> None:
+    rng = np.random.default_rng(4)
+    A, b, move = rng.normal(size=(8, 5)), rng.normal(size=8), rng.normal(size=(8, 5))
+    theirs = lambda t: scipy.optimize.nnls(A + t * move, b)[0].sum()
+    with fxflow.config.override(x64=True):
+        ours = lambda t: fnp.sum(optimize.nnls(A + t * move, b)[0])
+        h = 1e-6
+        want = (theirs(h) - theirs(-h)) / (2 * h)
+        assert float(fxflow.grad(ours)(0.0)) == pytest.approx(want, rel=1e-6)
+
+
+# -- what data may be ------------------------------------------------------------------
+
+X, Y = np.linspace(0, 1, 7), np.array([1.0, 1.3, 1.9, 2.1, 2.2, 2.9, 3.1])
+
+
+def line(x: Any, a: Any, b: Any) -> Any:
+    return a * x + b
+
+
+def test_curve_fit_takes_lists() -> None:
+    found, covariance = optimize.curve_fit(line, list(X), list(Y), sigma=[2.0] * 7)
+    want = scipy.optimize.curve_fit(line, X, Y, sigma=[2.0] * 7)
+    np.testing.assert_allclose(found, want[0], 1e-5)
+    np.testing.assert_allclose(covariance, want[1], 1e-4)
+    np.testing.assert_allclose(optimize.nnls([[1, 0], [1, 1]], [2, 1])[0], [1.5, 0])
+    got = optimize.lsq_linear([[1, 0], [1, 1]], [2, 1], bounds=([0, 0], [1.2, 1])).x
+    np.testing.assert_allclose(got, [1.2, 0], 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize("sigma", [None, np.linspace(1, 2, 7), np.diag(X + 1) + 0.1])
+def test_curve_fit_leaves_out_nan(sigma: Any) -> None:
+    """As SciPy, and compiled, where SciPy's shapes would depend on the values."""
+    x, y = X.copy(), Y.copy()
+    x[1], y[4] = np.nan, np.nan
+    want = scipy.optimize.curve_fit(line, x, y, sigma=sigma, nan_policy="omit")
+    with fxflow.config.override(x64=True):
+        fit = lambda x, y: optimize.curve_fit(
+            line, x, y, sigma=sigma, nan_policy="omit"
+        )
+        for run in (fit, fxflow.jit(fit)):
+            found, covariance = run(x, y)
+            np.testing.assert_allclose(found, want[0], 1e-6)
+            np.testing.assert_allclose(covariance, want[1], 1e-6)
+        slope = fxflow.grad(lambda y: fnp.sum(fit(x, y)[0]))(y)
+        assert np.isfinite(np.asarray(slope)).all()
+        assert np.asarray(slope)[4] == 0
+
+
+def test_curve_fit_refuses_data_that_is_not_finite() -> None:
+    bad = np.where(X == 0.5, np.nan, Y)
+    with pytest.raises(ArgumentError, match="ydata must be finite"):
+        optimize.curve_fit(line, X, bad)
+    with pytest.raises(ArgumentError, match="xdata must be finite"):
+        optimize.curve_fit(line, bad, Y)
+    with pytest.raises(ArgumentError, match="ydata must be without nan"):
+        optimize.curve_fit(line, X, bad, nan_policy="raise")
+    with pytest.raises(ArgumentError, match="nan_policy must be"):
+        optimize.curve_fit(line, X, Y, nan_policy="drop")
+    with pytest.raises(ShapeError, match="ydata must have elements"):
+        optimize.curve_fit(line, [], [])
+    found, _ = optimize.curve_fit(line, X, bad, check_finite=False)
+    assert np.isnan(np.asarray(found)).all()
+
+
+def test_starts_outside_the_bounds_are_refused() -> None:
+    with pytest.raises(ArgumentError, match="p0 must be within the bounds"):
+        optimize.curve_fit(line, X, Y, p0=[5, 5], bounds=(0, 3))
+    with pytest.raises(ArgumentError, match="x0 must be within the bounds"):
+        optimize.least_squares(lambda x: x, [5.0], bounds=(0, 3))
+    # A traced one is moved.
+    run = fxflow.jit(lambda x: optimize.least_squares(lambda x: x, x, bounds=(0, 3)).x)
+    np.testing.assert_allclose(run(np.array([5.0])), 0, atol=1e-5)
+
+
+def test_callbacks_see_each_iteration() -> None:
+    seen: list[float] = []
+    optimize.least_squares(
+        lambda x: x - 2, [5.0], callback=lambda x: seen.append(float(x[0]))
+    )
+    fxflow.effects_barrier()
+    assert seen and seen[-1] == pytest.approx(2, abs=1e-3)

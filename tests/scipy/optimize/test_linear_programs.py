@@ -9,6 +9,7 @@ import scipy.optimize
 import fxflow
 import fxflow.numpy as fnp
 from fxflow.errors import ArgumentError, ShapeError
+from fxflow.scipy import optimize
 from fxflow.scipy.optimize import linprog, quadratic_program
 
 A = np.array([[1.0, 1.0], [1.0, 3.0]])
@@ -146,3 +147,17 @@ def test_what_does_not_fit_is_refused() -> None:
         linprog(C, A, B, options={"presolve": True})
     with pytest.raises(ShapeError, match=r"P must be float\[2, 2\]"):
         quadratic_program(np.ones(3), C)
+
+
+def test_programs_in_lists() -> None:
+    """SciPy's example, whose arguments are lists."""
+    found = optimize.linprog(
+        [-1, 4], A_ub=[[-3, 1], [1, 2]], b_ub=[6, 4], bounds=[(None, None), (-3, None)]
+    )
+    np.testing.assert_allclose(found.x, [10, -3], 1e-4)
+    found = optimize.linprog([1, 2], A_eq=[[1, 1]], b_eq=1, x0=[0, 1], integrality=0)
+    np.testing.assert_allclose(found.x, [1, 0], atol=1e-4)
+    with pytest.raises(ArgumentError, match="whole are not supported"):
+        optimize.linprog([1.0], integrality=[1])
+    with pytest.raises(ArgumentError, match="highs takes no callback"):
+        optimize.linprog([1.0], callback=print)

@@ -9,6 +9,7 @@ import scipy.optimize
 import fxflow
 import fxflow.numpy as fnp
 from fxflow.errors import ArgumentError, ShapeError
+from fxflow.scipy import optimize
 from fxflow.scipy.optimize import (
     Bounds,
     LinearConstraint,
@@ -374,3 +375,36 @@ def test_a_solver_that_does_not_converge_raises_under_checks() -> None:
 
     error, _ = fxflow.checkify.checkify(run)(np.array([-1.2, 1.0], "f"))
     assert "minimize: did not converge: status 1" in str(error.get())
+
+
+@pytest.mark.parametrize(
+    "method",
+    ["BFGS", "trust-ncg", "L-BFGS-B"]
+    + [pytest.param(m, marks=pytest.mark.slow) for m in ("SLSQP", "Powell")]
+    + ["Nelder-Mead"],
+)
+def test_callbacks_see_each_iteration(method: str) -> None:
+    """They are called with points like the start, eagerly and compiled."""
+    seen: list[Any] = []
+    run = lambda x: (
+        optimize.minimize(
+            lambda p: fnp.sum((p["a"] - 1) ** 2),
+            {"a": x},
+            method=method,
+            bounds=optimize.Bounds(-5, 5) if method == "L-BFGS-B" else None,
+            callback=seen.append,
+        ).nit
+    )
+    steps = int(run(fnp.zeros(2)))
+    fxflow.effects_barrier()
+    assert len(seen) == steps > 0
+    np.testing.assert_allclose(seen[-1]["a"], 1, atol=1e-2)
+    if method == "BFGS":
+        fxflow.jit(run)(fnp.zeros(2))
+        fxflow.effects_barrier()
+        assert len(seen) == 2 * steps
+
+
+def test_callbacks_are_functions() -> None:
+    with pytest.raises(ArgumentError, match="callback must be a function, got 3"):
+        optimize.minimize(fnp.sum, [1.0], callback=3)

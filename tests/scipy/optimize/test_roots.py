@@ -9,6 +9,7 @@ import scipy.optimize
 import fxflow
 import fxflow.numpy as fnp
 from fxflow.errors import ArgumentError, ShapeError
+from fxflow.scipy import optimize
 from fxflow.scipy.optimize import fixed_point, root
 
 
@@ -96,3 +97,19 @@ def test_arguments_that_do_not_fit_are_refused() -> None:
         fixed_point(fnp.cos, 1.0, method="newton")
     with pytest.raises(ShapeError, match="must return 2 values"):
         fixed_point(lambda x: x[:1], x)
+
+
+def test_callbacks_see_points_and_values() -> None:
+    seen: list[Any] = []
+    found = optimize.root(
+        lambda x: x**2 - 2,
+        [1.0],
+        method="broyden1",
+        callback=lambda x, f: seen.append((float(x[0]), float(f[0]))),
+    )
+    fxflow.effects_barrier()
+    assert len(seen) == int(found.nit)
+    assert seen[-1][0] == pytest.approx(2**0.5, abs=1e-3)
+    assert abs(seen[-1][1]) < 1e-3
+    with pytest.raises(ArgumentError, match="hybr takes no callback"):
+        optimize.root(lambda x: x, [1.0], callback=print)

@@ -104,3 +104,8 @@ def test_arguments_that_do_not_fit_are_refused() -> None:
         optimize.brentq(wallis, 1j, 2.0)
     with pytest.raises(ShapeError, match="f must return"):
         optimize.brentq(lambda x: fnp.ones(2), 1.0, 2.0)
+
+
+def test_starts_in_lists() -> None:
+    found = optimize.newton(lambda x: x**2 - 2, [1, -1])
+    np.testing.assert_allclose(found, [2**0.5, -(2**0.5)], 1e-6)
