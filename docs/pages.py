@@ -52,7 +52,12 @@ class Entry:
     def has_page(self) -> bool:
         """Whether it is a function or class of fxflow; constants are only in tables."""
         home = str(getattr(self.value, "__module__", "") or type(self.value).__module__)
-        return callable(self.value) and home.partition(".")[0] == "fxflow"
+        return is_called(self.value) and home.partition(".")[0] == "fxflow"
+
+
+def is_called(value: Any) -> bool:
+    """Returns whether it is a function or a class: distributions are modules first."""
+    return callable(value) and not inspect.ismodule(value)
 
 
 def modules(name: str = "fxflow") -> list[str]:
@@ -98,7 +103,7 @@ def entries(modules: list[str]) -> dict[str, Entry]:
         for name in names_of(module):
             value = getattr(module, name)
             entry = Entry(value)
-            if callable(value):
+            if is_called(value):
                 entry = by_identity.setdefault(id(value), entry)
             full = f"{module.__name__}.{name}"
             entry.names.append(full)
@@ -196,7 +201,7 @@ def converted(doc: str) -> list[str]:
 
 def summary(value: Any) -> str:
     """Returns the first line of a docstring."""
-    doc = inspect.getdoc(value) if callable(value) else None
+    doc = inspect.getdoc(value) if is_called(value) else None
     return as_rst((doc or "").partition("\n")[0])
 
 

@@ -53,7 +53,9 @@ def public_names(module: ModuleType) -> Iterator[tuple[str, Any]]:
     for name in names or [name for name in vars(module) if not name.startswith("_")]:
         value = getattr(module, name)
         home = getattr(value, "__module__", None) or ""
-        if callable(value) and home.split(".")[0] == "fxflow":
+        # Distributions are modules that can be called.
+        plain = callable(value) and not inspect.ismodule(value)
+        if plain and home.split(".")[0] == "fxflow":
             yield name, value
 
 

@@ -402,6 +402,8 @@ def public_functions() -> list[str]:
             value = getattr(module, name)
             home = getattr(value, "__module__", None)
             ours = isinstance(home, str) and home.startswith("fxflow")
-            if callable(value) and ours and not inspect.isclass(value):
+            # Distributions are modules; calling one gives it its parameters.
+            plain = not inspect.isclass(value) and not inspect.ismodule(value)
+            if callable(value) and ours and plain:
                 found.append(f"{path}.{name}")
     return found

@@ -25,26 +25,47 @@ from fxflow.scipy.stats._gammas import (
     chi, chi2, erlang, gamma, gengamma, gennorm, invgamma, levy, loggamma, maxwell,
     moyal, nakagami,
 )
+from fxflow.scipy.stats._intervals import (
+    anglit, argus, bradford, cosine, genhalflogistic, rdist, reciprocal, semicircular,
+    trapezoid, vonmises_line,
+)
+from fxflow.scipy.stats._lines import (
+    crystalball, dgamma, dweibull, genlogistic, jf_skew_t, kappa4, laplace_asymmetric,
+    norminvgauss, powernorm, skewcauchy,
+)
 from fxflow.scipy.stats._normals import (
     exponnorm, fatiguelife, foldnorm, halfnorm, invgauss, johnsonsb, johnsonsu, lognorm,
     norm, skewnorm, truncnorm,
 )
+from fxflow.scipy.stats._positives import (
+    alpha, burr, exponweib, foldcauchy, genexpon, gibrat, halfgennorm, kappa3, levy_l,
+    loglaplace, mielke, powerlognorm, recipinvgauss, truncpareto, truncweibull_min,
+    wald,
+)
+from fxflow.scipy.stats._urns import betanbinom, nhypergeom, yulesimon
 from fxflow.scipy.stats.kde import gaussian_kde
 from fxflow.scipy.stats.ranks import ModeResult, mode, rankdata, sem
 
 __all__ = [
-    "ModeResult", "arcsine", "bernoulli", "beta", "betabinom", "betaprime", "binom",
-    "boltzmann", "burr12", "cauchy", "chi", "chi2", "dirichlet", "dlaplace", "erlang",
-    "expon", "exponnorm", "exponpow", "f", "fatiguelife", "fisk", "foldnorm", "gamma",
-    "gaussian_kde", "genextreme", "gengamma", "gennorm", "genpareto", "geom",
-    "gompertz", "gumbel_l", "gumbel_r", "halfcauchy", "halflogistic", "halfnorm",
-    "hypergeom", "hypsecant", "invgamma", "invgauss", "invweibull", "johnsonsb",
-    "johnsonsu", "laplace", "levy", "loggamma", "logistic", "lognorm", "logser",
-    "loguniform", "lomax", "maxwell", "mode", "moyal", "multinomial",
-    "multivariate_normal", "nakagami", "nbinom", "norm", "pareto", "planck", "poisson",
-    "powerlaw", "randint", "rankdata", "rayleigh", "sem", "skellam", "skewnorm", "t",
-    "triang", "truncexpon", "truncnorm", "uniform", "vonmises", "weibull_max",
-    "weibull_min", "wrapcauchy", "zipf", "zipfian",
+    "ModeResult", "alpha", "anglit", "arcsine", "argus", "bernoulli", "beta",
+    "betabinom", "betanbinom", "betaprime", "binom", "boltzmann", "bradford",
+    "burr", "burr12", "cauchy", "chi", "chi2", "cosine", "crystalball", "dgamma",
+    "dirichlet", "dlaplace", "dweibull", "erlang", "expon", "exponnorm", "exponpow",
+    "exponweib", "f", "fatiguelife", "fisk", "foldcauchy", "foldnorm", "gamma",
+    "gaussian_kde", "genexpon", "genextreme", "gengamma", "genhalflogistic",
+    "genlogistic", "gennorm", "genpareto", "geom", "gibrat", "gompertz", "gumbel_l",
+    "gumbel_r", "halfcauchy", "halfgennorm", "halflogistic", "halfnorm",
+    "hypergeom", "hypsecant", "invgamma", "invgauss", "invweibull", "jf_skew_t",
+    "johnsonsb", "johnsonsu", "kappa3", "kappa4", "laplace", "laplace_asymmetric",
+    "levy", "levy_l", "loggamma", "logistic", "loglaplace", "lognorm", "logser",
+    "loguniform", "lomax", "maxwell", "mielke", "mode", "moyal", "multinomial",
+    "multivariate_normal", "nakagami", "nbinom", "nhypergeom", "norm",
+    "norminvgauss", "pareto", "planck", "poisson", "powerlaw", "powerlognorm",
+    "powernorm", "randint", "rankdata", "rayleigh", "rdist", "recipinvgauss",
+    "reciprocal", "sem", "semicircular", "skellam", "skewcauchy", "skewnorm", "t",
+    "trapezoid", "triang", "truncexpon", "truncnorm", "truncpareto",
+    "truncweibull_min", "uniform", "vonmises", "vonmises_line", "wald",
+    "weibull_max", "weibull_min", "wrapcauchy", "yulesimon", "zipf", "zipfian",
 ]
 # fmt: on
 

@@ -179,6 +179,65 @@ def mirrored(formulas: Formulas) -> Formulas:
     return found
 
 
+def two_sided(logsf: Formula, isf: Formula) -> Formulas:
+    """Returns the formulas of a positive variable with a random sign.
+
+    Args:
+      logsf: the logarithm of its upper tail, of a positive number and shapes.
+      isf: its quantiles by the upper tail.
+    """
+
+    def half(z: Any, *shapes: Any) -> Any:
+        away = z != 0
+        log = logsf(fnp.where(away, abs(z), 1), *shapes)
+        return fnp.where(away, log, 0) - math.log(2)
+
+    def cdf(z: Any, *shapes: Any) -> Any:
+        tail = lax.exp(half(z, *shapes))
+        return fnp.where(z > 0, 1 - tail, tail)
+
+    def logcdf(z: Any, *shapes: Any) -> Any:
+        log = half(z, *shapes)
+        return fnp.where(z > 0, lax.log1p(-lax.exp(log)), log)
+
+    def ppf(q: Any, *shapes: Any) -> Any:
+        low = q < 0.5
+        middle = q == 0.5
+        tail = fnp.where(middle, 0.5, 2 * fnp.where(low, q, 1 - q))
+        size = fnp.where(middle, 0, isf(tail, *shapes))
+        return fnp.where(low, -size, size)
+
+    return {"cdf": cdf, "logcdf": logcdf, "ppf": ppf}
+
+
+def from_middle(logpdf: Formula, middle: Formula) -> Formulas:
+    """Returns the tails of a smooth density on the line by integrals from a point on.
+
+    Args:
+      logpdf: of z and shapes; it falls at least like an exponential on both sides.
+      middle: a point near the mode, of shapes.
+    """
+    below, above = log_tail(logpdf, upper=False), log_tail(logpdf, upper=True)
+
+    def smaller(z: Any, *shapes: Any) -> tuple[Any, Any]:
+        point = middle(*shapes)
+        low = z < point
+        one = below(fnp.where(low, z, point), *shapes)
+        two = above(fnp.where(low, point, z), *shapes)
+        return fnp.where(low, one, two), low
+
+    def logs(z: Any, *shapes: Any) -> tuple[Any, Any]:
+        log, low = smaller(z, *shapes)
+        rest = log1mexp(-log)
+        return fnp.where(low, log, rest), fnp.where(low, rest, log)
+
+    return {
+        "logs": logs,
+        "logcdf": lambda z, *shapes: logs(z, *shapes)[0],
+        "logsf": lambda z, *shapes: logs(z, *shapes)[1],
+    }
+
+
 def log_tail(logpdf: Formula, upper: bool) -> Formula:
     """Returns the logarithm of a tail by integrating the density beyond a point.
 
@@ -207,7 +266,9 @@ def log_tail(logpdf: Formula, upper: bool) -> Formula:
         away = wide(z) if shape else fnp.reshape(z, (1,))
         along = away + sign * (wide(width) if shape else width) * nodes
         drop = logpdf(along, *more) - logpdf(away, *more)
-        total = fnp.sum(weights * lax.exp(drop), axis=-1)
-        return logpdf(z, *shapes) + lax.log(width * total)
+        # Very far away differences of logarithms are roundings.
+        total = fnp.sum(weights * lax.exp(fnp.minimum(drop, 50)), axis=-1)
+        tiny = float(fnp.finfo(z.dtype).tiny)
+        return logpdf(z, *shapes) + lax.log(fnp.maximum(width * total, tiny))
 
     return log

@@ -67,7 +67,7 @@ bernoulli: Final = Discrete(
 )
 
 
-def _log_chosen(n: Any, k: Any) -> Any:
+def log_chosen(n: Any, k: Any) -> Any:
     """Returns log C(n, k)."""
     return -lax.log1p(n) - betaln(n - k + 1, k + 1)
 
@@ -101,7 +101,7 @@ binom: Final = Discrete(
     n=COUNT,
     p=PROBABILITY,
     support=(0, lambda n, p: n),
-    logpmf=lambda k, n, p: _log_chosen(n, k) + xlogy(k, p) + xlog1py(n - k, -p),
+    logpmf=lambda k, n, p: log_chosen(n, k) + xlogy(k, p) + xlog1py(n - k, -p),
     **from_tails(_binom_tails),
     mean=lambda n, p: n * p,
     var=lambda n, p: n * p * (1 - p),
@@ -264,7 +264,7 @@ betabinom: Final = Discrete(
     n=COUNT,
     support=(0, lambda n, a, b: n),
     logpmf=lambda k, n, a, b: (
-        _log_chosen(n, k) + betaln(k + a, n - k + b) - betaln(a, b)
+        log_chosen(n, k) + betaln(k + a, n - k + b) - betaln(a, b)
     ),
     mean=lambda n, a, b: n * a / (a + b),
     var=lambda n, a, b: n * (a / (a + b)) * (b / (a + b)) * (a + b + n) / (a + b + 1),
@@ -273,9 +273,7 @@ betabinom: Final = Discrete(
 
 def _hypergeom_logpmf(k: Any, total: Any, good: Any, drawn: Any) -> Any:
     bad = total - good
-    return (
-        _log_chosen(good, k) + _log_chosen(bad, drawn - k) - _log_chosen(total, drawn)
-    )
+    return log_chosen(good, k) + log_chosen(bad, drawn - k) - log_chosen(total, drawn)
 
 
 def _hypergeom_var(total: Any, good: Any, drawn: Any) -> Any:

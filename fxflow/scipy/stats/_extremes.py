@@ -82,7 +82,7 @@ def _weibull_raw(c: Any, order: int) -> Any:
     return lax.exp(gammaln(1 + order / c))
 
 
-def _central(raw: Any) -> dict[str, Any]:
+def central(raw: Any) -> dict[str, Any]:
     """Returns formulas of central moments, of the raw ones up to the fourth."""
 
     def var(*shapes: Any) -> Any:
@@ -108,7 +108,7 @@ def _central(raw: Any) -> dict[str, Any]:
 _WEIBULL: dict[str, Any] = {
     "logpdf": lambda z, c: lax.log(c) + xlogy(c - 1, z) - _weibull_hazard(z, c),
     **through_exponential(lambda z, c: c * lax.log(z), lambda h, c: _pow(h, 1 / c)),
-    **_central(lambda n, c: lax.exp(gammaln(1 + n / c))),
+    **central(lambda n, c: lax.exp(gammaln(1 + n / c))),
     "entropy": lambda c: -EULER / c - lax.log(c) + EULER + 1,
 }
 
@@ -284,7 +284,7 @@ def _power_raw(known: Any, value: Any) -> Any:
 
 def _pareto_moments(raw: Any, order: Any) -> dict[str, Any]:
     """Returns central moments that are inf or nan where they do not exist."""
-    found = _central(raw)
+    found = central(raw)
 
     def guarded(name: str, n: int, other: float) -> Any:
         def formula(*shapes: Any) -> Any:

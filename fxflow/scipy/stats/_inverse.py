@@ -100,7 +100,8 @@ def inverse_of(
             right = fnp.where(active & ~under, t, right)
             rate = pdf(z, *shapes) * slope(t) / lax.exp(-abs(value))
             new = t - (value - goal) / rate
-            good = (new > left) & (new < right) & (new == new)
+            # Far away the tail underflows before the density, and the step would be 0.
+            good = (new > left) & (new < right) & (rate < math.inf)
             new = fnp.where(good, new, 0.5 * (left + right))
             eps = float(fnp.finfo(q.dtype).eps)
             done = (abs(new - t) <= 2 * eps * fnp.maximum(abs(new), 0.25)) | (

@@ -171,7 +171,7 @@ fatiguelife: Final = Continuous(
 # -- normal variables within bounds, and others ----------------------------------------
 
 
-def _log_mass(a: Any, b: Any) -> Any:
+def log_mass(a: Any, b: Any) -> Any:
     """Returns the logarithm of the normal probability of a … b, exact in the tails."""
     # Above 0 the mirrored interval is the same, and its ends are small numbers.
     above = a > 0
@@ -184,7 +184,7 @@ def _log_mass(a: Any, b: Any) -> Any:
 
 
 def _truncated_mean(a: Any, b: Any) -> Any:
-    mass = _log_mass(a, b)
+    mass = log_mass(a, b)
     return lax.exp(log_phi(a) - mass) - lax.exp(log_phi(b) - mass)
 
 
@@ -196,9 +196,9 @@ truncnorm: Final = Continuous(
     b=ANY.but(1.0),
     joint=lambda a, b: a < b,
     support=(lambda a, b: a, lambda a, b: b),
-    logpdf=lambda z, a, b: log_phi(z) - _log_mass(a, b),
-    logcdf=lambda z, a, b: _log_mass(a, z) - _log_mass(a, b),
-    logsf=lambda z, a, b: _log_mass(z, b) - _log_mass(a, b),
+    logpdf=lambda z, a, b: log_phi(z) - log_mass(a, b),
+    logcdf=lambda z, a, b: log_mass(a, z) - log_mass(a, b),
+    logsf=lambda z, a, b: log_mass(z, b) - log_mass(a, b),
     mean=_truncated_mean,
 )
 

@@ -37,6 +37,7 @@ from fxflow.lax import sampling
 from fxflow.numpy._operands import joint_shape, promote_inexact
 from fxflow.random._arguments import arguments
 from fxflow.scipy.stats._domains import POSITIVE, Domain
+from fxflow.scipy.stats.frozen import Frozen, freeze
 
 P = ParamSpec("P")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -166,10 +167,12 @@ class Distribution(ModuleType, Generic[P]):
     Attributes:
       name: the distribution's.
       domains: the domain of each shape parameter, in their order.
+      signature: of all parameters.
     """
 
     name: str
     domains: dict[str, Domain]
+    signature: inspect.Signature
 
     def __init__(
         self,
@@ -189,9 +192,9 @@ class Distribution(ModuleType, Generic[P]):
         # So that `from fxflow.scipy.stats.norm import logpdf` finds it, as in JAX.
         sys.modules[full] = self
         self.name, self._joint, self._support = name, joint, support
-        self._signature = inspect.signature(parameters)
+        self.signature = inspect.signature(parameters)
         self._first = first or {}
-        own = [n for n in self._signature.parameters if n not in ("loc", "scale")]
+        own = [n for n in self.signature.parameters if n not in ("loc", "scale")]
         self.domains = {n: domains.get(n, POSITIVE) for n in own}
         self._formulas: dict[str, Formula] = {k: f for k, f in formulas.items() if f}
         self.__all__ = [
@@ -203,6 +206,24 @@ class Distribution(ModuleType, Generic[P]):
 
     def __repr__(self) -> str:
         return f"<distribution {self.__name__}>"
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Frozen:
+        """Returns the distribution with its parameters: an object with its functions.
+
+        Args:
+          *args: the parameters, as `pdf` takes them after the first operand.
+          **kwargs: parameters by name.
+
+        Raises:
+          TypeError: a parameter is missing, or there is none of a name.
+          ArgumentError: a parameter is not an array.
+        """
+        return freeze(self, args, kwargs)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters: the shapes, `loc`, and `scale` if it has one."""
+        return tuple(self.signature.parameters)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self.__all__})
@@ -251,7 +272,7 @@ class Distribution(ModuleType, Generic[P]):
             if method.literal:
                 listed.append(p)
             elif p.kind is p.VAR_POSITIONAL:
-                listed += self._signature.parameters.values()
+                listed += self.signature.parameters.values()
             elif p.kind is not p.VAR_KEYWORD:
                 new = self._first.get(name, p.name) if p.name in "xkq" else p.name
                 listed.append(p.replace(name=new))

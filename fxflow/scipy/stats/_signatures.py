@@ -56,3 +56,54 @@ def shapes_cd(
 def shapes_dfs(
     dfn: ArrayLike, dfd: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> None: ...
+
+
+def shape_chi(chi: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> None: ...
+
+
+def shapes_abc(
+    a: ArrayLike,
+    b: ArrayLike,
+    c: ArrayLike,
+    loc: ArrayLike = 0,
+    scale: ArrayLike = 1,
+) -> None: ...
+
+
+def shapes_bc(
+    b: ArrayLike, c: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> None: ...
+
+
+def shapes_beta_m(
+    beta: ArrayLike, m: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> None: ...
+
+
+def shapes_cab(
+    c: ArrayLike,
+    a: ArrayLike,
+    b: ArrayLike,
+    loc: ArrayLike = 0,
+    scale: ArrayLike = 1,
+) -> None: ...
+
+
+def shapes_cs(
+    c: ArrayLike, s: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> None: ...
+
+
+def shapes_df_nc(
+    df: ArrayLike, nc: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> None: ...
+
+
+def shapes_hk(
+    h: ArrayLike, k: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> None: ...
+
+
+def shapes_ks(
+    k: ArrayLike, s: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> None: ...

@@ -38,16 +38,20 @@ def arguments(name: str, method: str, shapes: tuple[float, ...]) -> tuple[Any, .
         drop = {"ppf": Q < 1e-6, "isf": Q < 1e-2}[method] & (Q > 0)
         return (Q[~drop],)
     if name in DISCRETE:
-        # SciPy's tails of this one are wrong between integers.
-        return (COUNTS[(COUNTS != 2.5) | (name != "hypergeom")],)
+        # SciPy's tails are wrong between integers, or nan at infinity.
+        odd = {"hypergeom": 2.5, "yulesimon": 2.5, "betanbinom": math.inf}.get(name)
+        return (COUNTS[odd != COUNTS],)
     inner = getattr(scipy.stats, name).ppf(Q[1:7], *shapes)
-    # SciPy's logarithms have no meaning beyond one turn of a circle.
-    near = np.abs(FAR) < 3 if name == "vonmises" else FAR == FAR
+    # SciPy's logarithms have no meaning beyond one turn of a circle, or few digits.
+    bounded = name in ("vonmises", "norminvgauss")
+    near = np.abs(FAR) < 3 if bounded else FAR == FAR
     return (np.concatenate([inner, FAR[near]]),)
 
 
 def compare(name: str, method: str, shapes: tuple[float, ...], moved: Any) -> None:
     """Checks a function where SciPy's has a number."""
+    if name == "norminvgauss" and method in ("sf", "logsf", "isf"):
+        return  # SciPy's have the value of the first point everywhere
     before = arguments(name, method, shapes)
     options = {"moments": "mvsk"} if method == "stats" else {}
     with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -59,6 +63,8 @@ def compare(name: str, method: str, shapes: tuple[float, ...], moved: Any) -> No
             return  # SciPy's own solver failed
     got = getattr(getattr(stats, name), method)(*before, *shapes, *moved, **options)
     want, got = np.asarray(want, float), np.asarray(got)
+    if (name, method) == ("levy_l", "mean"):
+        want = -want  # SciPy's is that of levy
     assert got.dtype == np.float64 and got.shape == want.shape, method
     # SciPy has nan, or the logarithm of a tail that underflowed, where there is more.
     known = np.isfinite(want) | (got == want) | (np.isnan(got) & np.isnan(want))
@@ -208,6 +214,7 @@ def test_quantiles_of_tiny_probabilities() -> None:
             "t": (7.0,),
             "skewnorm": (2.0,),
             "invgauss": (0.8,),
+            "norminvgauss": (1.25, 0.5),
         }.items():
             module = getattr(stats, name)
             for quantile, tail in (("ppf", "logcdf"), ("isf", "logsf")):

@@ -1,0 +1,218 @@
+"""Distributions with their parameters: what `norm(loc, scale)` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from fxflow.core.arrays import Array, is_arraylike, not_an_array
+from fxflow.core.tree import register_pytree_node_class
+from fxflow.errors import ArgumentError
+from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike, joint_shape
+from fxflow.numpy._operands import promote_inexact as promoted
+
+if TYPE_CHECKING:
+    from fxflow.scipy.stats._protocol import Distribution
+
+
+@register_pytree_node_class
+class Frozen:
+    """A distribution with its parameters, as `fxflow.scipy.stats.norm(1.0, 2.0)`.
+
+    Its methods are the functions of the distribution without the parameters. It is a
+    pytree whose leaves are the parameters, so it passes through `jit`, `vmap` and
+    `grad`: the derivative by a frozen distribution is one of the same kind that holds
+    the derivatives by its parameters.
+
+    Attributes:
+      dist: the distribution.
+      args: its parameters, in the order of the signature.
+
+    Example:
+      >>> from fxflow.scipy import stats
+      >>> law = stats.gamma(2.0, scale=3.0)
+      >>> law.cdf(6.0).round(4)
+      Array(0.594, dtype=float32)
+      >>> float(fxflow.grad(lambda law: law.mean())(law).args[0])
+      3.0
+
+    Source: `scipy.stats.rv_frozen`.
+    """
+
+    def __init__(self, dist: Distribution[Any], *args: ArrayLike) -> None:
+        self.dist, self.args = dist, args
+
+    def __repr__(self) -> str:
+        named = zip(self.dist.parameters, self.args, strict=True)
+        shown = ", ".join(f"{name}={value}" for name, value in named)
+        return f"{self.dist.name}({shown})"
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], Distribution[Any]]:
+        """Returns the parameters, and the distribution."""
+        return tuple(self.args), self.dist
+
+    @classmethod
+    def tree_unflatten(cls, dist: Distribution[Any], args: Any) -> Frozen:
+        """Returns the distribution with parameters."""
+        out = object.__new__(cls)
+        out.dist, out.args = dist, tuple(args)
+        return out
+
+    def _call(self, name: str, *first: Any, **options: Any) -> Any:
+        function = getattr(self.dist, name, None)
+        if function is None:
+            kind = "a density" if name.endswith("pdf") else "probabilities of numbers"
+            raise ArgumentError(f"{self.dist.name} has no {name}: it has not {kind}")
+        return function(*first, *self.args, **options)
+
+    def pdf(self, x: ArrayLike) -> Array:
+        """Returns the density; of continuous distributions only."""
+        return self._call("pdf", x)  # type: ignore[no-any-return]
+
+    def logpdf(self, x: ArrayLike) -> Array:
+        """Returns the logarithm of the density; of continuous distributions only."""
+        return self._call("logpdf", x)  # type: ignore[no-any-return]
+
+    def pmf(self, k: ArrayLike) -> Array:
+        """Returns the probability of a number; of discrete distributions only."""
+        return self._call("pmf", k)  # type: ignore[no-any-return]
+
+    def logpmf(self, k: ArrayLike) -> Array:
+        """Returns the logarithm of `pmf`; of discrete distributions only."""
+        return self._call("logpmf", k)  # type: ignore[no-any-return]
+
+    def cdf(self, x: ArrayLike) -> Array:
+        """Returns the distribution function: the probability of at most that."""
+        return self._call("cdf", x)  # type: ignore[no-any-return]
+
+    def logcdf(self, x: ArrayLike) -> Array:
+        """Returns the logarithm of the distribution function."""
+        return self._call("logcdf", x)  # type: ignore[no-any-return]
+
+    def sf(self, x: ArrayLike) -> Array:
+        """Returns the survival function: the probability of more than that."""
+        return self._call("sf", x)  # type: ignore[no-any-return]
+
+    def logsf(self, x: ArrayLike) -> Array:
+        """Returns the logarithm of the survival function."""
+        return self._call("logsf", x)  # type: ignore[no-any-return]
+
+    def ppf(self, q: ArrayLike) -> Array:
+        """Returns the quantile function."""
+        return self._call("ppf", q)  # type: ignore[no-any-return]
+
+    def isf(self, q: ArrayLike) -> Array:
+        """Returns the inverse of the survival function."""
+        return self._call("isf", q)  # type: ignore[no-any-return]
+
+    def median(self) -> Array:
+        """Returns the median."""
+        return self._call("median")  # type: ignore[no-any-return]
+
+    def mean(self) -> Array:
+        """Returns the mean."""
+        return self._call("mean")  # type: ignore[no-any-return]
+
+    def var(self) -> Array:
+        """Returns the variance."""
+        return self._call("var")  # type: ignore[no-any-return]
+
+    def std(self) -> Array:
+        """Returns the standard deviation."""
+        return self._call("std")  # type: ignore[no-any-return]
+
+    def entropy(self) -> Array:
+        """Returns the entropy, in nats."""
+        return self._call("entropy")  # type: ignore[no-any-return]
+
+    def support(self) -> tuple[Array, Array]:
+        """Returns the ends of the support."""
+        return self._call("support")  # type: ignore[no-any-return]
+
+    def stats(self, moments: str = "mv") -> tuple[Array, ...]:
+        """Returns mean, variance, skewness, excess kurtosis: letters of "mvsk"."""
+        return self._call("stats", moments=moments)  # type: ignore[no-any-return]
+
+    def moment(self, order: int) -> Array:
+        """Returns the mean of a power, about 0."""
+        return self._call("moment", order)  # type: ignore[no-any-return]
+
+    def interval(self, confidence: ArrayLike) -> tuple[Array, Array]:
+        """Returns the interval around the median with a probability."""
+        return self._call("interval", confidence)  # type: ignore[no-any-return]
+
+    def expect(
+        self,
+        func: Callable[[Any], Any],
+        lb: ArrayLike | None = None,
+        ub: ArrayLike | None = None,
+        conditional: bool = False,
+    ) -> Array:
+        """Returns the mean of a function of the variable.
+
+        Args:
+          func: a function of a float array, which acts on each element.
+          lb: where the integral or sum begins, if not with the support.
+          ub: where it ends.
+          conditional: whether it is divided by the probability of lb … ub.
+
+        Returns:
+          Float array of the parameters' shape.
+        """
+        count = len(self.dist.domains)
+        names = list(self.dist.parameters)[count:]
+        moved = dict(zip(names, self.args[count:], strict=True))
+        options = {"lb": lb, "ub": ub, "conditional": conditional}
+        dist: Any = self.dist
+        return dist.expect(  # type: ignore[no-any-return]
+            func, self.args[:count], **moved, **options
+        )
+
+    def rvs(
+        self,
+        key: Array,
+        shape: ShapeLike | None = None,
+        dtype: DTypeLike | None = None,
+    ) -> Array:
+        """Draws numbers of the distribution.
+
+        Args:
+          key: a key of `fxflow.random`.
+          shape: of the result; None means that of the parameters.
+          dtype: a float dtype; None means the default.
+
+        Returns:
+          Float array of that shape.
+        """
+        dist: Any = self.dist
+        return dist.rvs(key, *self.args, shape=shape, dtype=dtype)  # type: ignore[no-any-return]
+
+
+def freeze(dist: Distribution[Any], args: Any, kwargs: Any) -> Frozen:
+    """Returns a distribution with its parameters, which are checked.
+
+    Raises:
+      TypeError: a parameter is missing, or there is none of a name.
+      ArgumentError: a parameter is not an array.
+      DtypeError: a parameter is complex.
+      ShapeError: the parameters do not broadcast together.
+    """
+    try:
+        bound = dist.signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"{dist.name}{_plain(dist)}: {error}") from None
+    bound.apply_defaults()
+    values = tuple(bound.arguments.values())
+    for name, value in bound.arguments.items():
+        if not is_arraylike(value):
+            raise not_an_array(value, f"{dist.name}: {name} is")
+    joint_shape(dist.name, [a.aval for a in promoted(dist.name, *values)])
+    return Frozen(dist, *values)
+
+
+def _plain(dist: Distribution[Any]) -> str:
+    parameters = dist.signature.parameters.values()
+    plain = [p.replace(annotation=p.empty) for p in parameters]
+    return str(dist.signature.replace(parameters=plain, return_annotation=None)).split(
+        " ->"
+    )[0]
