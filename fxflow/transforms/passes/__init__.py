@@ -35,6 +35,7 @@ _MODULES = {
     **{new: PASSES[old] for old, new in GPU_PASSES.items()},
     # They run where the partitioner divides the work.
     "divide_kernels": "dividing",
+    "fuse_divided_rows": "rows",
     "join_maps": "joining",
 }
 _answer(globals(), ("PASSES", "GPU_PASSES"), _MODULES, _take)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from fxflow.core.arrays import Aval
 from fxflow.core.ir.graph import Graph, Node, Var, renamed, used_inputs
 from fxflow.core.ir.staging import trace_closed
-from fxflow.devices.meshes import Mesh, PartitionSpec, names_of
+from fxflow.devices.meshes import Mesh, PartitionSpec
 from fxflow.devices.shardings import NamedSharding, Sharding
 from fxflow.lax.collectives import psum
 from fxflow.lax.families import Elementwise
@@ -27,11 +27,9 @@ from fxflow.lax.kernels.params import KernelParams
 from fxflow.lax.kernels.triton_call import why_no_triton
 from fxflow.lax.linear_calls import LinearCall, LinearCallParams
 from fxflow.lax.remat import CALLS, inlined
+from fxflow.transforms.passes.divisions import Names, mesh_of, names_in
 from fxflow.transforms.passes.rewriting import written_out
 from fxflow.transforms.shard_map import shard_map
-
-#: The mesh axes that divide each axis of an array.
-Names = tuple[tuple[Any, ...], ...]
 
 
 def divide_kernels(
@@ -45,17 +43,14 @@ def divide_kernels(
       shardings: of its inputs; None where it is not known.
       triton: whether it is for GPUs.
     """
-    known = [s for s in shardings if isinstance(s, NamedSharding)]
-    if not known or KernelCall.name not in graph.facts.names:
-        return graph
-    mesh = known[0].mesh
-    if mesh.explicit_axes or any(s.mesh != mesh for s in known):
+    mesh = mesh_of(shardings)
+    if mesh is None or KernelCall.name not in graph.facts.names:
         return graph
     start = _written_out(graph)
     names: dict[Any, Names] = {}
     for var, sharding in zip(start.inputs, shardings, strict=True):
         if isinstance(sharding, NamedSharding):
-            names[var] = _names(sharding, var.aval.ndim)
+            names[var] = names_in(sharding.spec, var.aval.ndim)
     nodes: list[Node] = []
     replaced: dict[Any, Any] = {}
     for node in start.nodes:
@@ -77,12 +72,6 @@ def divide_kernels(
         return graph
     outputs = renamed(start.outputs, replaced)
     return start.replace(nodes=nodes, outputs=outputs)
-
-
-def _names(sharding: NamedSharding, ndim: int) -> Names:
-    """Returns the mesh axes that divide each axis of an array."""
-    entries = [names_of(entry) for entry in sharding.spec]
-    return (*entries, *(() for _ in range(ndim - len(entries))))
 
 
 def _written_out(graph: Graph) -> Graph:

@@ -32,7 +32,7 @@ from fxflow.transforms.passes.rewriting import (
 _KERNELS = frozenset({"kernel_call", "sparse_product"})
 _ROWS = COMMUTING | _KERNELS | {Gather.name, TopK.name, "conv_general_dilated"}
 _COMPILE, _DIVIDE, _FUSE = "compile_kernels", "divide_kernels", "fuse_rows"
-_JOIN = "join_maps"
+_JOIN, _FUSE_DIVIDED = "join_maps", "fuse_divided_rows"
 # What a device has a kernel for in its part of a program.
 _ON_PARTS = ROW_STARTS | _KERNELS
 _STARTS = _ROWS | ROW_STARTS | {Scan.name, DotGeneral.name}
@@ -111,6 +111,8 @@ def with_compiled_parts(
     passes = tuple(name for name in (_FUSE, _COMPILE) if name in chosen)
     if triton:
         passes = (GPU_PASSES[_COMPILE],)
+    if any(shardings) and _FUSE in passes:
+        graph = getattr(all_passes, _FUSE_DIVIDED)(graph, shardings)
     if any(shardings) and not _KERNELS.isdisjoint(graph.facts.names):
         graph = getattr(all_passes, _DIVIDE)(graph, shardings, triton=triton)
     if _FUSE in passes:

@@ -12,16 +12,16 @@ on what it computes alone: the normalizations of all layers are one kernel.
 from __future__ import annotations
 
 import heapq
-import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays import Aval, Shape, dtypes
+from fxflow.core.arrays import Aval, dtypes
 from fxflow.core.caches import Cache
 from fxflow.core.ir.graph import Graph, Literal, Node, Var, renamed
 from fxflow.core.ir.staging import trace_closed
+from fxflow.devices.shardings import Sharding
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.comparison import lt
 from fxflow.lax.creation import broadcasted_iota
@@ -32,8 +32,11 @@ from fxflow.lax.kernels.llvm_functions import FUNCTIONS
 from fxflow.lax.kernels.llvm_scalars import VECTORIZED
 from fxflow.lax.kernels.native import is_enabled, why_not
 from fxflow.lax.kernels.params import KernelParams, as_references
+from fxflow.lax.remat import CALLS, inlined
 from fxflow.lax.reshaping import reshape
 from fxflow.lax.select import select
+from fxflow.transforms.passes import rewriting
+from fxflow.transforms.passes.divisions import divisions, mesh_of
 from fxflow.transforms.passes.rewriting import (
     REDUCTIONS,
     SEARCHES,
@@ -44,6 +47,7 @@ from fxflow.transforms.passes.rewriting import (
     written_out,
 )
 from fxflow.transforms.passes.selecting import select_by_chunks
+from fxflow.transforms.passes.spaces import COLUMN, FULL, NUMBER, ROW, Rows, Space
 
 #: Elements of a block: its intermediate results stay in the first-level cache.
 _BLOCK = 8192
@@ -51,55 +55,10 @@ _BLOCK = 8192
 _SHORTEST = 64
 #: Functions that LLVM vectorizes in a sum, and XLA does not.
 _COSTLY = frozenset(FUNCTIONS) | {"logistic"}
+#: A device's part of an array may be this much smaller than what is worth a kernel.
+_FEWEST_PARTS = 4
 #: Most operations of a kernel: what is longer takes too long to compile.
 _MOST_NODES = 80
-#: What an array is to the rows: all of their elements, one for each row, one for each
-#: column, or one number.
-_FULL, _ROW, _COLUMN, _NUMBER = "full", "row", "column", "number"
-
-
-class _Space(NamedTuple):
-    """Arrays whose last axes are rows.
-
-    Attributes:
-      lead: lengths of the axes that count rows.
-      tail: lengths of the axes of a row; none of them: arrays without rows, whose
-        elements are computed one by one.
-    """
-
-    lead: Shape
-    tail: Shape
-
-    @property
-    def rows(self) -> int:
-        return math.prod(self.lead)
-
-    @property
-    def columns(self) -> int:
-        return math.prod(self.tail)
-
-    def kind(self, shape: Shape) -> str:
-        """Returns what an array of a shape is to the rows; empty: none of it."""
-        if shape == (*self.lead, *self.tail):
-            return _FULL
-        if shape in (self.lead, (*self.lead, *(1 for _ in self.tail))):
-            return _ROW
-        return _NUMBER if not shape else ""
-
-    def canonical(self, kind: str, rows: int) -> Shape:
-        """Returns the shape of an array in a kernel, for a number of rows."""
-        shapes = {
-            _FULL: (rows, self.columns) if self.tail else (rows,),
-            _ROW: (rows,),
-            _COLUMN: (self.columns,),
-            _NUMBER: (),
-        }
-        return shapes[kind]
-
-    def counted(self, kind: str) -> tuple[int | None, ...]:
-        """Returns which axes of such an array programs count blocks along."""
-        full = (0, None) if self.tail else (0,)
-        return {_FULL: full, _ROW: (0,), _COLUMN: (None,), _NUMBER: ()}[kind]
 
 
 def fuse_rows(graph: Graph) -> Graph:
@@ -110,38 +69,57 @@ def fuse_rows(graph: Graph) -> Graph:
     """
     if not is_enabled() or graph.effects:
         return graph
-    graph = select_by_chunks(graph)
-    done: set[_Space] = set()
+    return _all_fused(select_by_chunks(graph), lambda _: None)
+
+
+def fuse_divided_rows(graph: Graph, shardings: Sequence[Sharding | None]) -> Graph:
+    """Returns the graph with functions of divided rows as kernels of each device.
+
+    Args:
+      graph: of a program that the partitioner divides.
+      shardings: of its inputs; None: each device has the whole array.
+    """
+    mesh = mesh_of(shardings)
+    if not is_enabled() or graph.effects or mesh is None:
+        return graph
+    start = inlined(graph, CALLS)
+    fused = _all_fused(start, lambda g: Rows(mesh, divisions(g, shardings, mesh)))
+    return graph if fused is start else fused
+
+
+def _all_fused(graph: Graph, divided: Callable[[Graph], Rows | None]) -> Graph:
+    done: set[Space] = set()
     while True:
         spaces = (_space(node) for node in graph.nodes)
         space = next((s for s in spaces if s is not None and s not in done), None)
         if space is None:
             return graph
         done.add(space)
-        graph = _fused(graph, space)
+        graph = _fused(graph, space, divided(graph))
 
 
-def _space(node: Node) -> _Space | None:
+def _space(node: Node) -> Space | None:
     """Returns the rows of which a node begins a function, if it does."""
     if begins_rows(node):
         shape, count = node.inputs[0].aval.shape, len(reduced_axes(node))
-        return _Space(shape[: len(shape) - count], shape[len(shape) - count :])
+        return Space(shape[: len(shape) - count], shape[len(shape) - count :])
     if not begins_chain(node):
         return None
     shape = node.outputs[0].aval.shape
     if len(shape) > 1 and _SHORTEST <= shape[-1] <= _BLOCK:
-        return _Space(shape[:-1], shape[-1:])
-    return _Space(shape, ())
+        return Space(shape[:-1], shape[-1:])
+    return Space(shape, ())
 
 
-def _fused(graph: Graph, space: _Space) -> Graph:
+def _fused(graph: Graph, space: Space, divided: Rows | None) -> Graph:
     """Returns the graph with the functions of some rows as kernels."""
     readers = _readers(graph)
     made: dict[int, tuple[list[Node], dict[Any, Any]]] = {}
     owner: dict[int, int] = {}
     found = _Groups(graph, space, readers)
     for number, group in enumerate(found.worthwhile()):
-        kernel = _kernel(found.with_free(group), group, graph, space, readers)
+        nodes = found.with_free(group)
+        kernel = _kernel(nodes, group, graph, space, readers, divided)
         if kernel is not None:
             made[number] = kernel
             owner.update(dict.fromkeys(group, number))
@@ -151,7 +129,7 @@ def _fused(graph: Graph, space: _Space) -> Graph:
 # -- which operations ------------------------------------------------------------------
 
 
-def _part(node: Node, space: _Space) -> str:
+def _part(node: Node, space: Space) -> str:
     """Returns what the result of a node is to the rows; empty: no kernel has it."""
     if len(node.outputs) != 1:
         return ""
@@ -163,25 +141,25 @@ def _part(node: Node, space: _Space) -> str:
         return ""
     if name in VECTORIZED:
         same = all(a.aval.shape in ((), out.shape) for a in node.inputs)
-        return kind if same and kind in (_FULL, _ROW) else ""
+        return kind if same and kind in (FULL, ROW) else ""
     if name == "broadcast_in_dim":
-        return kind if kind in (_FULL, _ROW) and _source(node, space) else ""
+        return kind if kind in (FULL, ROW) and _source(node, space) else ""
     if name == "reshape":
-        same = space.kind(node.inputs[0].aval.shape) == kind == _ROW
+        same = space.kind(node.inputs[0].aval.shape) == kind == ROW
         return kind if same else ""
     if name == "broadcasted_iota" or name == "iota":
         last = node.params["dimension"] == out.ndim - 1 and len(space.tail) == 1
-        return kind if last and kind == _FULL else ""
+        return kind if last and kind == FULL else ""
     if not space.tail:
         return ""
-    if name in REDUCTIONS and space.kind(node.inputs[0].aval.shape) == _FULL:
+    if name in REDUCTIONS and space.kind(node.inputs[0].aval.shape) == FULL:
         ndim, axes = node.inputs[0].aval.ndim, reduced_axes(node)
         count = len(space.lead)
         if axes == (*range(count, ndim),):
-            return _ROW
+            return ROW
         if axes == (*range(count),) and name == "reduce_sum":
             wide = dtypes.is_floating(out.dtype) and out.dtype.itemsize == 4
-            return _COLUMN if wide else ""
+            return COLUMN if wide else ""
     return ""
 
 
@@ -196,18 +174,18 @@ def _is_simple(aval: Aval) -> bool:
     return dtypes.is_bool(dtype) or (signed and dtype.itemsize == 4)
 
 
-def _source(node: Node, space: _Space) -> str:
+def _source(node: Node, space: Space) -> str:
     """Returns what the operand of a broadcast is to the rows; empty: something else."""
     shape, axes = node.inputs[0].aval.shape, tuple(node.params["broadcast_dimensions"])
     full = node.outputs[0].aval.ndim
     lead = len(space.lead)
     if not shape:
-        return _NUMBER
+        return NUMBER
     if axes == (*range(lead),) and shape == space.lead:
-        return _ROW
-    if axes == (*range(full),) and space.kind(shape) == _ROW:
-        return _ROW
-    if space.kind(node.outputs[0].aval.shape) == _FULL and full == lead + len(
+        return ROW
+    if axes == (*range(full),) and space.kind(shape) == ROW:
+        return ROW
+    if space.kind(node.outputs[0].aval.shape) == FULL and full == lead + len(
         space.tail
     ):
         wanted = tuple(n for n in shape if n != 1) == tuple(
@@ -216,7 +194,7 @@ def _source(node: Node, space: _Space) -> str:
         if wanted and axes == (*range(full - len(shape), full),):
             ones = len(shape) - len(space.tail)
             if ones >= 0 and shape == ((1,) * ones + space.tail):
-                return _COLUMN
+                return COLUMN
     return ""
 
 
@@ -234,7 +212,7 @@ class _Groups:
     """
 
     def __init__(
-        self, graph: Graph, space: _Space, readers: dict[Any, list[int]]
+        self, graph: Graph, space: Space, readers: dict[Any, list[int]]
     ) -> None:
         self._nodes, self._space, self._readers = graph.nodes, space, readers
         self._parts = [_part(node, space) for node in graph.nodes]
@@ -260,13 +238,13 @@ class _Groups:
         for i, node in enumerate(self._nodes):
             inputs = [a for a in node.inputs if type(a) is Var]
             kind = self._parts[i]
-            large = [a for a in inputs if self._kind(a) == _FULL]
+            large = [a for a in inputs if self._kind(a) == FULL]
             fits = bool(kind) and elsewhere.isdisjoint(large)
-            if fits and kind == _FULL and all(self._is_free(a) for a in large):
+            if fits and kind == FULL and all(self._is_free(a) for a in large):
                 if not any(a in where for a in inputs):
                     self._free.add(i)
                     fits = False
-            elif fits and kind != _FULL and node.primitive.name not in REDUCTIONS:
+            elif fits and kind != FULL and node.primitive.name not in REDUCTIONS:
                 # One number for each row is cheap: it follows what a kernel computes.
                 fits = any(a in where for a in inputs)
             if not (fits or i in self._free) and (
@@ -331,7 +309,7 @@ class _Groups:
             (level, a)
             for n in nodes
             for a in n.inputs
-            if type(a) is Var and self._kind(a) == _FULL
+            if type(a) is Var and self._kind(a) == FULL
             if a not in inside and not self._is_free(a)
         }
         groups = (first[key] for key in keys if key in first)
@@ -348,7 +326,7 @@ class _Groups:
         """Returns whether others read a large array that some nodes make."""
         inside = set(members)
         return any(
-            self._kind(v) == _FULL and not inside.issuperset(self._readers.get(v, ()))
+            self._kind(v) == FULL and not inside.issuperset(self._readers.get(v, ()))
             for i in members
             for v in self._nodes[i].outputs
         )
@@ -366,11 +344,11 @@ class _Groups:
             node = self._nodes[i]
             reads = any(a in behind for a in node.inputs if type(a) is Var)
             kind = self._parts[i]
-            reduces = node.primitive.name in REDUCTIONS and kind == _ROW
+            reduces = node.primitive.name in REDUCTIONS and kind == ROW
             if reduces or reads:
                 behind.update(node.outputs)
             slow = node.primitive.name in SLOW_IN_XLA
-            reused |= (reads or slow) and kind == _FULL
+            reused |= (reads or slow) and kind == FULL
             costly = costly or node.primitive.name in _COSTLY
             reused |= reduces and (costly or node.primitive.name != "reduce_sum")
         return reused
@@ -420,8 +398,9 @@ def _kernel(
     nodes: list[Node],
     group: Sequence[int],
     graph: Graph,
-    space: _Space,
+    space: Space,
     readers: dict[Any, list[int]],
+    divided: Rows | None,
 ) -> tuple[list[Node], dict[Any, Any]] | None:
     """Returns the nodes that call a kernel in place of a group.
 
@@ -434,6 +413,7 @@ def _kernel(
       graph: of the nodes.
       space: the rows.
       readers: of the variables of the graph.
+      divided: how devices divide the arrays, if they do.
     """
     members = set(group)
     inside = {v for n in nodes for v in n.outputs}
@@ -453,17 +433,34 @@ def _kernel(
     if not outs or any(v.aval.weak_type for v in outs):
         return None
     given = _operands(nodes, space)
-    params = _params(nodes, space, given, outs)
-    avals = [a.aval.update(shape=space.canonical(k, space.rows)) for a, k in given]
+    kinds = [_part(_maker(v, nodes), space) for v in outs]
+    part = space
+    if divided is not None:
+        lead = divided.lead(space, given)
+        if lead is None:
+            return None
+        part = Space(lead.part, space.tail)
+        if part.rows * part.columns * _FEWEST_PARTS < rewriting.LEAST:
+            return None
+    params = _params(nodes, space, part, given, outs)
+    avals = [a.aval.update(shape=part.canonical(k, part.rows)) for a, k in given]
     if why_not(params, [Aval(a.shape, a.dtype) for a in avals]):
         return None
-    shapes = [v.aval.shape for v in outs]
+    # What follows the rows: axes of length 1, or the elements of a row.
+    count = len(space.lead)
+    shapes = [
+        (*part.lead, *v.aval.shape[count:]) if k in (FULL, ROW) else v.aval.shape
+        for v, k in zip(outs, kinds, strict=True)
+    ]
 
     def call(*operands: Any) -> list[Any]:
         rows = [reshape(x, a.shape) for x, a in zip(operands, avals, strict=True)]
         results = KernelCall.bind(*rows, **vars(params))
         return [reshape(x, shape) for x, shape in zip(results, shapes, strict=True)]
 
+    if divided is not None:
+        assert lead is not None
+        call = divided.mapped(call, lead, [k for _, k in given], kinds)
     operands = [a for a, _ in given]
     written, results = written_out(
         trace_closed(call, [a.aval for a in operands], name="rows"), operands
@@ -478,6 +475,10 @@ def _kernel(
         made.append(again)
         names[n.outputs[0]] = again.outputs[0]
     return made, names
+
+
+def _maker(var: Any, nodes: Sequence[Node]) -> Node:
+    return next(n for n in nodes if n.outputs[0] is var)
 
 
 def _distinct(nodes: Sequence[Node], outs: Sequence[Any]) -> list[Node]:
@@ -517,7 +518,7 @@ def _needed(nodes: Sequence[Node], outs: Sequence[Any]) -> list[Node]:
     return kept[::-1]
 
 
-def _operands(nodes: Sequence[Node], space: _Space) -> list[tuple[Any, str]]:
+def _operands(nodes: Sequence[Node], space: Space) -> list[tuple[Any, str]]:
     """Returns the arrays that nodes read, and what they are to the rows."""
     inside = {v for n in nodes for v in n.outputs}
     found: dict[tuple[Any, str], None] = {}
@@ -528,7 +529,7 @@ def _operands(nodes: Sequence[Node], space: _Space) -> list[tuple[Any, str]]:
     return list(found)
 
 
-def _operand_kind(node: Node, atom: Any, space: _Space) -> str:
+def _operand_kind(node: Node, atom: Any, space: Space) -> str:
     if node.primitive.name == "broadcast_in_dim":
         return _source(node, space)
     return space.kind(atom.aval.shape)
@@ -536,22 +537,29 @@ def _operand_kind(node: Node, atom: Any, space: _Space) -> str:
 
 def _params(
     nodes: Sequence[Node],
-    space: _Space,
+    space: Space,
+    part: Space,
     given: Sequence[tuple[Any, str]],
     outs: Sequence[Any],
 ) -> KernelParams:
-    """Returns the kernel of some nodes; one for all that compute the same."""
-    kinds = {n.outputs[0]: _part(n, space) for n in nodes}
-    rows = _rows(space)
-    key = _key(nodes, space, given, outs)
+    """Returns the kernel of some nodes; one for all that compute the same.
+
+    Args:
+      nodes: of the group.
+      space: the rows of all devices.
+      part: those of one device.
+      given: the operands.
+      outs: the results.
+    """
+    key = part, *_key(nodes, space, given, outs)
     return _kernels.once(
         key,
-        lambda: _kernels.keep(key, _made(nodes, space, given, outs, kinds, rows)),
+        lambda: _kernels.keep(key, _made(nodes, space, part, given, outs)),
         patient=True,
     )
 
 
-def _rows(space: _Space) -> int:
+def _rows(space: Space) -> int:
     """Returns the number of rows in a block."""
     cap = 64 if space.tail else _BLOCK
     most = max(1, min(_BLOCK // space.columns, cap, space.rows))
@@ -562,7 +570,7 @@ def _rows(space: _Space) -> int:
 
 def _key(
     nodes: Sequence[Node],
-    space: _Space,
+    space: Space,
     given: Sequence[tuple[Any, str]],
     outs: Sequence[Any],
 ) -> Any:
@@ -591,13 +599,14 @@ def _key(
 
 def _made(
     nodes: Sequence[Node],
-    space: _Space,
+    space: Space,
+    part: Space,
     given: Sequence[tuple[Any, str]],
     outs: Sequence[Any],
-    kinds: dict[Any, str],
-    rows: int,
 ) -> KernelParams:
-    """Returns a kernel whose programs compute some rows."""
+    """Returns a kernel whose programs compute some rows; see `_params`."""
+    kinds = {n.outputs[0]: _part(n, space) for n in nodes}
+    rows = _rows(part)
 
     def compute(program: Any, *values: Any) -> list[Any]:
         env: dict[tuple[Any, str], Any] = dict(zip(given, values, strict=False))
@@ -609,41 +618,33 @@ def _made(
                 else env.get((a, _operand_kind(n, a, space)), env.get((a, "")))
                 for a in n.inputs
             ]
-            if kinds[out] == _COLUMN and space.rows % rows:
-                operands = [_there(x, program, space) for x in operands]
+            if kinds[out] == COLUMN and part.rows % rows:
+                operands = [_there(x, program, part) for x in operands]
             env[out, ""] = _evaluated(n, operands, space, kinds[out], rows)
         return [env[v, ""] for v in outs]
 
     seen = [
-        *(Aval(space.canonical(k, rows), a.aval.dtype) for a, k in given),
-        *(Aval(space.canonical(kinds[v], rows), v.aval.dtype) for v in outs),
+        *(Aval(part.canonical(k, rows), a.aval.dtype) for a, k in given),
+        *(Aval(part.canonical(kinds[v], rows), v.aval.dtype) for v in outs),
     ]
     pure = trace_closed(compute, [ID, *seen], name="rows")
-    summed = any(kinds[v] == _COLUMN for v in outs)
+    summed = any(kinds[v] == COLUMN for v in outs)
     params = KernelParams(
         graph=pure,
-        grid=(-(-space.rows // rows),),
+        grid=(-(-part.rows // rows),),
         kinds=(SUM if summed else PARALLEL,),
         blocks=tuple(
-            Block(
-                space.canonical(k, rows),
-                {
-                    _FULL: (0, None)[: 1 + bool(space.tail)],
-                    _ROW: (0,),
-                    _COLUMN: (None,),
-                    _NUMBER: (),
-                }[k],
-            )
+            Block(part.canonical(k, rows), part.counted(k))
             for k in (*(k for _, k in given), *(kinds[v] for v in outs))
         ),
         outs=tuple(
-            Aval(space.canonical(kinds[v], space.rows), v.aval.dtype) for v in outs
+            Aval(part.canonical(kinds[v], part.rows), v.aval.dtype) for v in outs
         ),
     )
     return params.replace(graph=as_references(pure, params))
 
 
-def _there(x: Any, program: Any, space: _Space) -> Any:
+def _there(x: Any, program: Any, space: Space) -> Any:
     """Returns a block with zeros for rows behind the end: these must not be added."""
     left = sub(space.rows, mul(program, x.shape[0]))
     there = lt(broadcasted_iota(np.int32, (x.shape[0],), 0), left)
@@ -652,16 +653,16 @@ def _there(x: Any, program: Any, space: _Space) -> Any:
 
 
 def _evaluated(
-    node: Node, operands: Sequence[Any], space: _Space, kind: str, rows: int
+    node: Node, operands: Sequence[Any], space: Space, kind: str, rows: int
 ) -> Any:
     """Returns the result of a node for the rows of a block."""
     name = node.primitive.name
     shape = space.canonical(kind, rows)
     if name == "broadcast_in_dim":
         source = _source(node, space)
-        if source == _ROW and kind == _ROW:
+        if source == ROW and kind == ROW:
             return operands[0]
-        axes = {_NUMBER: (), _ROW: (0,), _COLUMN: (1,)}[source]
+        axes = {NUMBER: (), ROW: (0,), COLUMN: (1,)}[source]
         return broadcast_in_dim(operands[0], shape, axes)
     if name == "reshape":
         return operands[0]
@@ -671,7 +672,7 @@ def _evaluated(
     if name in SEARCHES:
         params["axis"] = 1
     elif name in REDUCTIONS:
-        params["axes"] = (0,) if kind == _COLUMN else (1,)
+        params["axes"] = (0,) if kind == COLUMN else (1,)
     out: Any = node.primitive.bind(*operands, **params)
     return out
 
