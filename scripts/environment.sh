@@ -65,3 +65,25 @@ install_clients() {
         echo "They cannot be installed; the tests of them are skipped." >&2
     fi
 }
+
+#   install_node_packages LIST FOLDER
+#
+# does the same with the npm packages of LIST.
+install_node_packages() {
+    local list=$root/$1 folder
+    folder=$("$python" -c 'import sys; print(sys.prefix)')/$2
+    if cmp -s "$list" "$folder/.installed"; then return; fi
+    echo "Installing what $1 lists: 150 MB of disk, in"
+    echo "    $folder"
+    rm -rf "$folder"
+    if command -v npm > /dev/null && mkdir -p "$folder.part" &&
+        xargs npm install --prefix "$folder.part" --silent --no-audit --no-fund \
+            --ignore-scripts < "$list"
+    then
+        mv "$folder.part" "$folder"
+        cp "$list" "$folder/.installed"
+    else
+        rm -rf "$folder.part"
+        echo "They cannot be installed; the tests of them are skipped." >&2
+    fi
+}

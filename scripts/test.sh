@@ -15,6 +15,7 @@ make_environment test test "2.4 GB"
 install_clients tests/compat/jax/clients.txt clients
 install_clients tests/serve/clients.txt clients-serve
 install_clients tests/frontends/clients.txt clients-frontends
+install_node_packages tests/frontends/node_packages.txt clients-node
 # What tests, and the processes that they kill, leave in the temporary folder goes at the
 # end. The name is short because paths of Unix sockets are.
 TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/fx-XXXX")

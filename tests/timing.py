@@ -29,7 +29,7 @@ BUDGETS: dict[str, float] = {
     "tests/docs": 110,
     "tests/examples": 90,
     "tests/export": 65,
-    "tests/frontends": 60,
+    "tests/frontends": 80,
     "tests/golden": 10,
     "tests/kernels": 15,
     "tests/lax": 130,

@@ -7,6 +7,7 @@ parts, each at a multiple of 64 bytes, with zeros between them:
 - `program:NAME`: the same for each function after the first;
 - `params`: the parameters as a safetensors file, unless they are in a separate file;
 - `compiled`: the program as machine code for one kind of machine;
+- `onnx:NAME`: a function as an ONNX model, for browsers;
 - `table`: last, what a caller in C needs of all these (`tables.py`).
 
 The header includes the SHA-256 digest of each part, and a digest of its own precedes
@@ -16,6 +17,7 @@ it, so that any changed byte is detected. Unknown parts are ignored.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import mmap
 import os
@@ -118,6 +120,7 @@ def save(
     beside: str | None = None,
     vjp_order: int = 0,
     compiled: bool = False,
+    onnx: Sequence[str] = (),
 ) -> None:
     """Writes an exported function, or several, to a file, optionally with parameters.
 
@@ -137,11 +140,13 @@ def save(
       vjp_order: number of derivatives to write.
       compiled: whether to compile the function for the default device and include that
         program; see `load`. For files with one function.
+      onnx: names of functions to include as ONNX models too, which the front end for
+        browsers runs (extra `onnx`).
 
     Raises:
       ArgumentError: `params` does not match the function's first argument, or another
         argument is invalid.
-      ExportError: see `Exported.serialize`.
+      ExportError: see `Exported.serialize`; a function cannot be converted to ONNX.
       OSError: the file cannot be written.
 
     Example:
@@ -170,6 +175,7 @@ def save(
         (_part_name(i, name), [bytes(function.serialize(vjp_order))])
         for i, (name, function) in enumerate(functions.items())
     ]
+    contents += _onnx_models(functions, onnx)
     described: dict[str, Any] = {"fxflow": __version__}
     if first.in_names:
         described["in_names"] = list(first.in_names)
@@ -210,6 +216,24 @@ def _functions(exported: Any) -> dict[str, Exported]:
                 f"save: expected an Exported for {name}, got {_describe(function)}"
             )
     return dict(exported)
+
+
+def _onnx_models(
+    functions: Mapping[str, Exported], names: Sequence[str]
+) -> list[tuple[str, list[Buffer]]]:
+    """Returns the parts with functions as ONNX models."""
+    if isinstance(names, str) or not set(names) <= functions.keys():
+        raise ArgumentError(
+            f"save: onnx must be names of functions, of {', '.join(functions)}; got "
+            f"{names!r}"
+        )
+    if not names:
+        return []
+    convert = importlib.import_module("fxflow.export.onnx_models").onnx
+    return [
+        (f"onnx:{name}", [convert(functions[name]).model.SerializeToString()])
+        for name in dict.fromkeys(names)
+    ]
 
 
 def _part_name(index: int, name: str) -> str:

@@ -20,11 +20,11 @@ STATE = {"w": np.ones(3, np.float32), "b": np.zeros((), np.float32)}
 X = np.linspace(0, 1, 12, dtype=np.float32).reshape(4, 3)
 
 
-def write(path):
+def write(path, **options):
     """Writes a file with two functions of three results each; returns its path."""
     functions = {
         name: export.export(fxflow.jit(f))(STATE, X)
         for name, f in (("step", step), ("swapped", swapped))
     }
-    export.save(path, functions, params=STATE)
+    export.save(path, functions, params=STATE, **options)
     return path
