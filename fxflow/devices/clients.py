@@ -16,6 +16,7 @@ import os
 import re
 import threading
 from collections.abc import Callable
+from contextlib import ContextDecorator
 from types import TracebackType
 from typing import Any
 
@@ -488,8 +489,8 @@ def _as_device(device: Device | str | None) -> Device | None:
     return None if device is None else resolve(device)
 
 
-class _DefaultDevice:
-    """The context manager of `default_device`."""
+class _DefaultDevice(ContextDecorator):
+    """The context manager and decorator of `default_device`."""
 
     __slots__ = ("_before", "_device")
 

@@ -31,6 +31,7 @@ from fxflow.compat.jax._gradient_refs import ad
 from fxflow.compat.jax._install import install, installed
 from fxflow.compat.jax._jaxprs import make_jaxpr
 from fxflow.compat.jax._mirror import mirror as _mirror
+from fxflow.compat.jax._composed import ds
 from fxflow.compat.jax.version import __version__, __version_info__
 from fxflow.core.arrays.array import Shard
 from fxflow.core.arrays.protocol import accept as _accept
@@ -56,6 +57,7 @@ __all__ = [
     "checkpoint",
     "copy_to_host_async",
     "device_put",
+    "ds",
     "devices",
     "eval_shape",
     "__version__",

@@ -7,6 +7,7 @@ Binding records the operations that it is made of, so no jaxpr has an equation o
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +31,28 @@ def stage(x: Any, /) -> Array:
       A traced array in a function that is being traced, else an array.
     """
     return x if isinstance(x, Tracer) else lax.optimization_barrier(as_array(x))
+
+
+def ds(start: Any, size: Any = None, stride: int = 1) -> Any:
+    """Returns an index for a part of an axis of a reference: `ref[ds(start, size)]`.
+
+    Args:
+      start: an int, or a 0-d integer array.
+      size: the length, an int.
+      stride: the distance of the elements.
+    """
+    # Kernels are imported when something of them is used.
+    return importlib.import_module(f"{__package__}.experimental.pallas").ds(
+        start, size, stride
+    )
+
+
+def dce_sink(_: Any) -> None:
+    """Keeps a value from being removed, which fxflow does only in compiled programs.
+
+    Args:
+      _: has no effect.
+    """
 
 
 def create_token(_: Any = None) -> Array:

@@ -14,6 +14,15 @@ from fxflow.errors import DtypeError as TypePromotionError
 finfo, iinfo = ml_dtypes.finfo, ml_dtypes.iinfo
 
 
+#: Dtypes that XLA does not have: those of their kind that it has.
+_SIBLINGS = {
+    "int1": "int2",
+    "uint1": "uint2",
+    "float6_e2m3fn": "float8_e4m3fn",
+    "float6_e3m2fn": "float8_e5m2",
+}
+
+
 def issubdtype(a: Any, b: Any) -> bool:
     """Returns whether a dtype is of a kind; see `fxflow.dtypes.issubdtype`.
 
@@ -24,7 +33,8 @@ def issubdtype(a: Any, b: Any) -> bool:
     Returns:
       A Python bool.
     """
-    return _dtypes.issubdtype(float if a is None else a, b)
+    a = float if a is None else _SIBLINGS.get(getattr(a, "__name__", str(a)), a)
+    return _dtypes.issubdtype(a, b)
 
 
 def canonicalize_dtype(

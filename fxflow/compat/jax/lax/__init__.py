@@ -10,6 +10,7 @@ from fxflow import numpy as _numpy
 from fxflow.compat.jax._composed import (
     after_all,
     create_token,
+    dce_sink,
     shape_as_value,
     stage,
 )
@@ -214,8 +215,8 @@ def platform_dependent(
 
 __all__ = mirror(globals(), "fxflow.lax")
 __all__ += [
-    "PrecisionLike", "after_all", "create_token", "dtype", "platform_dependent",
-    "shape_as_value", "stage",
+    "PrecisionLike", "after_all", "create_token", "dce_sink", "dtype",
+    "platform_dependent", "shape_as_value", "stage",
 ]  # fmt: skip
 
 # Not fxflow's, which has the same name.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from fxflow import numpy as fnp
 from fxflow.compat.jax._mirror import mirror
 from fxflow.compat.jax._primitives import by_name
 from fxflow.lax import linalg
@@ -81,6 +82,44 @@ def eig(
       **options: of `fxflow.lax.linalg.eig`.
     """
     return linalg.eig(x, **options)
+
+
+def qdwh(
+    x: Any,
+    *,
+    is_hermitian: bool = False,
+    max_iterations: int | None = None,
+    eps: float | None = None,
+    dynamic_shape: tuple[int, int] | None = None,
+) -> tuple[Any, Any, Any, Any]:
+    """Decomposes a matrix into a unitary and a positive one: x = U H.
+
+    Args:
+      x: the matrix, with at least as many rows as columns.
+      is_hermitian: has no effect.
+      max_iterations: has no effect: the decomposition uses singular values.
+      eps: has no effect.
+      dynamic_shape: must be None.
+
+    Returns:
+      U, H, the number of iterations, 0, and whether they converged, True.
+
+    Raises:
+      NotImplementedError: `dynamic_shape` is given.
+    """
+    if dynamic_shape is not None:
+        raise NotImplementedError(
+            "fxflow.compat.jax: qdwh of a part of an array: slice the array"
+        )
+    u, _, vh = linalg.svd(x, full_matrices=False)
+    unitary = u @ vh
+    positive = vh.conj().T @ u.conj().T @ x
+    return (
+        unitary,
+        (positive + positive.conj().T) / 2,
+        fnp.zeros((), int),
+        fnp.all(fnp.isfinite(unitary)),
+    )
 
 
 def __getattr__(name: str) -> Any:

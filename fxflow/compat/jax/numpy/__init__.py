@@ -9,12 +9,72 @@ import numpy as _np
 from fxflow import numpy as _numpy
 from fxflow.compat.jax._mirror import mirror
 from fxflow.compat.jax.dtypes import issubdtype as issubdtype
+from fxflow.compat.jax.numpy import fft as fft
 from fxflow.lax import dot_general as _dot_general
 
 # Classes, as in NumPy: programs ask `isinstance(d, jnp.dtype)`.
 dtype = _np.dtype
 finfo = ml_dtypes.finfo
 iinfo = ml_dtypes.iinfo
+
+
+# Dtypes that arrays can have and XLA does not compute with.
+for _name in ("int1", "uint1", "float6_e2m3fn", "float6_e3m2fn"):
+    if hasattr(ml_dtypes, _name):
+        globals()[_name] = getattr(ml_dtypes, _name)
+
+
+class _Ufuncs(type):
+    """Knows as ufuncs what NumPy has as such; fxflow has some more."""
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        name = getattr(value, "__name__", "")
+        return isinstance(value, _numpy.ufunc) and (
+            isinstance(getattr(_np, name, None), _np.ufunc) or not hasattr(_np, name)
+        )
+
+    def __call__(cls, *args: Any, **options: Any) -> Any:
+        return _numpy.ufunc(*args, **options)
+
+
+class ufunc(metaclass=_Ufuncs):
+    """The type of universal functions; see `fxflow.numpy.ufunc`."""
+
+
+class _Slices:
+    """Grids of slices without a stop: their start is the stop, as in JAX."""
+
+    def __init__(self, grid: Any) -> None:
+        self._grid = grid
+
+    def __getitem__(self, key: Any) -> Any:
+        several = isinstance(key, tuple)
+        keys = [_stopped(k) for k in (key if several else (key,))]
+        return self._grid[tuple(keys) if several else keys[0]]
+
+
+def _stopped(key: Any) -> Any:
+    if isinstance(key, slice) and key.stop is None and key.start is not None:
+        return slice(0, key.start, key.step)
+    return key
+
+
+mgrid, ogrid = _Slices(_numpy.mgrid), _Slices(_numpy.ogrid)
+r_, c_ = _Slices(_numpy.r_), _Slices(_numpy.c_)
+
+
+def einsum_path(*args: Any, **options: Any) -> tuple[list[tuple[int, ...]], str]:
+    """Returns the order of the products of an `einsum`; see `fxflow.numpy.einsum_path`.
+
+    Args:
+      *args: the subscripts and the operands.
+      **options: of `fxflow.numpy.einsum_path`.
+
+    Returns:
+      The pairs of operands, without NumPy's first item, and a description.
+    """
+    path, description = _numpy.einsum_path(*args, **options)
+    return [step for step in path if step != "einsum_path"], description
 
 
 def promote_types(a: Any, b: Any) -> Any:
