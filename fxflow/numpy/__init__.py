@@ -170,7 +170,7 @@ double: _Scalar = float64
 csingle: _Scalar = complex64
 cdouble: _Scalar = complex128
 
-__array_api_version__ = "2023.12"
+__array_api_version__ = "2025.12"
 
 # What type checkers may see; ruff compares it with the imports.
 __all__ = [

@@ -238,7 +238,7 @@ def _namespace(self: Array, *, api_version: str | None = None) -> Any:
     return _module()
 
 
-_API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+_API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
 # Late: `fxflow.numpy` imports this module while it is being made.

@@ -19,7 +19,7 @@ _STANDARD = (
 class ArrayNamespaceInfo:
     """Answers of `fxflow.numpy.__array_namespace_info__()`.
 
-    Source: the array API standard, 2023.12.
+    Source: the array API standard, 2025.12.
     """
 
     def capabilities(self) -> dict[str, Any]:
@@ -85,6 +85,6 @@ def __array_namespace_info__() -> ArrayNamespaceInfo:
     Returns:
       An object with the methods of the array API standard.
 
-    Source: the array API standard, 2023.12.
+    Source: the array API standard, 2025.12.
     """
     return ArrayNamespaceInfo()

@@ -52,7 +52,7 @@ def nonzero(
       fill_value: for missing indices (default: 0); a number, or one for each axis.
 
     Returns:
-      For each axis an int32 array of shape `(size,)`.
+      For each axis an array of the default integer, of shape `(size,)`.
 
     Raises:
       ConcretizationError: `a` is traced and `size` is not given.
@@ -70,9 +70,10 @@ def nonzero(
             "nonzero: takes arrays of one axis or more; use nonzero(atleast_1d(x))"
         )
     count = _known_size("nonzero", mask, size)
+    dtype = dtypes.default_int()
     if size is None:
         return tuple(
-            as_array(indices.astype(np.int32)) for indices in np.asarray(mask).nonzero()
+            as_array(indices.astype(dtype)) for indices in np.asarray(mask).nonzero()
         )
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * mask.ndim
     if len(fills) != mask.ndim:
@@ -81,7 +82,7 @@ def nonzero(
             f"axes, got {len(fills)}"
         )
     fills = tuple(0 if f is None else f for f in fills)
-    return _nonzero(mask, fills, count)
+    return tuple(convert(found, dtype) for found in _nonzero(mask, fills, count))
 
 
 @library("size")
@@ -132,7 +133,7 @@ def flatnonzero(
       fill_value: see `nonzero`.
 
     Returns:
-      int32 array of shape `(size,)`.
+      Array of the default integer, of shape `(size,)`.
 
     Raises:
       ConcretizationError: `a` is traced and `size` is not given.
@@ -151,7 +152,7 @@ def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -
       fill_value: see `nonzero`.
 
     Returns:
-      int32 array of shape `(size, a.ndim)`.
+      Array of the default integer, of shape `(size, a.ndim)`.
 
     Raises:
       ConcretizationError: `a` is traced and `size` is not given.
@@ -161,7 +162,7 @@ def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -
     x = array_of(a, "argwhere")
     if not x.ndim:
         count = 1 if size is None and bool(x) else (size or 0)
-        return lax.full((count, 0), 0, dtypes.int32)
+        return lax.full((count, 0), 0, dtypes.default_int())
     columns = nonzero(x, size=size, fill_value=fill_value)
     return lax.concatenate([lax.reshape(c, (c.size, 1)) for c in columns], 1)
 

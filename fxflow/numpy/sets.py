@@ -179,13 +179,14 @@ def unique(
         if size is not None and n:
             # Filled up like the values: with the least element's index.
             index = choose_between(starts < n, index, perm[0] + 0 * index)
-        out.append(index)
+        out.append(convert(index, dtypes.default_int()))
     if return_inverse:
         # Starts of groups counted up to a row: its group's number. Scattering through
         # the permutation undoes the sort.
         kinds = lax.cumsum(convert(mask, dtypes.int32)) - 1
         inverse = lax.full((n,), 0, dtypes.int32)
         inverse = inverse.at[perm].set(kinds) if n else inverse
+        inverse = convert(inverse, dtypes.default_int())
         out.append(reshape(inverse, shape) if axis is None else inverse)
     if return_counts:
         ends = concatenate([starts, lax.full((1,), n, starts.aval.dtype)])

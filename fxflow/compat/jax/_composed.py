@@ -40,6 +40,9 @@ def ds(start: Any, size: Any = None, stride: int = 1) -> Any:
       start: an int, or a 0-d integer array.
       size: the length, an int.
       stride: the distance of the elements.
+
+    Returns:
+      An index for one axis.
     """
     # Kernels are imported when something of them is used.
     return importlib.import_module(f"{__package__}.experimental.pallas").ds(
