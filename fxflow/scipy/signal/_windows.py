@@ -105,20 +105,35 @@ def _taylor(n: int, nbar: int = 4, sll: float = 30, norm: bool = True) -> Values
     return w / at(np.array([(n - 1) / 2])) if norm else w
 
 
-def _slepian(n: int, NW: float) -> Values:
-    """Returns the sequence with the most energy below a frequency."""
+def slepian_sequences(n: int, NW: float, count: int) -> tuple[Values, Values]:
+    """Returns sequences with the most energy below NW / n, and which part that is.
+
+    Returns:
+      Array[count, n], whose squares add up to 1, and array[count].
+    """
     width = NW / n
     at = np.arange(n)
     diagonal = ((n - 1 - 2 * at) / 2.0) ** 2 * np.cos(2 * np.pi * width)
     beside = at[1:] * (n - at[1:]) / 2.0
     matrix = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
-    w = np.linalg.eigh(matrix)[1][:, -1]
-    w = w * np.sign(w.sum())
+    w = np.linalg.eigh(matrix)[1].T[::-1][:count].copy()
+    # Even ones have a positive mean, odd ones begin with a positive lobe.
+    w[0::2] *= np.where(w[0::2].sum(1) < 0, -1, 1)[:, None]
+    for row in w[1::2]:
+        first = row[row**2 > max(1e-7, 1 / n)]
+        if first.size and first[0] < 0:
+            row *= -1
+    correlations = np.stack([np.correlate(row, row, "full")[n - 1 :] for row in w])
+    weights = 4 * width * np.sinc(2 * width * at)
+    weights[0] = 2 * width
+    return w, np.asarray(correlations @ weights)
+
+
+def _slepian(n: int, NW: float) -> Values:
+    w = slepian_sequences(n, NW, 1)[0][0]
+    w = w / w.max()
     # As SciPy: an even one is scaled as if it had a sample at its middle.
-    if n % 2 == 0:
-        w = w / w.max() * (n**2 / (n**2 + NW))
-        return np.asarray(w)
-    return np.asarray(w / w.max())
+    return np.asarray(w if n % 2 else w * (n**2 / (n**2 + NW)))
 
 
 def _hamming(n: int, alpha: float) -> Values:

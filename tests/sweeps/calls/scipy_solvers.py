@@ -78,7 +78,9 @@ EXEMPT = {
     **dict.fromkeys(
         (
             *("scipy.signal.zpk2sos", "scipy.signal.tf2sos", "scipy.signal.tf2zpk"),
-            "scipy.signal.zpk2tf",
+            *("scipy.signal.zpk2tf", "scipy.signal.normalize", "scipy.signal.lp2lp"),
+            *("scipy.signal.lp2hp", "scipy.signal.lp2bp", "scipy.signal.lp2bs"),
+            "scipy.signal.bilinear",
         ),
         "the form of the result depends on the values",
     ),
@@ -87,6 +89,9 @@ EXEMPT = {
         for name in (
             *("bessel", "butter", "buttord", "cheby1", "cheby2", "ellip"),
             *("firwin", "firwin2", "iirnotch", "iirpeak"),
+            *("cheb1ord", "cheb2ord", "ellipord", "iirdesign", "iirfilter", "remez"),
+            *("besselap", "buttap", "cheb1ap", "cheb2ap", "ellipap", "firls"),
+            *("kaiser_atten", "kaiser_beta", "kaiserord"),
         )
     },
 }
@@ -102,6 +107,10 @@ _SOS = made(
     ),
     *(2, 6),
 )
+
+#: Roots in the left half plane, and a symmetric filter.
+_ROOTS = made(lambda rng, s: rng.uniform(-2, -0.5, s), 3)
+_TAPS = made(lambda rng, s: np.array([0.3, 1, 0.3]) + 0 * rng.normal(size=s), 3)
 
 _GAUSSIAN = "gaussian_laplace gaussian_gradient_magnitude"
 _SIZED = (
@@ -257,6 +266,25 @@ CALLS = [
             ),
             call("scipy.signal.czt", inexact(2, 5), 4, numpy=""),
             call("scipy.signal.zoom_fft", inexact(2, 5), 0.5, 4, numpy=""),
+            *each(
+                "scipy.signal",
+                "lp2lp_zpk lp2hp_zpk",
+                *(_ROOTS, _ROOTS, floating(low=0.5), floating(low=0.5)),
+                numpy="",
+            ),
+            *each(
+                "scipy.signal",
+                "lp2bp_zpk lp2bs_zpk",
+                *(_ROOTS, _ROOTS, floating(low=0.5)),
+                *(floating(low=3, high=4), floating(low=0.5, high=1)),
+                numpy="",
+            ),
+            call(
+                "scipy.signal.bilinear_zpk",
+                *(_ROOTS, _ROOTS, floating(low=0.5), floating(low=3, high=4)),
+                numpy="",
+            ),
+            call("scipy.signal.minimum_phase", _TAPS, n_fft=64, numpy=""),
             call("scipy.signal.medfilt", floating(3, 5)),
             call("scipy.signal.medfilt2d", floating(3, 5)),
             call("scipy.signal.wiener", floating(3, 5), 3, 0.5, numpy=""),
