@@ -44,19 +44,20 @@ from fxflow.scipy.signal.band_changes import (
 from fxflow.scipy.signal.fir_fits import (
     firls, kaiser_atten, kaiser_beta, kaiserord, minimum_phase, remez,
 )
+from fxflow.scipy.signal.short_time import ShortTimeFFT
 
 __all__ = [
-    "argrelextrema", "argrelmax", "argrelmin", "bessel", "besselap", "bilinear",
-    "bilinear_zpk", "buttap", "butter", "buttord", "cheb1ap", "cheb1ord", "cheb2ap",
-    "cheb2ord", "cheby1", "cheby2", "chirp", "coherence", "convolve", "convolve2d",
-    "correlate", "correlate2d", "csd", "czt", "czt_points", "decimate", "detrend",
-    "ellip", "ellipap", "ellipord", "envelope", "fftconvolve", "filtfilt", "find_peaks",
-    "firls", "firwin", "firwin2", "freqz", "freqz_sos", "gausspulse", "get_window",
-    "group_delay", "hilbert", "iirdesign", "iirfilter", "iirnotch", "iirpeak", "istft",
-    "kaiser_atten", "kaiser_beta", "kaiserord", "lfilter", "lfilter_zi", "lfiltic",
-    "lombscargle", "lp2bp", "lp2bp_zpk", "lp2bs", "lp2bs_zpk", "lp2hp", "lp2hp_zpk",
-    "lp2lp", "lp2lp_zpk", "medfilt", "medfilt2d", "minimum_phase", "normalize",
-    "peak_prominences", "peak_widths", "periodogram", "remez", "resample",
+    "ShortTimeFFT", "argrelextrema", "argrelmax", "argrelmin", "bessel", "besselap",
+    "bilinear", "bilinear_zpk", "buttap", "butter", "buttord", "cheb1ap", "cheb1ord",
+    "cheb2ap", "cheb2ord", "cheby1", "cheby2", "chirp", "coherence", "convolve",
+    "convolve2d", "correlate", "correlate2d", "csd", "czt", "czt_points", "decimate",
+    "detrend", "ellip", "ellipap", "ellipord", "envelope", "fftconvolve", "filtfilt",
+    "find_peaks", "firls", "firwin", "firwin2", "freqz", "freqz_sos", "gausspulse",
+    "get_window", "group_delay", "hilbert", "iirdesign", "iirfilter", "iirnotch",
+    "iirpeak", "istft", "kaiser_atten", "kaiser_beta", "kaiserord", "lfilter",
+    "lfilter_zi", "lfiltic", "lombscargle", "lp2bp", "lp2bp_zpk", "lp2bs", "lp2bs_zpk",
+    "lp2hp", "lp2hp_zpk", "lp2lp", "lp2lp_zpk", "medfilt", "medfilt2d", "minimum_phase",
+    "normalize", "peak_prominences", "peak_widths", "periodogram", "remez", "resample",
     "resample_poly", "savgol_coeffs", "savgol_filter", "sawtooth", "sos2tf", "sos2zpk",
     "sosfilt", "sosfilt_zi", "sosfiltfilt", "sosfreqz", "spectrogram", "square", "stft",
     "tf2sos", "tf2zpk", "unit_impulse", "upfirdn", "welch", "wiener", "zoom_fft",

@@ -186,7 +186,7 @@ def firls(
             f"{name}: desired must have as many numbers as bands, {pairs.size}, got "
             f"{levels.size}"
         )
-    levels = levels.reshape(-1, 2)
+    lines = levels.reshape(-1, 2)
     weights = _weights(name, weight, len(pairs))
     m = (n - 1) // 2
     k = np.arange(n)[:, None, None]
@@ -194,8 +194,8 @@ def firls(
     q = parts @ weights
     at = np.arange(m + 1)
     matrix = q[np.abs(at[:, None] - at)] + q[at[:, None] + at]
-    slope = (levels[:, 1] - levels[:, 0]) / (pairs[:, 1] - pairs[:, 0])
-    offset = levels[:, 0] - pairs[:, 0] * slope
+    slope = (lines[:, 1] - lines[:, 0]) / (pairs[:, 1] - pairs[:, 0])
+    offset = lines[:, 0] - pairs[:, 0] * slope
     k = k[: m + 1]
     ends = pairs * (slope[:, None] * pairs + offset[:, None]) * np.sinc(pairs * k)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -303,12 +303,12 @@ def remez(
     terms = n // 2 + (n % 2 and not odd)
     step = 0.5 / (natural(name, "grid_density", grid_density) * terms)
     parts = []
-    for band, (low, high) in enumerate(pairs):
+    for index, (low, high) in enumerate(pairs):
         # The response is 0 at 0, at half the rate, or at both, whatever is asked.
         low = max(low, step) if odd else low
         high = min(high, 0.5 - step) if odd == bool(n % 2) else high
         count = max(round((high - low) / step), 1) + 1
-        parts.append((np.linspace(low, high, count), np.full(count, band)))
+        parts.append((np.linspace(low, high, count), np.full(count, index)))
     f = np.concatenate([p[0] for p in parts])
     band = np.concatenate([p[1] for p in parts])
     target, heavy = levels[band], weights[band]
