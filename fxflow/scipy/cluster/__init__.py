@@ -1,5 +1,5 @@
-"""Clusters: `fxflow.scipy.cluster.vq`."""
+"""Clusters: `fxflow.scipy.cluster.vq`, `fxflow.scipy.cluster.hierarchy`."""
 
-from fxflow.scipy.cluster import vq
+from fxflow._names import answer as _answer
 
-__all__ = ["vq"]
+_answer(globals(), (), lazy=("hierarchy", "vq"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis, integer, natural, number
 from fxflow.numpy._operands import ArrayLike, convert, promote_inexact
 from fxflow.scipy.signal._recursions import known
+from fxflow.scipy.signal._slices import canonical_dual, overlapped, scale_factor
 from fxflow.scipy.signal._windows import window_of
 from fxflow.scipy.signal.trends import detrend
 
@@ -161,7 +161,7 @@ class ShortTimeFFT:
         ends = (int(some[0]), int(some[-1])) if some.size else (0, win.size - 1)
         plan = _Plan(hop, rate, fft_mode, size, None, phase_shift, *ends)
         if scale_to is not None:
-            by = _factor(win, scale_to, rate)
+            by = scale_factor(win, scale_to, rate)
             win = win * by
             dual_win = None if dual_win is None else dual_win / by
             plan = plan._replace(scaling=scale_to)
@@ -268,7 +268,7 @@ class ShortTimeFFT:
           The transform, its window the canonical dual of `dual_win`.
         """
         (dual,) = promote_inexact(_NAME, dual_win)
-        win = _canonical_dual(dual, natural(_NAME, "hop", hop))
+        win = canonical_dual(_NAME, dual, natural(_NAME, "hop", hop))
         return cls(
             win,
             hop,
@@ -360,17 +360,21 @@ class ShortTimeFFT:
     @property
     def fac_magnitude(self) -> Array:
         """What the window is multiplied by to show magnitudes."""
-        return _factor(self.win, "magnitude", self.fs)
+        return scale_factor(self.win, "magnitude", self.fs)
 
     @property
     def fac_psd(self) -> Array:
         """What the window is multiplied by to show power densities."""
-        return _factor(self.win, "psd", self.fs)
+        return scale_factor(self.win, "psd", self.fs)
 
     @property
     def dual_win(self) -> Array:
         """The window of the inverse; the canonical one unless another was given."""
-        return _canonical_dual(self.win, self.hop) if self._dual is None else self._dual
+        return (
+            canonical_dual(_NAME, self.win, self.hop)
+            if self._dual is None
+            else self._dual
+        )
 
     @property
     def invertible(self) -> bool:
@@ -396,7 +400,7 @@ class ShortTimeFFT:
         _one_of("scaling", scaling, _SCALINGS[1:])
         if scaling == self.scaling:
             return self
-        by = _factor(self.win, scaling, self.fs)
+        by = scale_factor(self.win, scaling, self.fs)
         dual = None if self._dual is None else self._dual / by
         plan = self._plan._replace(scaling=scaling)
         return self.tree_unflatten(plan, (self.win * by, dual))
@@ -753,7 +757,7 @@ class ShortTimeFFT:
                 f"{count} slices see, got k0={k0}, k1={k1}"
             )
         parts = self._backward(S) * self.dual_win
-        total = _overlapped(parts, self.hop)[..., k0 - self.k_min : k1 - self.k_min]
+        total = overlapped(parts, self.hop)[..., k0 - self.k_min : k1 - self.k_min]
         return fnp.moveaxis(total, -1, f_axis if f_axis < t_axis else f_axis - 1)
 
     def _turn(self) -> int:
@@ -791,42 +795,3 @@ class ShortTimeFFT:
             stop = self.f_pts - (self.mfft % 2 == 0)
             twice[1:stop] = math.sqrt(2) if self.scaling == "psd" else 2
         return fnp.asarray(twice)
-
-
-def _factor(win: Array, scaling: str, fs: float) -> Array:
-    if scaling == "magnitude":
-        return 1 / fnp.abs(fnp.sum(win))
-    return 1 / fnp.sqrt(fnp.sum(fnp.real(win) ** 2 + fnp.imag(win) ** 2) * fs)
-
-
-def _canonical_dual(win: Array, hop: int) -> Array:
-    """Returns the window for which shifted products with `win` add up to 1."""
-    m = win.size
-    power = fnp.real(win) ** 2 + fnp.imag(win) ** 2
-    count = -(-m // hop)
-    folded = fnp.reshape(fnp.pad(power, (0, count * hop - m)), (count, hop))
-    sums = fnp.tile(fnp.sum(folded, 0), count)[:m]
-    host = known(sums, _NAME)
-    if host is not None:
-        least = np.finfo(host.dtype).resolution * host.max()
-        if m < hop or not np.all(host >= max(least, np.finfo(host.dtype).tiny)):
-            raise ArgumentError(
-                f"{_NAME}: the transform has no inverse: a sample lies in no slice "
-                f"with a window of {m} points and hop={hop}"
-            )
-    return win / sums
-
-
-def _overlapped(parts: Array, hop: int) -> Array:
-    """Returns the sum of parts[..., p, :], each `hop` samples behind the one before."""
-    *outer, count, m = parts.shape
-    pieces = -(-m // hop)
-    none = [(0, 0)] * len(outer)
-    parts = fnp.pad(parts, [*none, (0, 0), (0, pieces * hop - m)])
-    parts = fnp.reshape(parts, (*outer, count, pieces, hop))
-    shifted = [
-        fnp.pad(parts[..., j, :], [*none, (j, pieces - 1 - j), (0, 0)])
-        for j in range(pieces)
-    ]
-    total = functools.reduce(fnp.add, shifted)
-    return fnp.reshape(total, (*outer, (count + pieces - 1) * hop))

@@ -23,6 +23,21 @@ EXEMPT = {
     "scipy.cluster.vq.kmeans": "the labels depend on the values",
     "scipy.cluster.vq.kmeans2": "the labels depend on the values",
     **{
+        f"scipy.cluster.hierarchy.{name}": "takes a tree, tested with trees"
+        for name in (
+            *("cophenet", "cut_tree", "fcluster", "inconsistent", "is_monotonic"),
+            *("is_valid_linkage", "leaders", "leaves_list", "maxRstat", "maxdists"),
+            *("maxinconsts", "num_obs_linkage"),
+        )
+    },
+    **{
+        f"scipy.cluster.hierarchy.{name}": "the clusters depend on the values"
+        for name in (
+            *("average", "centroid", "complete", "fclusterdata", "linkage", "median"),
+            *("single", "ward", "weighted"),
+        )
+    },
+    **{
         f"scipy.sparse.linalg.{name}": "takes a sparse array or an operator"
         for name in (
             *("aslinearoperator", "eigsh", "factorized", "inv", "lsqr", "minres"),
@@ -314,4 +329,9 @@ CALLS = [
     ),
     call("scipy.cluster.vq.vq", real(5, 2), real(3, 2)),
     call("scipy.cluster.vq.whiten", real(5, 2), numpy=""),
+    call(
+        "scipy.cluster.hierarchy.is_isomorphic",
+        *(made(lambda rng, s: rng.integers(0, 3, s), 4, kinds="i"),) * 2,
+        differentiable=False,
+    ),
 ]

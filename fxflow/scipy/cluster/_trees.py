@@ -1,0 +1,211 @@
+"""How trees of clusters are made, and the order of their leaves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fxflow import lax
+from fxflow import numpy as fnp
+from fxflow.core.arrays import Array, dtypes
+from fxflow.core.runtime.library import library
+from fxflow.scipy.spatial.distance import squareform
+
+
+@library("method")
+def merged(y: Any, method: str) -> Array:
+    distances = squareform(y)
+    if method == "single":
+        return _labelled(*_spanning(distances))
+    if method in ("centroid", "median"):
+        return _closest_first(distances, method)
+    return _labelled(*_chained(distances, method))
+
+
+def _united(method: str, to_x: Any, to_y: Any, d: Any, nx: Any, ny: Any, n: Any) -> Any:
+    """Returns distances of clusters to the union of x and y, by Lance and Williams."""
+    if method == "complete":
+        return fnp.maximum(to_x, to_y)
+    if method == "average":
+        return (nx * to_x + ny * to_y) / (nx + ny)
+    if method == "weighted":
+        return (to_x + to_y) / 2
+    if method == "median":
+        return fnp.sqrt(fnp.maximum((to_x**2 + to_y**2) / 2 - d**2 / 4, 0))
+    if method == "centroid":
+        whole = (nx * to_x**2 + ny * to_y**2) - nx * ny * d**2 / (nx + ny)
+        return fnp.sqrt(fnp.maximum(whole / (nx + ny), 0))
+    t = 1 / (nx + ny + n)
+    whole = (n + nx) * t * to_x**2 + (n + ny) * t * to_y**2 - n * t * d**2
+    return fnp.sqrt(fnp.maximum(whole, 0))
+
+
+def _row(D: Array, written: Array, i: Array) -> Array:
+    """Returns distances of cluster i to all others.
+
+    Only rows are written, and `written` says when: a distance is in the row that was
+    written last. With columns as well XLA would copy the matrix in each step.
+    """
+    return fnp.where(written[i] >= written, D[i], D[:, i])
+
+
+def _spanning(distances: Array) -> tuple[Array, Array, Array]:
+    """Returns the edges of the shortest spanning tree, by Prim's algorithm."""
+    n = distances.aval.shape[0]
+
+    def step(carry: Any, _: Any) -> Any:
+        x, free, near = carry
+        free = free & (fnp.arange(n) != x)
+        near = fnp.where(free, fnp.minimum(near, distances[x]), fnp.inf)
+        y = fnp.argmin(near).astype(dtypes.int32)
+        return (y, free, near), (x, y, near[y])
+
+    start = (fnp.int32(0), fnp.ones(n, bool), fnp.full(n, fnp.inf, distances.dtype))
+    x, y, d = lax.scan(step, start, None, n - 1)[1]
+    return x, y, d
+
+
+def _chained(distances: Array, method: str) -> tuple[Array, Array, Array]:
+    """Returns merges of nearest neighbours of each other, found along a chain."""
+    n, dtype = distances.aval.shape[0], distances.aval.dtype
+    index = fnp.arange(n, dtype=dtypes.int32)
+
+    def step(carry: Any) -> Any:
+        D, written, size, chain, length, k, merges = carry
+        fresh = length == 0
+        first = fnp.argmax(size > 0).astype(dtypes.int32)
+        chain = chain.at[0].set(fnp.where(fresh, first, chain[0]))
+        length = fnp.where(fresh, 1, length)
+        x, before = chain[length - 1], chain[fnp.maximum(length - 2, 0)]
+        row = _row(D, written, x)
+        open_ = fnp.where((size > 0) & (index != x), row, fnp.inf)
+        y = fnp.argmin(open_).astype(dtypes.int32)
+        ends = (length > 1) & (row[before] <= open_[y])
+        y = fnp.where(ends, before, y)
+        d = row[y]
+        chain = chain.at[length].set(y)
+        a, b = fnp.minimum(x, y), fnp.maximum(x, y)
+        na, nb = (size[i].astype(dtype) for i in (a, b))
+        rows = _row(D, written, a), _row(D, written, b)
+        new = _united(method, *rows, d, na, nb, size.astype(dtype))
+        D = lax.dynamic_update_index_in_dim(D, fnp.where(ends, new, D[b]), b, 0)
+        merges = merges.at[k].set(fnp.stack([a.astype(dtype), b.astype(dtype), d]))
+        union = fnp.where(index == b, size[a] + size[b], size)
+        size = fnp.where(ends, fnp.where(index == a, 0, union), size)
+        written = fnp.where(ends & (index == b), k + 1, written)
+        length = fnp.where(ends, length - 2, length + 1)
+        return D, written, size, chain, length, k + ends.astype(k.dtype), merges
+
+    zero, zeros = fnp.int32(0), fnp.zeros(n, dtypes.int32)
+    chain, merges = fnp.zeros(n + 1, dtypes.int32), fnp.zeros((n, 3), dtype)
+    start = (distances, zeros, fnp.ones_like(zeros), chain, zero, zero, merges)
+    found = lax.while_loop(lambda c: c[5] < n - 1, step, start)[-1][: n - 1]
+    x, y = (found[:, i].astype(dtypes.int32) for i in (0, 1))
+    return x, y, found[:, 2]
+
+
+def _closest_first(distances: Array, method: str) -> Array:
+    """Returns the tree of merges of the two nearest clusters, in their order.
+
+    Each row has a bound of its least distance, which is computed again only where it is
+    the least of all and its cluster is no more.
+    """
+    n, dtype = distances.aval.shape[0], distances.aval.dtype
+    index = fnp.arange(n, dtype=dtypes.int32)
+
+    def step(carry: Any) -> Any:
+        D, written, size, names, least, nearest, k, tree = carry
+        i = fnp.argmin(least).astype(dtypes.int32)
+        j = nearest[i]
+        holds = (size[j] > 0) & (written[i] >= written[j])
+        x, y = fnp.minimum(i, j), fnp.maximum(i, j)
+        d = least[i]
+        nx, ny = (size[v].astype(dtype) for v in (x, y))
+        rows = _row(D, written, x), _row(D, written, y)
+        new = _united(method, *rows, d, nx, ny, size.astype(dtype))
+        at = fnp.where(holds, y, i)
+        values = fnp.where(holds, new, D[at])
+        D = lax.dynamic_update_index_in_dim(D, values, at, 0)
+        low, high = fnp.minimum(names[x], names[y]), fnp.maximum(names[x], names[y])
+        row = fnp.stack([low.astype(dtype), high.astype(dtype), d, nx + ny])
+        tree = tree.at[k].set(row)
+        union = fnp.where(index == y, size[x] + size[y], size)
+        size = fnp.where(holds, fnp.where(index == x, 0, union), size)
+        written = fnp.where(holds & (index == y), k + 1, written)
+        names = fnp.where(holds & (index == y), n + k, names)
+        others = (size > 0) & (index != at) & (written[at] >= written)
+        open_ = fnp.where(others, values, fnp.inf)
+        best = fnp.argmin(open_).astype(dtypes.int32)
+        least = fnp.where(holds & (index == x), fnp.inf, least)
+        least = fnp.where(index == at, open_[best], least)
+        nearest = fnp.where(index == at, best, nearest)
+        k = k + holds.astype(k.dtype)
+        return D, written, size, names, least, nearest, k, tree
+
+    open_ = fnp.where(index[:, None] == index, fnp.inf, distances)
+    zeros = fnp.zeros(n, dtypes.int32)
+    start = (
+        *(distances, zeros, fnp.ones_like(zeros), index, fnp.min(open_, 1)),
+        *(fnp.argmin(open_, 1).astype(dtypes.int32), fnp.int32(0)),
+        fnp.zeros((n, 4), dtype),
+    )
+    found: Array = lax.while_loop(lambda c: c[6] < n - 1, step, start)[-1]
+    return found[: n - 1]
+
+
+def _labelled(x: Array, y: Array, d: Array) -> Array:
+    """Returns the tree of merges of observations' clusters, in any order."""
+    n, dtype = d.aval.size + 1, d.aval.dtype
+    order = fnp.argsort(d, stable=True)
+    x, y, d = x[order], y[order], d[order]
+
+    def step(names: Array, merge: Any) -> Any:
+        x, y, k = merge
+        a, b = names[x], names[y]
+        inside = (names == a) | (names == b)
+        row = (fnp.minimum(a, b), fnp.maximum(a, b), fnp.sum(inside))
+        return fnp.where(inside, n + k, names), fnp.stack(
+            [v.astype(dtype) for v in row]
+        )
+
+    steps = fnp.arange(n - 1, dtype=dtypes.int32)
+    rows = lax.scan(step, fnp.arange(n, dtype=dtypes.int32), (x, y, steps))[1]
+    return fnp.stack([rows[:, 0], rows[:, 1], d, rows[:, 2]], 1)
+
+
+def children(Z: Array) -> tuple[Array, Array, Array]:
+    """Returns the parts of each merge, and the sizes of all clusters."""
+    n = Z.aval.shape[0] + 1
+    left, right = (Z[:, i].astype(dtypes.int32) for i in (0, 1))
+    sizes = fnp.concatenate([fnp.ones(n, dtypes.int32), Z[:, 3].astype(dtypes.int32)])
+    return left, right, sizes
+
+
+def layout(Z: Array, leaves_last: bool = False) -> tuple[Array, Array]:
+    """Returns where each observation stands among the leaves, and what is between.
+
+    Args:
+      Z: the tree.
+      leaves_last: whether a part that is an observation stands behind one that is a
+        cluster, the order in which SciPy numbers flat clusters.
+
+    Returns:
+      int32[n], positions, and int32[n - 1]: between position i and i + 1 lies the merge
+      of this row, the least cluster of both.
+    """
+    n = Z.aval.shape[0] + 1
+    left, right, sizes = children(Z)
+    if leaves_last:
+        swap = (left < n) & (right >= n)
+        left, right = fnp.where(swap, right, left), fnp.where(swap, left, right)
+
+    def step(carry: Any, k: Array) -> Any:
+        begin, gaps = carry
+        at = begin[n + k]
+        middle = at + sizes[left[k]]
+        begin = begin.at[left[k]].set(at).at[right[k]].set(middle)
+        return (begin, gaps.at[middle - 1].set(k)), None
+
+    start = (fnp.zeros(2 * n - 1, dtypes.int32), fnp.zeros(n - 1, dtypes.int32))
+    down = fnp.arange(n - 2, -1, -1, dtype=dtypes.int32)
+    (begin, gaps), _ = lax.scan(step, start, down)
+    return begin[:n], gaps
