@@ -377,6 +377,7 @@ MODULES = (
     "ref",
     "scipy.special",
     "scipy.linalg",
+    "scipy.cluster.hierarchy",
     "scipy.cluster.vq",
     "scipy.fft",
     "scipy.integrate",
