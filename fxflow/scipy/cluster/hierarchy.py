@@ -31,10 +31,10 @@ _EUCLIDEAN = ("centroid", "median", "ward")
 
 
 def _tree(name: str, Z: Any) -> Array:
-    (Z,) = promote_inexact(name, Z)
-    if Z.ndim != 2 or Z.shape[1] != 4 or not Z.shape[0]:
-        raise ShapeError(f"{name}: Z must be float[n - 1, 4], got {Z.aval}")
-    return Z
+    tree: Array = promote_inexact(name, Z)[0]
+    if tree.ndim != 2 or tree.shape[1] != 4 or not tree.shape[0]:
+        raise ShapeError(f"{name}: Z must be float[n - 1, 4], got {tree.aval}")
+    return tree
 
 
 # -- trees -----------------------------------------------------------------------------
@@ -283,7 +283,8 @@ def _cophenet(Z: Any) -> Array:
     last = lax.cummax(between, axis=1)
     i, j = (at[k] for k in np.triu_indices(n, 1))
     low, high = fnp.minimum(i, j), fnp.maximum(i, j)
-    return Z[:, 2][last[low, high - 1]]
+    heights: Array = Z[:, 2]
+    return heights[last[low, high - 1]]
 
 
 # -- statistics of merges --------------------------------------------------------------
@@ -301,7 +302,8 @@ def _greatest(Z: Any, values: Any) -> Array:
         return found.at[n + k].set(best), best
 
     start = fnp.concatenate([least, least[1:]])
-    return lax.scan(step, start, fnp.arange(n - 1, dtype=dtypes.int32))[1]
+    found: Array = lax.scan(step, start, fnp.arange(n - 1, dtype=dtypes.int32))[1]
+    return found
 
 
 @_docs
@@ -686,7 +688,7 @@ def is_valid_linkage(Z: ArrayLike, warning: bool = False, throw: bool = False) -
       A bool.
 
     Raises:
-      ArgumentError: `throw` is set and `Z` is no tree.
+      ArgumentError: `throw` is set and `Z` is not a tree.
       ConcretizationError: `Z` is traced.
 
     Example:
@@ -702,7 +704,7 @@ def is_valid_linkage(Z: ArrayLike, warning: bool = False, throw: bool = False) -
         why = f"its shape is {tree.shape}, not (n - 1, 4)"
     else:
         n = len(tree) + 1
-        sizes, used = [1] * n, set()
+        sizes, used = [1] * n, set[int]()
         for k, (a, b, d, size) in enumerate(tree):
             parts = (int(a), int(b))
             if not all(0 <= p < n + k for p in parts) or parts[0] == parts[1]:
@@ -718,7 +720,7 @@ def is_valid_linkage(Z: ArrayLike, warning: bool = False, throw: bool = False) -
             used |= set(parts)
             sizes.append(int(size))
     if why and throw:
-        raise ArgumentError(f"{name}: Z is no tree: {why}")
+        raise ArgumentError(f"{name}: Z is not a tree: {why}")
     return not why
 
 
