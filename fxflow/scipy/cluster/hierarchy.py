@@ -639,7 +639,7 @@ def leaders(Z: ArrayLike, T: ArrayLike) -> tuple[Array, Array]:
     n = len(tree) + 1
     if flat.shape != (n,):
         raise ShapeError(f"{name}: T must be int[{n}], got shape {flat.shape}")
-    # For each cluster of the tree the flat one that it lies in; -1 is none.
+    # For each cluster of the tree the flat one that it lies in; -1 for several.
     names = [int(v) for v in flat]
     found: list[tuple[int, int]] = []
     for row in tree:
