@@ -14,6 +14,7 @@ import functools
 import importlib.util
 import os
 import threading
+import warnings
 from typing import Any, NamedTuple
 
 from fxflow._config import config
@@ -44,9 +45,16 @@ class _Compiler(NamedTuple):
 def _compiler() -> _Compiler | None:
     if os.name != "posix" or importlib.util.find_spec("llvmlite") is None:
         return None
-    import llvmlite
-    from llvmlite import binding as llvm
-
+    try:
+        import llvmlite
+        from llvmlite import binding as llvm
+    except (ImportError, OSError) as error:
+        warnings.warn(
+            f"llvmlite is installed, but cannot be loaded ({error}): programs run "
+            "without fxflow's kernels; install it again (pip install fxflow[kernels])",
+            stacklevel=2,
+        )
+        return None
     triple = llvm.get_process_triple()
     features = llvm.get_host_cpu_features()
     llvm.initialize_native_target()

@@ -155,3 +155,12 @@ def test_without_llvmlite(monkeypatch):
     )(x)
     np.testing.assert_allclose(np.asarray(out), np.ones((4, 128)), rtol=1e-5)
     native._compiler.cache_clear()
+
+
+def test_a_compiler_that_cannot_be_loaded(monkeypatch):
+    monkeypatch.setitem(sys.modules, "llvmlite", None)
+    monkeypatch.setattr(native.importlib.util, "find_spec", lambda name: name)
+    with pytest.warns(
+        UserWarning, match=r"llvmlite is installed, but cannot be loaded"
+    ):
+        assert native._compiler.__wrapped__() is None

@@ -37,6 +37,7 @@ from fxflow.lax.reshaping import reshape
 from fxflow.lax.select import select
 from fxflow.transforms.passes import rewriting
 from fxflow.transforms.passes.divisions import divisions, mesh_of
+from fxflow.transforms.passes.labels import compare_labels
 from fxflow.transforms.passes.rewriting import (
     REDUCTIONS,
     SEARCHES,
@@ -69,7 +70,10 @@ def fuse_rows(graph: Graph) -> Graph:
     """
     if not is_enabled() or graph.effects:
         return graph
-    return _all_fused(select_by_chunks(graph), lambda _: None)
+    graph = select_by_chunks(graph)
+    start = compare_labels(graph)
+    fused = _all_fused(start, lambda _: None)
+    return graph if fused is start else fused
 
 
 def fuse_divided_rows(graph: Graph, shardings: Sequence[Sharding | None]) -> Graph:
@@ -82,7 +86,7 @@ def fuse_divided_rows(graph: Graph, shardings: Sequence[Sharding | None]) -> Gra
     mesh = mesh_of(shardings)
     if not is_enabled() or graph.effects or mesh is None:
         return graph
-    start = inlined(graph, CALLS)
+    start = compare_labels(inlined(graph, CALLS))
     fused = _all_fused(start, lambda g: Rows(mesh, divisions(g, shardings, mesh)))
     return graph if fused is start else fused
 
