@@ -55,7 +55,11 @@ def _positions(method: str, q: Any, n: Any) -> tuple[Any, Any]:
     if method in _CONTINUOUS or method in _ROUNDED:
         # Hyndman and Fan's n q + m, less 1: here elements are counted from 0.
         alpha, beta = _CONTINUOUS.get(method, (1.0, 1.0))
-        index = q * n + (q * (1 - alpha - beta) + (alpha - 1))
+        if alpha == beta == 1:
+            # As NumPy rounds: whether there is a fraction decides what is rounded.
+            index = q * (n - 1)
+        else:
+            index = q * n + (q * (1 - alpha - beta) + (alpha - 1))
     else:
         index = q * n - (1.5 if method == "closest_observation" else 1.0)
     index = lax.max(index, lax.full_like(index, 0))

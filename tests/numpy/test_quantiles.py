@@ -137,3 +137,13 @@ def test_equal_neighbours_share_the_slope() -> None:
     assert slope(np.zeros(4, np.float32)).tolist() == [0.25, 0.75, 0, 0]
     x = np.float32([np.inf, np.inf, 1, -np.inf])
     assert float(fnp.quantile(x, 0.9)) == np.inf
+
+
+@pytest.mark.parametrize("method", ["lower", "higher", "midpoint", "nearest"])
+def test_probabilities_of_elements_are_not_between_them(method: str) -> None:
+    # 0.2 of 6 elements is one of them, which rounding must not miss.
+    for n in range(2, 30):
+        x = np.arange(n, dtype=np.float32)
+        q = np.arange(n, dtype=np.float32) / np.float32(n - 1)
+        want = np.quantile(x, q, method=method)
+        np.testing.assert_array_equal(fnp.quantile(x, q, method=method), want)

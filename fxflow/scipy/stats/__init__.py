@@ -43,29 +43,91 @@ from fxflow.scipy.stats._positives import (
     wald,
 )
 from fxflow.scipy.stats._urns import betanbinom, nhypergeom, yulesimon
+from fxflow.scipy.stats.correlations import (
+    chatterjeexi, kendalltau, linregress, pearsonr, pointbiserialr, siegelslopes,
+    somersd, spearmanr, theilslopes, weightedtau,
+)
+from fxflow.scipy.stats.counting import (
+    binned_statistic, binned_statistic_2d, cumfreq, percentileofscore, relfreq,
+    scoreatpercentile,
+)
+from fxflow.scipy.stats.entropies import (
+    differential_entropy, energy_distance, entropy, wasserstein_distance,
+)
+from fxflow.scipy.stats.frequencies import (
+    chi2_contingency, chisquare, fisher_exact, median_test, power_divergence,
+)
+from fxflow.scipy.stats.goodness import (
+    anderson, anderson_ksamp, cramervonmises, cramervonmises_2samp, ks_1samp, ks_2samp,
+    kstest,
+)
+from fxflow.scipy.stats.intervals import bayes_mvs
 from fxflow.scipy.stats.kde import gaussian_kde
+from fxflow.scipy.stats.means_tests import (
+    alexandergovern, f_oneway, ttest_1samp, ttest_ind, ttest_ind_from_stats, ttest_rel,
+)
+from fxflow.scipy.stats.moments import (
+    describe, gmean, gstd, gzscore, hmean, kstat, kstatvar, kurtosis, moment, pmean,
+    skew, variation, zmap, zscore,
+)
+from fxflow.scipy.stats.multiple import combine_pvalues, false_discovery_control
+from fxflow.scipy.stats.normality import (
+    jarque_bera, kurtosistest, normaltest, shapiro, skewtest,
+)
+from fxflow.scipy.stats.power_transforms import (
+    boxcox, boxcox_llf, boxcox_normmax, yeojohnson, yeojohnson_llf, yeojohnson_normmax,
+)
+from fxflow.scipy.stats.proportions import (
+    binomtest, poisson_means_test, quantile_test,
+)
+from fxflow.scipy.stats.rank_tests import (
+    ansari, brunnermunzel, friedmanchisquare, kruskal, mannwhitneyu, mood, ranksums,
+    wilcoxon,
+)
 from fxflow.scipy.stats.ranks import ModeResult, mode, rankdata, sem
+from fxflow.scipy.stats.spread import (
+    iqr, median_abs_deviation, sigmaclip, tmax, tmean, tmin, trim1, trim_mean, trimboth,
+    tsem, tstd, tvar,
+)
+from fxflow.scipy.stats.variance_tests import bartlett, fligner, levene
 
 __all__ = [
-    "ModeResult", "alpha", "anglit", "arcsine", "argus", "bernoulli", "beta",
-    "betabinom", "betanbinom", "betaprime", "binom", "boltzmann", "bradford",
-    "burr", "burr12", "cauchy", "chi", "chi2", "cosine", "crystalball", "dgamma",
-    "dirichlet", "dlaplace", "dweibull", "erlang", "expon", "exponnorm", "exponpow",
-    "exponweib", "f", "fatiguelife", "fisk", "foldcauchy", "foldnorm", "gamma",
-    "gaussian_kde", "genexpon", "genextreme", "gengamma", "genhalflogistic",
-    "genlogistic", "gennorm", "genpareto", "geom", "gibrat", "gompertz", "gumbel_l",
-    "gumbel_r", "halfcauchy", "halfgennorm", "halflogistic", "halfnorm",
-    "hypergeom", "hypsecant", "invgamma", "invgauss", "invweibull", "jf_skew_t",
-    "johnsonsb", "johnsonsu", "kappa3", "kappa4", "laplace", "laplace_asymmetric",
-    "levy", "levy_l", "loggamma", "logistic", "loglaplace", "lognorm", "logser",
-    "loguniform", "lomax", "maxwell", "mielke", "mode", "moyal", "multinomial",
-    "multivariate_normal", "nakagami", "nbinom", "nhypergeom", "norm",
-    "norminvgauss", "pareto", "planck", "poisson", "powerlaw", "powerlognorm",
-    "powernorm", "randint", "rankdata", "rayleigh", "rdist", "recipinvgauss",
-    "reciprocal", "sem", "semicircular", "skellam", "skewcauchy", "skewnorm", "t",
-    "trapezoid", "triang", "truncexpon", "truncnorm", "truncpareto",
-    "truncweibull_min", "uniform", "vonmises", "vonmises_line", "wald",
-    "weibull_max", "weibull_min", "wrapcauchy", "yulesimon", "zipf", "zipfian",
+    "ModeResult", "alexandergovern", "alpha", "anderson", "anderson_ksamp", "anglit",
+    "ansari", "arcsine", "argus", "bartlett", "bayes_mvs", "bernoulli", "beta",
+    "betabinom", "betanbinom", "betaprime", "binned_statistic", "binned_statistic_2d",
+    "binom", "binomtest", "boltzmann", "boxcox", "boxcox_llf", "boxcox_normmax",
+    "bradford", "brunnermunzel", "burr", "burr12", "cauchy", "chatterjeexi", "chi",
+    "chi2", "chi2_contingency", "chisquare", "combine_pvalues", "cosine",
+    "cramervonmises", "cramervonmises_2samp", "crystalball", "cumfreq", "describe",
+    "dgamma", "differential_entropy", "dirichlet", "dlaplace", "dweibull",
+    "energy_distance", "entropy", "erlang", "expon", "exponnorm", "exponpow",
+    "exponweib", "f", "f_oneway", "false_discovery_control", "fatiguelife",
+    "fisher_exact", "fisk", "fligner", "foldcauchy", "foldnorm", "friedmanchisquare",
+    "gamma", "gaussian_kde", "genexpon", "genextreme", "gengamma", "genhalflogistic",
+    "genlogistic", "gennorm", "genpareto", "geom", "gibrat", "gmean", "gompertz",
+    "gstd", "gumbel_l", "gumbel_r", "gzscore", "halfcauchy", "halfgennorm",
+    "halflogistic", "halfnorm", "hmean", "hypergeom", "hypsecant", "invgamma",
+    "invgauss", "invweibull", "iqr", "jarque_bera", "jf_skew_t", "johnsonsb",
+    "johnsonsu", "kappa3", "kappa4", "kendalltau", "kruskal", "ks_1samp", "ks_2samp",
+    "kstat", "kstatvar", "kstest", "kurtosis", "kurtosistest", "laplace",
+    "laplace_asymmetric", "levene", "levy", "levy_l", "linregress", "loggamma",
+    "logistic", "loglaplace", "lognorm", "logser", "loguniform", "lomax",
+    "mannwhitneyu", "maxwell", "median_abs_deviation", "median_test", "mielke", "mode",
+    "moment", "mood", "moyal", "multinomial", "multivariate_normal", "nakagami",
+    "nbinom", "nhypergeom", "norm", "normaltest", "norminvgauss", "pareto", "pearsonr",
+    "percentileofscore", "planck", "pmean", "pointbiserialr", "poisson",
+    "poisson_means_test", "power_divergence", "powerlaw", "powerlognorm", "powernorm",
+    "quantile_test", "randint", "rankdata", "ranksums", "rayleigh", "rdist",
+    "recipinvgauss", "reciprocal", "relfreq", "scoreatpercentile", "sem",
+    "semicircular", "shapiro", "siegelslopes", "sigmaclip", "skellam", "skew",
+    "skewcauchy", "skewnorm", "skewtest", "somersd", "spearmanr", "t", "theilslopes",
+    "tmax", "tmean", "tmin", "trapezoid", "triang", "trim1", "trim_mean", "trimboth",
+    "truncexpon", "truncnorm", "truncpareto", "truncweibull_min", "tsem", "tstd",
+    "ttest_1samp", "ttest_ind", "ttest_ind_from_stats", "ttest_rel", "tvar", "uniform",
+    "variation", "vonmises", "vonmises_line", "wald", "wasserstein_distance",
+    "weibull_max", "weibull_min", "weightedtau", "wilcoxon", "wrapcauchy", "yeojohnson",
+    "yeojohnson_llf", "yeojohnson_normmax", "yulesimon", "zipf", "zipfian", "zmap",
+    "zscore",
 ]
 # fmt: on
 

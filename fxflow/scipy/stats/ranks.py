@@ -114,6 +114,31 @@ def _is_first(ranked: Any, axis: int) -> Any:
     return fnp.concatenate([start, differs], axis=axis)
 
 
+def equals(x: Any, axis: int) -> tuple[Any, Any]:
+    """Returns the first and the last place, in order, of the equals of each element.
+
+    All nan are one value, the greatest.
+
+    Args:
+      x: real[...] with at least one element.
+      axis: along which elements are compared.
+
+    Returns:
+      Two int32[...]; their difference and 1 is how many equals there are.
+    """
+    shape, n = x.aval.shape, x.aval.shape[axis]
+    order = fnp.argsort(x, axis=axis, stable=True)
+    back = fnp.argsort(order, axis=axis, stable=True)
+    places = lax.broadcasted_iota(dtypes.int32, shape, axis)
+    first = _is_first(fnp.take_along_axis(x, order, axis=axis), axis)
+    low = lax.cummax(fnp.where(first, places, 0), axis=axis)
+    ends = fnp.flip(fnp.roll(first, -1, axis=axis), axis)
+    high = lax.cummax(fnp.where(ends, places, 0), axis=axis)
+    high = n - 1 - fnp.flip(high, axis)
+    low, high = (fnp.take_along_axis(v, back, axis=axis) for v in (low, high))
+    return low, high
+
+
 @library("axis")
 def rankdata(
     a: ArrayLike,
@@ -149,30 +174,25 @@ def rankdata(
         listed = ", ".join(f'"{m}"' for m in _METHODS)
         raise ArgumentError(f"rankdata: method must be {listed}, got {method!r}")
     x, along = _along("rankdata", a, axis)
-    shape, n = x.aval.shape, x.aval.shape[along]
+    shape = x.aval.shape
     real = dtypes.to_inexact(x.aval.dtype)
     if not x.aval.size:
         return lax.full(shape, 0, real)
-    order = fnp.argsort(x, axis=along, stable=True)
-    back = fnp.argsort(order, axis=along, stable=True)
-    places = lax.broadcasted_iota(dtypes.int32, shape, along)
-    if method == "ordinal":
+    if method in ("ordinal", "dense"):
+        order = fnp.argsort(x, axis=along, stable=True)
+        back = fnp.argsort(order, axis=along, stable=True)
         ranks = back + 1
-    else:
-        ranked = fnp.take_along_axis(x, order, axis=along)
-        first = _is_first(ranked, along)
         if method == "dense":
+            first = _is_first(fnp.take_along_axis(x, order, axis=along), along)
             ranks = fnp.cumsum(first, axis=along)
-        else:
-            low = lax.cummax(fnp.where(first, places, 0), axis=along)
-            ends = fnp.flip(fnp.roll(first, -1, axis=along), along)
-            high = lax.cummax(fnp.where(ends, places, 0), axis=along)
-            high = n - 1 - fnp.flip(high, along)
-            ranks = {"min": low + 1, "max": high + 1}.get(method, low + high)
-        ranks = fnp.take_along_axis(ranks, back, axis=along)
-    out = ranks.astype(real)
-    if method == "average":
-        out = (out + 2) / 2
+            ranks = fnp.take_along_axis(ranks, back, axis=along)
+        out = ranks.astype(real)
+    else:
+        low, high = equals(x, along)
+        ranks = {"min": low + 1, "max": high + 1}.get(method, low + high)
+        out = ranks.astype(real)
+        if method == "average":
+            out = (out + 2) / 2
     lost = fnp.any(x != x, axis=along, keepdims=True)
     return fnp.where(lost, math.nan, out)
 

@@ -190,6 +190,18 @@ EXEMPT = {
     for own in importlib.import_module(f"fxflow.{S}.{name}").__all__
     if own not in called(name)
 }
+EXEMPT |= {
+    f"{S}.{name}": "a search, tested with the transformations"
+    for name in ("boxcox_normmax", "yeojohnson_normmax")
+}
+EXEMPT |= {
+    f"{S}.{name}": "takes a function"
+    for name in ("ks_1samp", "kstest", "cramervonmises")
+}
+EXEMPT |= {
+    f"{S}.anderson_ksamp": "takes a list of samples",
+    f"{S}.poisson_means_test": "takes numbers that are known",
+}
 
 
 def calls_of(name: str, first: Any, *parameters: Any) -> list[Call]:
@@ -212,6 +224,89 @@ def calls_of(name: str, first: Any, *parameters: Any) -> list[Call]:
 
 SIMPLEX = made(lambda rng, s: rng.dirichlet([1.0] * s[0]), 3)
 COUNTS = made(lambda rng, s: rng.multinomial(5, [1 / s[0]] * s[0]), 3, kinds="i")
+
+_ROWS = real(3, 5)
+_SPREAD = floating(3, 5, low=0.5, high=4.0)
+#: Summaries, correlations and tests: of rows, and of pairs of rows.
+SAMPLES = [
+    *each(
+        S,
+        "describe moment skew kurtosis kstat kstatvar variation iqr zscore gzscore "
+        "median_abs_deviation gmean hmean gstd tmean tvar tstd tsem tmin tmax entropy",
+        _SPREAD,
+        axis=1,
+    ),
+    call(f"{S}.differential_entropy", _SPREAD, axis=1),
+    call(f"{S}.pmean", _SPREAD, 2.0, axis=1),
+    call(f"{S}.zmap", _SPREAD, _SPREAD, axis=1),
+    *each(S, "trim_mean trimboth trim1", _ROWS, 0.25, axis=1),
+    call(f"{S}.sigmaclip", floating(9), 2.0, 2.0),
+    call(f"{S}.bayes_mvs", floating(9)),
+    call(f"{S}.percentileofscore", real(9), real(2), differentiable=False),
+    call(f"{S}.scoreatpercentile", floating(9), 40.0),
+    *each(S, "cumfreq relfreq", floating(9), 4, differentiable=False),
+    call(f"{S}.binned_statistic", floating(9), floating(9), "mean", 3, (-2, 2)),
+    call(
+        f"{S}.binned_statistic_2d",
+        *(floating(9), floating(9), floating(9), "sum", 3, ((-2, 2), (-2, 2))),
+    ),
+    *each(S, "wasserstein_distance energy_distance", floating(7), floating(5)),
+    call(f"{S}.boxcox", floating(9, low=0.5, high=4.0), 0.4),
+    call(f"{S}.yeojohnson", floating(9), 0.4),
+    call(f"{S}.boxcox_llf", 0.4, floating(9, low=0.5, high=4.0)),
+    call(f"{S}.yeojohnson_llf", 0.4, floating(9)),
+    *each(S, "pearsonr linregress", _ROWS, _ROWS, axis=1),
+    call(f"{S}.pointbiserialr", _ROWS, _ROWS, axis=1),
+    *each(
+        S,
+        "kendalltau weightedtau chatterjeexi",
+        _ROWS,
+        _ROWS,
+        axis=1,
+        differentiable=False,
+    ),
+    *each(S, "spearmanr somersd", real(9), real(9), differentiable=False),
+    *each(S, "ttest_ind ttest_rel f_oneway bartlett levene", _ROWS, _ROWS, axis=1),
+    call(f"{S}.alexandergovern", floating(3, 5), floating(3, 6), axis=1),
+    call(f"{S}.ttest_1samp", _ROWS, 0.5, axis=1),
+    call(f"{S}.ttest_ind_from_stats", real(3), 1.5, 9, real(3), 1.0, 7),
+    *each(
+        S,
+        "mannwhitneyu ranksums kruskal brunnermunzel mood ansari fligner ks_2samp "
+        "cramervonmises_2samp",
+        *(real(3, 5), real(3, 6)),
+        axis=1,
+        differentiable=False,
+    ),
+    call(f"{S}.wilcoxon", _ROWS, _ROWS, axis=1, differentiable=False),
+    call(f"{S}.friedmanchisquare", _ROWS, _ROWS, _ROWS, axis=1, differentiable=False),
+    *each(
+        S,
+        "normaltest jarque_bera skewtest kurtosistest shapiro",
+        floating(2, 9),
+        axis=1,
+    ),
+    *each(S, "chisquare power_divergence", real(2, 5, low=1, high=9), axis=1),
+    call(f"{S}.chi2_contingency", real(2, 3, low=1, high=9)),
+    call(
+        f"{S}.fisher_exact",
+        made(lambda rng, s: rng.integers(1, 9, s), 2, 2),
+        differentiable=False,
+    ),
+    call(f"{S}.median_test", real(7), real(6), differentiable=False),
+    call(f"{S}.combine_pvalues", floating(3, 4, low=0.1, high=0.9), axis=1),
+    call(f"{S}.false_discovery_control", floating(3, 4, low=0.1, high=0.2), axis=1),
+    call(f"{S}.quantile_test", real(9), differentiable=False),
+    call(
+        f"{S}.binomtest",
+        made(lambda rng, s: rng.integers(2, 4, s)),
+        9,
+        0.5,
+        differentiable=False,
+    ),
+    call(f"{S}.anderson", floating(9)),
+    *each(S, "theilslopes siegelslopes", floating(3, 5), floating(3, 5), axis=1),
+]
 
 CALLS = [
     *[c for name, args in (DISTRIBUTIONS | NEW).items() for c in calls_of(name, *args)],
@@ -240,4 +335,5 @@ CALLS = [
     call(f"{S}.mode", real(3, 4), axis=1, differentiable=False),
     call(f"{S}.rankdata", real(3, 4), axis=1, differentiable=False),
     call(f"{S}.sem", real(3, 4), axis=1),
+    *SAMPLES,
 ]

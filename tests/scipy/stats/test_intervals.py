@@ -1,0 +1,24 @@
+"""Bayesian intervals beside SciPy's."""
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import fxflow.numpy as fnp
+from fxflow.errors import ArgumentError
+from fxflow.scipy import stats
+from tests.scipy.stats.beside import parts
+
+
+@pytest.mark.parametrize(("n", "alpha"), [(12, 0.9), (1200, 0.8)])
+def test_bayes_mvs(n: int, alpha: float) -> None:
+    x = np.random.default_rng(32).gamma(2.0, size=n)
+    got = parts(stats.bayes_mvs(fnp.asarray(x, "f8"), alpha))
+    np.testing.assert_allclose(got, parts(scipy.stats.bayes_mvs(x, alpha)), 1e-8)
+
+
+def test_bad_arguments() -> None:
+    with pytest.raises(ArgumentError, match="alpha"):
+        stats.bayes_mvs(np.arange(3.0), 1.0)
+    with pytest.raises(ArgumentError, match="at least 2"):
+        stats.bayes_mvs(np.arange(1.0))
