@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fxflow import lax, ops
+from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.errors import ArgumentError, ShapeError
@@ -254,11 +254,17 @@ def _number(x: Any, edges: Any) -> Any:
     return fnp.where(x == edges[-1], edges.aval.shape[0] - 1, number)
 
 
+def _summed(rows: Any, number: Any, count: int) -> Any:
+    """Returns the sum of the rows of each number."""
+    zero = lax.full((count, *rows.aval.shape[1:]), 0, rows.aval.dtype)
+    return zero.at[number].add(rows)
+
+
 def _by_bin(statistic: str, v: Any, number: Any, count: int) -> Any:
     """Returns a statistic of the last axis of values for each of `count` bins."""
     number = fnp.asarray(number)
     ones = lax.full(number.aval.shape, 1, v.aval.dtype)
-    total = ops.segment_sum(ones, number, count)
+    total = _summed(ones, number, count)
     rows = fnp.moveaxis(v, -1, 0)
     wide = fnp.reshape(total, (-1, *[1] * (v.aval.ndim - 1)))
     safe = fnp.maximum(wide, 1)
@@ -268,15 +274,17 @@ def _by_bin(statistic: str, v: Any, number: Any, count: int) -> Any:
     if statistic == "median":
         out = _medians(rows, number, total, count)
     elif statistic in ("min", "max"):
-        find = ops.segment_min if statistic == "min" else ops.segment_max
-        out = find(rows, number, count)
+        least = statistic == "min"
+        none = math.inf if least else -math.inf
+        out = lax.full((count, *rows.aval.shape[1:]), none, rows.aval.dtype)
+        out = out.at[number].min(rows) if least else out.at[number].max(rows)
     else:
-        out = ops.segment_sum(rows, number, count)
+        out = _summed(rows, number, count)
         if statistic != "sum":
             out = out / safe
         if statistic == "std":
             apart = rows - out[number]
-            out = lax.sqrt(ops.segment_sum(apart * apart, number, count) / safe)
+            out = lax.sqrt(_summed(apart * apart, number, count) / safe)
     if statistic != "sum":
         out = fnp.where(wide > 0, out, math.nan)
     return fnp.moveaxis(out, 0, -1)

@@ -196,7 +196,10 @@ EXEMPT |= {
 }
 EXEMPT |= {
     f"{S}.{name}": "takes a function"
-    for name in ("ks_1samp", "kstest", "cramervonmises")
+    for name in (
+        *("ks_1samp", "kstest", "cramervonmises", "bootstrap", "monte_carlo_test"),
+        *("permutation_test", "power"),
+    )
 }
 EXEMPT |= {
     f"{S}.anderson_ksamp": "takes a list of samples",

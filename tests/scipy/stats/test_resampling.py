@@ -1,0 +1,126 @@
+"""The bootstrap, permutation tests and simulations beside SciPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import fxflow.numpy as fnp
+from fxflow import random
+from fxflow.errors import ArgumentError, ShapeError
+from fxflow.scipy import stats
+
+RNG = np.random.default_rng(36)
+X = RNG.gamma(2.0, size=40).astype(np.float32)
+Y = (RNG.normal(size=40) + 0.3 * X).astype(np.float32)
+KEY = random.key(1)
+
+
+def apart(x: Any, y: Any) -> Any:
+    return x.mean() - y.mean()
+
+
+@pytest.mark.parametrize("method", ["BCa", "basic", "percentile"])
+@pytest.mark.parametrize("side", ["two-sided", "less"])
+def test_intervals_are_scipys_but_for_chance(method: str, side: str) -> None:
+    settings: Any = {"method": method, "alternative": side, "confidence_level": 0.8}
+    got = stats.bootstrap((X,), fnp.mean, key=KEY, n_resamples=4000, **settings)
+    want = scipy.stats.bootstrap((X,), np.mean, rng=0, **settings)
+    ends = want.confidence_interval
+    near = 0.15 * want.standard_error
+    np.testing.assert_allclose(got.confidence_interval, ends, atol=near)
+    np.testing.assert_allclose(got.standard_error, want.standard_error, 0.06)
+    assert got.bootstrap_distribution.shape == (4000,)
+
+
+def test_a_statistic_of_pairs_and_more_resamples() -> None:
+    def correlation(x: Any, y: Any) -> Any:
+        return stats.pearsonr(x, y).statistic
+
+    settings: Any = {"key": KEY, "paired": True, "method": "percentile"}
+    first = stats.bootstrap((X, Y), correlation, n_resamples=100, **settings)
+    more = stats.bootstrap(
+        (X, Y), correlation, n_resamples=50, batch=7, bootstrap_result=first, **settings
+    )
+    assert more.bootstrap_distribution.shape == (150,)
+    np.testing.assert_array_equal(
+        more.bootstrap_distribution[:100], first.bootstrap_distribution
+    )
+
+
+def test_batches_do_not_change_the_numbers() -> None:
+    rows = np.stack([X, Y])
+    settings: Any = {"key": KEY, "n_resamples": 60, "axis": 1, "method": "basic"}
+    whole = stats.bootstrap((rows,), fnp.mean, vectorized=True, **settings)
+    parts = stats.bootstrap((rows,), fnp.mean, vectorized=False, batch=8, **settings)
+    assert whole.confidence_interval.low.shape == (2,)
+    for a, b in zip(whole.confidence_interval, parts.confidence_interval, strict=True):
+        np.testing.assert_allclose(a, b, 1e-4)
+
+
+@pytest.mark.parametrize("side", ["two-sided", "less", "greater"])
+def test_all_rearrangements_give_scipys_p_value(side: str) -> None:
+    x, y = X[:4], Y[:5]
+    got = stats.permutation_test((x, y), apart, alternative=side)
+    want = scipy.stats.permutation_test((x, y), apart, alternative=side)
+    np.testing.assert_allclose(got.pvalue, want.pvalue, 1e-5)
+    assert got.null_distribution.shape == want.null_distribution.shape
+    for kind, data in (("samples", (x, y[:4])), ("pairings", (y[:4],))):
+        first = (lambda *d: (d[0] * np.arange(4)).sum()) if len(data) == 1 else apart
+        settings: Any = {"permutation_type": kind, "alternative": side}
+        ours = stats.permutation_test(data, first, **settings)
+        theirs = scipy.stats.permutation_test(data, first, **settings)
+        np.testing.assert_allclose(ours.pvalue, theirs.pvalue, 1e-5)
+    one = stats.permutation_test((x,), fnp.sum, permutation_type="samples")
+    ref = scipy.stats.permutation_test((x,), np.sum, permutation_type="samples")
+    np.testing.assert_allclose(one.pvalue, ref.pvalue, 1e-5)
+
+
+def test_drawn_rearrangements() -> None:
+    got = stats.permutation_test((X, Y), apart, key=KEY, n_resamples=2000)
+    want = scipy.stats.permutation_test((X, Y), apart, rng=0)
+    np.testing.assert_allclose(got.pvalue, want.pvalue, atol=0.02)
+    pairs = stats.permutation_test(
+        (X, Y), apart, key=KEY, n_resamples=500, permutation_type="samples"
+    )
+    exact = stats.ttest_rel(X, Y).pvalue
+    assert abs(float(pairs.pvalue) - float(exact)) < 0.05
+
+
+def test_simulations() -> None:
+    got = stats.monte_carlo_test(
+        X, random.normal, fnp.mean, key=KEY, n_resamples=999, alternative="greater"
+    )
+    np.testing.assert_allclose(got.pvalue, 0.001, 1e-5)
+    assert got.null_distribution.shape == (999,)
+
+    def shifted(key: Any, shape: Any) -> Any:
+        return random.normal(key, shape) + 0.5
+
+    def test(x: Any) -> Any:
+        return stats.ttest_1samp(x, 0.0)
+
+    level = np.array([0.01, 0.1])
+    found = stats.power(test, shifted, 25, key=KEY, significance=level, n_resamples=900)
+    # The power of the t-test, by its noncentral distribution.
+    far = scipy.stats.t.isf(level / 2, 24)
+    want = scipy.stats.nct.sf(far, 24, 2.5) + scipy.stats.nct.cdf(-far, 24, 2.5)
+    np.testing.assert_allclose(found.power, want, atol=0.06)
+
+
+def test_bad_arguments() -> None:
+    with pytest.raises(ArgumentError, match="tuple of samples"):
+        stats.bootstrap(X, fnp.mean, key=KEY)
+    with pytest.raises(ArgumentError, match="method"):
+        stats.bootstrap((X,), fnp.mean, key=KEY, method="normal")
+    with pytest.raises(ArgumentError, match="key must be given"):
+        stats.permutation_test((X, Y), apart)
+    with pytest.raises(ArgumentError, match="n_resamples"):
+        stats.permutation_test((X, Y), apart, key=KEY, n_resamples=0)
+    with pytest.raises(ShapeError, match="pairs"):
+        stats.bootstrap((X, Y[:-1]), apart, key=KEY, paired=True)
+    with pytest.raises(ArgumentError, match="rvs"):
+        stats.monte_carlo_test(X, "normal", fnp.mean, key=KEY)
