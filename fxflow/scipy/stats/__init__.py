@@ -7,6 +7,7 @@ them broadcast their arguments and convert them to one float dtype.
 # fmt: off
 from fxflow.core.boundary import public as _public
 from fxflow.scipy.stats import dirichlet, multinomial, multivariate_normal
+from fxflow.scipy.stats import qmc as qmc  # a module, not a distribution
 from fxflow.scipy.stats._betas import beta, betaprime, cauchy, f, halfcauchy, t
 from fxflow.scipy.stats._bounded import (
     arcsine, hypsecant, laplace, loguniform, powerlaw, triang, truncexpon, uniform,

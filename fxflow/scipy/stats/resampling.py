@@ -100,7 +100,7 @@ def _of_arrays(statistic: Any, vectorized: bool | None, rank: int) -> Any:
 
 
 def _many(one: Any, xs: Any, count: int, size: int, batch: int | None) -> Any:
-    """Returns a function of each of several, so many at a time."""
+    """Returns a function of each of `count`, `batch` at a time."""
     room = batch or max(1, _ROOM // max(size, 1))
     if room >= count:
         return vmap(one)(xs)
@@ -301,7 +301,7 @@ def _pvalue(null: Any, observed: Any, side: str, more: int) -> Any:
 
 
 def _all_orders(kind: str, sizes: list[int], most: int) -> Any:
-    """Returns every rearrangement, as places, if there are at most so many.
+    """Returns every rearrangement, as places, if there are at most `most`.
 
     For "independent" a row is the places of the pooled elements; for "samples", of one
     sample, signs; of several, for each element which sample it comes from; for
