@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays import dtypes, typeof
+from fxflow.core.arrays import as_array, dtypes, typeof
 from fxflow.core.interpreters.calls import GraphCall
 from fxflow.core.ir.graph import Graph, Node, bound, interpret
 from fxflow.core.ir.higher_order import HigherOrder
@@ -107,7 +107,9 @@ def _adds(node: Node, operands: Sequence[Any], whole: bool) -> bool:
     if not holds_graphs and all(_is_zero(v, whole) for v in others):
         return False
     zeros = [
-        np.zeros(a.aval.shape, a.aval.dtype) if v is _LINEAR else v
+        as_array(np.zeros(a.aval.shape, a.aval.dtype), a.aval.dtype)
+        if v is _LINEAR
+        else v
         for a, v in zip(node.inputs, operands, strict=True)
     ]
     # A linear operation gives zeros for zeros, whatever its constants are.

@@ -5,7 +5,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import jit, lax, linear_transpose
+from fxflow import jit, lax, linear_transpose, sparse
 from fxflow.errors import NotDifferentiableError
 
 V = np.array([1.0, 2.0, 3.0], np.float32)
@@ -68,3 +68,10 @@ def test_traced_constants_are_taken_to_be_right():
 def test_types_are_enough():
     struct = fxflow.ShapeDtypeStruct((2,), np.float32)
     assert linear_transpose(lambda x: x * 2, struct)(fnp.ones(2))[0].tolist() == [2, 2]
+
+
+def test_operands_of_64_bits_stay_so() -> None:
+    matrix = sparse.csr_array(np.array([[0.0, 2.0], [3.0, 0.0]]), dtype="float64")
+    vector = fnp.ones(2, "float64")
+    (found,) = linear_transpose(lambda x: matrix @ x, vector)(vector)
+    np.testing.assert_array_equal(found, [3.0, 2.0])

@@ -40,8 +40,11 @@ EXEMPT = {
     **{
         f"scipy.sparse.linalg.{name}": "takes a sparse array or an operator"
         for name in (
-            *("aslinearoperator", "eigsh", "factorized", "inv", "lsqr", "minres"),
-            *("norm", "spilu", "splu", "spsolve", "spsolve_triangular", "svds"),
+            *("aslinearoperator", "bicg", "cgs", "eigs", "eigsh", "expm"),
+            *("expm_multiply", "factorized", "gcrotmk", "inv", "is_sptriangular"),
+            *("lgmres", "lobpcg", "lsmr", "lsqr", "matrix_power", "minres", "norm"),
+            *("onenormest", "qmr", "spbandwidth", "spilu", "splu", "spsolve"),
+            *("spsolve_triangular", "svds", "tfqmr"),
         )
     },
     **dict.fromkeys(

@@ -1,4 +1,4 @@
-"""Some eigenvalues of symmetric maps, and some singular values, by Lanczos."""
+"""Some eigenvalues of symmetric maps, by Lanczos."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 from fxflow import lax, random
 from fxflow import numpy as fnp
-from fxflow.core.arrays import Array, dtypes, typeof
+from fxflow.core.arrays import dtypes, typeof
+from fxflow.core.ir.trace import Tracer
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.scipy.sparse.linalg.direct import splu
 from fxflow.scipy.sparse.linalg.interface import (
@@ -99,12 +100,12 @@ def eigsh(
     like = fnp.zeros(n, dtype)
     matvec = operator.matvec
     metric: Map | None = None if M is None else function_of("eigsh", "M", M)
-    inverse = _inverse(A, M, sigma, OPinv)
+    inverse = None if sigma is None else inverse_of("eigsh", A, M, sigma, OPinv)
     if sigma is None and M is None:
         step: Map = matvec
     elif sigma is None:
         assert metric is not None
-        solve = splu(_as_sparse("M", M)).solve
+        solve = splu(_as_sparse("eigsh", "M", M)).solve
 
         def step(x: Any) -> Any:
             return solve(matvec(x))
@@ -130,27 +131,42 @@ def eigsh(
     )
     if sigma is not None:
         values = sigma + 1 / values
-    values, vectors = _refined(matvec, metric, values, vectors)
+    values, vectors = refined(matvec, metric, values, vectors)
     order = fnp.argsort(lax.stop_gradient(values))
     values, vectors = values[order], vectors[:, order]
     return (values, vectors) if return_eigenvectors else values
 
 
-def _as_sparse(what: str, matrix: Any) -> SparseArray:
-    found = matrix_of("eigsh", what, matrix)
+def _as_sparse(name: str, what: str, matrix: Any) -> SparseArray:
+    found = matrix_of(name, what, matrix)
     return found if isinstance(found, SparseArray) else fromdense(found)
 
 
-def _inverse(A: Any, M: Any, sigma: Any, given: Any) -> Map | None:
-    if sigma is None:
-        return None
+def inverse_of(name: str, A: Any, M: Any, sigma: Any, given: Any) -> Map:
+    """Returns the inverse of A - sigma M as a function: what is given, or by SuperLU.
+
+    Args:
+      name: of the function, for messages.
+      A: a matrix, or an operator if the inverse is given.
+      M: a matrix; None is 1.
+      sigma: a number.
+      given: the inverse, or None.
+
+    Raises:
+      ArgumentError: `A` is an operator, and the inverse is not given.
+    """
     if given is not None:
-        return function_of("eigsh", "OPinv", given)
-    if isinstance(A, LinearOperator):
-        raise ArgumentError("eigsh: sigma with a LinearOperator needs OPinv")
-    held = _as_sparse("A", A)
+        return function_of(name, "the inverse", given)
+    if isinstance(A, LinearOperator) or isinstance(M, LinearOperator):
+        raise ArgumentError(
+            f"{name}: with a LinearOperator, give the inverse as a function (OPinv "
+            "with sigma, Minv without)"
+        )
+    held = _as_sparse(name, "A", A)
+    if M is None and not isinstance(sigma, Tracer) and sigma == 0:
+        return splu(held).solve
     other = eye_array(held.shape[0], dtype=held.dtype) if M is None else M
-    return splu(held - _as_sparse("M", other) * sigma).solve
+    return splu(held - _as_sparse(name, "M", other) * sigma).solve
 
 
 def _wanted(values: Any, k: int, which: str) -> Any:
@@ -239,107 +255,57 @@ def _lanczos(
     return fnp.where(fine, values, fnp.nan), V[:k].T
 
 
-def _refined(matvec: Map, metric: Map | None, values: Any, vectors: Any) -> Any:
-    """Returns eigenpairs with the derivatives of the equations that they fulfil."""
-    dtype = vectors.dtype
-    real = dtypes.to_real(dtype)
-    eps = float(fnp.finfo(real).eps)
-    n = typeof(vectors).shape[0]
+def equation_roots(
+    matvec: Map, metric: Map | None, value: Any, vector: Any, solve: Any
+) -> tuple[Any, Any]:
+    """Returns an eigenpair with the derivatives of the equations that it fulfils.
+
+    Args:
+      matvec: the map.
+      metric: M of A x = λ M x; None is 1.
+      value: the eigenvalue.
+      vector: the eigenvector.
+      solve: solves a linear system, given as a function and the right side.
+    """
+    dtype = vector.dtype
+    n = typeof(vector).size
 
     def weigh(x: Any) -> Any:
         return x if metric is None else metric(x)
 
-    def pair(value: Any, vector: Any) -> Any:
-        fixed = lax.stop_gradient(fnp.append(vector, value.astype(dtype)))
-        dual = lax.stop_gradient(fnp.conj(weigh(vector)))
+    fixed = lax.stop_gradient(fnp.append(vector, value.astype(dtype)))
+    dual = lax.stop_gradient(fnp.conj(weigh(vector)))
+    norm = lax.stop_gradient(fnp.vdot(fnp.conj(dual), vector))
 
-        def equations(x: Any) -> Any:
-            v, value = x[:n], x[n]
-            rest = value * weigh(v) - matvec(v)
-            return fnp.append(rest, dual @ v - 1)
+    def equations(x: Any) -> Any:
+        v, value = x[:n], x[n]
+        rest = value * weigh(v) - matvec(v)
+        return fnp.append(rest, dual @ v - norm)
 
-        def solve(g: Map, y: Any) -> Any:
-            return minres(g, y, rtol=eps, maxiter=8 * n + 8)[0]
-
-        x = lax.custom_root(equations, fixed, lambda f, x: x, solve)
-        v = x[:n]
-        length = fnp.sqrt(fnp.real(fnp.vdot(v, weigh(v))))
-        return fnp.real(x[n]), v / length.astype(dtype)
-
-    return vmap(pair, in_axes=(0, 1), out_axes=(0, 1))(values, vectors)
+    x = lax.custom_root(equations, fixed, lambda f, x: x, solve)
+    return x[n], x[:n]
 
 
-def svds(
-    A: Any,
-    k: int = 6,
-    ncv: int | None = None,
-    tol: float = 0,
-    which: str = "LM",
-    v0: Any = None,
-    maxiter: int | None = None,
-    return_singular_vectors: bool | str = True,
-) -> Any:
-    """Returns some singular values and vectors.
-
-    They are those of the smaller of Aᴴ A and A Aᴴ, so the error of small ones is
-    that of their squares.
+def refined(matvec: Map, metric: Map | None, values: Any, vectors: Any) -> Any:
+    """Returns eigenpairs of a symmetric map with the derivatives of their equations.
 
     Args:
-      A: matrix, dense or sparse, or `LinearOperator`, of any shape.
-      k: how many, fewer than rows and columns. Static.
-      ncv: dimension of the subspace; see `eigsh`.
-      tol: relative error of the squares; 0 is the precision of the dtype.
-      which: "LM": the largest; "SM": the smallest.
-      v0: vector to begin with, as long as the shorter side of `A`.
-      maxiter: how often it restarts at most.
-      return_singular_vectors: whether vectors are returned, too.
-
-    Returns:
-      u, (m, k); the singular values in ascending order, (k,); vᴴ, (k, n). Without
-      vectors the values alone.
-
-    Raises:
-      ArgumentError: `k` or `which` does not fit.
-
-    Special cases:
-      nan in place of values that did not converge.
-
-    Example:
-      >>> from fxflow.sparse import diags_array
-      >>> A = diags_array(fnp.arange(1.0, 31.0), format="csr")
-      >>> svds(A, k=2, return_singular_vectors=False).round(3)
-      Array([29., 30.], dtype=float32)
-
-    Source: `scipy.sparse.linalg.svds`.
+      matvec: the map.
+      metric: M of A x = λ M x; None is 1.
+      values: (k,).
+      vectors: (n, k).
     """
-    if which not in ("LM", "SM"):
-        raise ArgumentError(f'svds: which must be "LM" or "SM", got {which!r}')
-    operator = aslinearoperator(A)
-    m, n = operator.shape
-    if not 0 < k < min(m, n):
-        raise ArgumentError(f"svds: k must be between 1 and {min(m, n) - 1}, got {k}")
-    tall = m >= n
+    dtype = vectors.dtype
+    eps = float(fnp.finfo(dtypes.to_real(dtype)).eps)
+    n = typeof(vectors).shape[0]
 
-    def square(x: Any) -> Any:
-        if tall:
-            return operator.rmatvec(operator.matvec(x))
-        return operator.matvec(operator.rmatvec(x))
+    def solve(g: Map, y: Any) -> Any:
+        return minres(g, y, rtol=eps, maxiter=8 * n + 8)[0]
 
-    small = min(m, n)
-    squared = LinearOperator((small, small), square, square, dtype=operator.dtype)
-    side = "LA" if which == "LM" else "SA"
-    values, vectors = eigsh(
-        squared, k, which=side, v0=v0, ncv=ncv, maxiter=maxiter, tol=tol
-    )
-    s = fnp.sqrt(fnp.maximum(values, 0))
-    if return_singular_vectors is False:
-        return s
-    if tall:
-        return _left(operator.matmat, vectors, s), s, fnp.conj(vectors.T)
-    v = _left(operator.rmatmat, vectors, s)
-    return vectors, s, fnp.conj(v.T)
+    def pair(value: Any, vector: Any) -> Any:
+        value, v = equation_roots(matvec, metric, value, vector, solve)
+        weighed = v if metric is None else metric(v)
+        length = fnp.sqrt(fnp.real(fnp.vdot(v, weighed)))
+        return fnp.real(value), v / length.astype(dtype)
 
-
-def _left(product: Map, vectors: Any, s: Any) -> Array:
-    found: Array = product(vectors) / fnp.where(s == 0, 1, s)
-    return found
+    return vmap(pair, in_axes=(0, 1), out_axes=(0, 1))(values, vectors)

@@ -22,6 +22,18 @@ from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import convert, promote_inexact
 from fxflow.numpy.linalg import lstsq
 from fxflow.scipy.sparse.linalg.interface import function_of
+from fxflow.scipy.sparse.linalg.vectors import (
+    dot,
+    minus,
+    one_vector,
+    orthonormal,
+    plus,
+    quotient,
+    square,
+    times,
+    total,
+    zeros,
+)
 from fxflow.transforms.inspection import eval_shape
 
 _docs = shared("""
@@ -69,7 +81,8 @@ def cg(
 
     Source: `scipy.sparse.linalg.cg`; Hestenes and Stiefel 1952.
     """
-    return _solved("cg", _cg, A, b, x0, tol, atol, maxiter, M, symmetric=True), None
+    x, _ = solved("cg", _cg, A, b, x0, tol, atol, maxiter, M, symmetric=True)
+    return x, None
 
 
 @_docs
@@ -96,7 +109,7 @@ def bicgstab(
 
     Source: `scipy.sparse.linalg.bicgstab`; van der Vorst 1992.
     """
-    return _solved("bicgstab", _bicgstab, A, b, x0, tol, atol, maxiter, M), None
+    return solved("bicgstab", _bicgstab, A, b, x0, tol, atol, maxiter, M)[0], None
 
 
 @_docs
@@ -141,15 +154,15 @@ def gmres(
     if restart < 1:
         raise ArgumentError(f"gmres: restart must be positive, got {restart}")
     method = functools.partial(_gmres, restart=restart)
-    x = _solved("gmres", method, A, b, x0, tol, atol, maxiter, M)
-    lost = _total(tree.map(lambda v: fnp.sum(v != v), x)) > 0
+    x, _ = solved("gmres", method, A, b, x0, tol, atol, maxiter, M)
+    lost = total(tree.map(lambda v: fnp.sum(v != v), x)) > 0
     return x, fnp.where(lost, -1, 0)
 
 
 # -- what they share -------------------------------------------------------------------
 
 
-def _solved(
+def solved(
     name: str,
     method: Callable[..., Any],
     A: Any,
@@ -160,7 +173,27 @@ def _solved(
     maxiter: int | None,
     M: Any,
     symmetric: bool = False,
-) -> Any:
+) -> tuple[Any, Any]:
+    """Returns the solution by a method, with an implicit derivative, and whether it is.
+
+    Args:
+      name: of the solver, for messages.
+      method: takes the map, b, the residual, the bound of the square of its norm,
+        `maxiter` and the preconditioner; returns the solution for the residual, the
+        square of the norm that is left, and the number of iterations.
+      A: see `cg`, as are the arguments from here on.
+      b: right side.
+      x0: where to begin.
+      tol: relative bound.
+      atol: absolute bound.
+      maxiter: bound of iterations.
+      M: preconditioner.
+      symmetric: whether the map is its own transpose.
+
+    Returns:
+      x, and an integer: 0, or the number of iterations if the residual is not small
+      enough.
+    """
     b = tree.map(lambda v: promote_inexact(name, v)[0], b)
     matvec = function_of(name, "A", A)
     # The right side of a complex map is complex, too.
@@ -183,35 +216,25 @@ def _solved(
 
     def solve(matvec: Any, b: Any) -> Any:
         # A step to the solution from x0, in units in which squares are in range.
-        r = b if x0 is None else _minus(b, matvec(x0))
+        r = b if x0 is None else minus(b, matvec(x0))
         unit = _unit(r)
-        b, r = (_times(1 / unit, v) for v in (b, r))
-        square = _square(b)
-        least = fnp.square(atol / convert(unit, square.dtype))
-        bound = lax.max(square * tol**2, convert(least, square.dtype))
-        x, rest = method(matvec, b, r, bound, maxiter, precondition)
+        b, r = (times(1 / unit, v) for v in (b, r))
+        size = square(b)
+        least = fnp.square(atol / convert(unit, size.dtype))
+        bound = lax.max(size * tol**2, convert(least, size.dtype))
+        x, rest, count = method(matvec, b, r, bound, maxiter, precondition)
+        info = fnp.where(rest <= bound, 0, fnp.maximum(count, 1))
         # A residual that is not finite would seem small enough.
         unit = fnp.where(fnp.isfinite(rest), unit, math.nan)
-        x = _times(unit, x)
-        return x if x0 is None else tree.map(operator.add, x0, x)
+        x = times(unit, x)
+        x = x if x0 is None else tree.map(operator.add, x0, x)
+        return x, info.astype(dtypes.int32)
 
     # A preconditioner of the map is taken for one of the transposed map too.
-    return lax.custom_linear_solve(
-        matvec, b, solve, transpose_solve=solve, symmetric=symmetric
+    found: tuple[Any, Any] = lax.custom_linear_solve(
+        matvec, b, solve, transpose_solve=solve, symmetric=symmetric, has_aux=True
     )
-
-
-def _total(values: Any) -> Any:
-    return functools.reduce(operator.add, tree.leaves(values))
-
-
-def _dot(x: Any, y: Any) -> Any:
-    """Returns the inner product, complex if its operands are."""
-    return _total(tree.map(fnp.vdot, x, y))
-
-
-def _square(x: Any) -> Any:
-    return fnp.real(_dot(x, x))
+    return found
 
 
 def _unit(x: Any) -> Any:
@@ -223,29 +246,8 @@ def _unit(x: Any) -> Any:
     return fnp.ldexp(fnp.ones_like(size), fnp.frexp(size)[1] - 2)
 
 
-def _times(scale: Any, x: Any) -> Any:
-    return tree.map(lambda v: convert(scale, v.dtype) * v, x)
-
-
-def _plus(x: Any, scale: Any, y: Any) -> Any:
-    """Returns x + scale y."""
-    return tree.map(lambda v, w: v + convert(scale, v.dtype) * w, x, y)
-
-
-def _zeros(x: Any) -> Any:
-    return tree.map(fnp.zeros_like, x)
-
-
-def _minus(x: Any, y: Any) -> Any:
-    return tree.map(operator.sub, x, y)
-
-
-def _quotient(x: Any, y: Any) -> Any:
-    """Returns x / y, 0 where y is: the solution is found then."""
-    return fnp.where(y == 0, 0 * x, x / fnp.where(y == 0, 1, y))
-
-
-# Each returns the solution of A x = r and the square of the residual's norm.
+# Each returns the solution of A x = r, the square of the residual's norm, and how many
+# iterations there were.
 
 
 def _cg(A: Any, b: Any, r: Any, bound: Any, maxiter: int, M: Any) -> Any:
@@ -253,92 +255,62 @@ def _cg(A: Any, b: Any, r: Any, bound: Any, maxiter: int, M: Any) -> Any:
 
     def more(state: Any) -> Any:
         _, r, _, _, k = state
-        return (_square(r) > bound) & (k < maxiter)
+        return (square(r) > bound) & (k < maxiter)
 
     def step(state: Any) -> Any:
         x, r, p, gamma, k = state
         image = A(p)
-        alpha = _quotient(gamma, _dot(p, image))
-        x, r = _plus(x, alpha, p), _plus(r, -alpha, image)
+        alpha = quotient(gamma, dot(p, image))
+        x, r = plus(x, alpha, p), plus(r, -alpha, image)
         z = M(r)
-        now = _dot(r, z)
-        return x, r, _plus(z, _quotient(now, gamma), p), now, k + 1
+        now = dot(r, z)
+        return x, r, plus(z, quotient(now, gamma), p), now, k + 1
 
-    x, r, *_ = lax.while_loop(more, step, (_zeros(r), r, z, _dot(r, z), 0))
-    return x, _square(r)
+    start = (zeros(r), r, z, dot(r, z), 0)
+    x, r, _, _, k = lax.while_loop(more, step, start)
+    return x, square(r), k
 
 
 def _bicgstab(A: Any, b: Any, r: Any, bound: Any, maxiter: int, M: Any) -> Any:
-    shadow, rho = r, _dot(r, r)
+    shadow, rho = r, dot(r, r)
 
     def more(state: Any) -> Any:
         _, r, _, rho, k = state
-        return (_square(r) > bound) & (rho != 0) & (k < maxiter)
+        return (square(r) > bound) & (rho != 0) & (k < maxiter)
 
     def step(state: Any) -> Any:
         x, r, p, rho, k = state
         toward = M(p)
         v = A(toward)
-        alpha = _quotient(rho, _dot(shadow, v))
-        s = _plus(r, -alpha, v)
+        alpha = quotient(rho, dot(shadow, v))
+        s = plus(r, -alpha, v)
         onward = M(s)
         t = A(onward)
-        omega = _quotient(_dot(t, s), _dot(t, t))
-        x = _plus(_plus(x, alpha, toward), omega, onward)
-        r = _plus(s, -omega, t)
-        now = _dot(shadow, r)
-        beta = _quotient(now, rho) * _quotient(alpha, omega)
-        return x, r, _plus(r, beta, _plus(p, -omega, v)), now, k + 1
+        omega = quotient(dot(t, s), dot(t, t))
+        x = plus(plus(x, alpha, toward), omega, onward)
+        r = plus(s, -omega, t)
+        now = dot(shadow, r)
+        beta = quotient(now, rho) * quotient(alpha, omega)
+        return x, r, plus(r, beta, plus(p, -omega, v)), now, k + 1
 
-    x, r, *_ = lax.while_loop(more, step, (_zeros(r), r, r, rho, 0))
-    return x, _square(r)
+    x, r, _, _, k = lax.while_loop(more, step, (zeros(r), r, r, rho, 0))
+    return x, square(r), k
 
 
 def _gmres(
     A: Any, b: Any, start: Any, bound: Any, maxiter: int, M: Any, *, restart: int
 ) -> Any:
-    leaves, treedef = tree.flatten(b)
-    shapes = [v.shape for v in leaves]
-    sizes = [v.size for v in leaves]
-    n = sum(sizes)
-    kinds = [v.dtype for v in leaves]
-    dtype = fnp.result_type(*kinds) if kinds else dtypes.default_float()
+    ravel, unravel, n, dtype = one_vector(b)
     steps = min(restart, n)
-    tiny = float(fnp.finfo(dtype).eps)
-
-    def ravel(t: Any) -> Any:
-        parts = [convert(fnp.ravel(v), dtype) for v in tree.leaves(t)]
-        return fnp.concatenate(parts)
-
-    def unravel(v: Any) -> Any:
-        parts, at = [], 0
-        for shape, size, kind in zip(shapes, sizes, kinds, strict=True):
-            part = fnp.reshape(lax.slice_in_dim(v, at, at + size), shape)
-            if dtypes.is_complex(dtype) and not dtypes.is_complex(kind):
-                part = fnp.real(part)
-            parts.append(convert(part, kind))
-            at += size
-        return treedef.unflatten(parts)
 
     def residual(x: Any) -> Any:
-        return ravel(M(_minus(start, A(x))))
-
-    def orthonormal(V: Any, w: Any) -> Any:
-        # Twice is enough (Giraud, Langou and Rozložník 2005).
-        h = fnp.conj(V) @ w
-        w = w - h @ V
-        again = fnp.conj(V) @ w
-        w, h = w - again @ V, h + again
-        size = fnp.sqrt(fnp.real(fnp.vdot(w, w)))
-        lost = size <= tiny * fnp.sqrt(fnp.real(fnp.vdot(h, h)))
-        size = fnp.where(lost, 0, size)
-        return _quotient(w, convert(size, dtype)), h, size
+        return ravel(M(minus(start, A(x))))
 
     def cycle(state: Any) -> Any:
         x, r, k = state
         size = fnp.sqrt(fnp.real(fnp.vdot(r, r)))
         V = lax.full((steps + 1, n), 0, dtype)
-        V = V.at[0].set(_quotient(r, convert(size, dtype)))
+        V = V.at[0].set(quotient(r, convert(size, dtype)))
 
         def arnoldi(carry: Any, i: Any) -> Any:
             V, H = carry
@@ -356,15 +328,15 @@ def _gmres(
 
     # The bound holds for the residual of the preconditioned system.
     scaled = ravel(M(b))
-    size, other = fnp.real(fnp.vdot(scaled, scaled)), _square(b)
+    size, other = fnp.real(fnp.vdot(scaled, scaled)), square(b)
     bound = fnp.where(other == 0, bound, bound * size / fnp.where(other == 0, 1, other))
 
     def more(state: Any) -> Any:
         _, r, k = state
         return (fnp.real(fnp.vdot(r, r)) > bound) & (k < maxiter)
 
-    x = _zeros(b)
+    x = zeros(b)
     if not n:
-        return x, bound
-    x, r, _ = lax.while_loop(more, cycle, (x, ravel(M(start)), 0))
-    return x, fnp.real(fnp.vdot(r, r))
+        return x, bound, 0
+    x, r, k = lax.while_loop(more, cycle, (x, ravel(M(start)), 0))
+    return x, fnp.real(fnp.vdot(r, r)), k

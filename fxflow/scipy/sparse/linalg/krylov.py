@@ -1,4 +1,4 @@
-"""MINRES and LSQR: symmetric systems that are not definite, and least squares."""
+"""MINRES, LSQR and LSMR: symmetric indefinite systems, and least squares."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def _minres(A: Map, b: Any, M: Map, rtol: float, steps: int) -> tuple[Any, Any]:
 
 
 class LeastSquares(NamedTuple):
-    """What `lsqr` returns.
+    """What `lsqr` and `lsmr` return.
 
     Attributes:
       x: the solution.
@@ -233,19 +233,74 @@ def lsqr(
 
     Source: `scipy.sparse.linalg.lsqr`; Paige and Saunders 1982.
     """
+    limit = 2 * aslinearoperator(A).shape[1] if iter_lim is None else iter_lim
+    return _least_squares("lsqr", _lsqr, A, b, damp, atol, btol, limit, x0)
+
+
+def lsmr(
+    A: Any,
+    b: Any,
+    damp: float = 0.0,
+    atol: float = 1e-06,
+    btol: float = 1e-06,
+    maxiter: int | None = None,
+    x0: Any = None,
+) -> LeastSquares:
+    """Solves a least-squares problem: min ‖A x - b‖² + damp² ‖x - x0‖².
+
+    The residual of the normal equations decreases in each iteration, so it may end
+    before `lsqr`. The derivative is implicit, as that of `lsqr`.
+
+    Args:
+      A: matrix, dense or sparse, or `LinearOperator`, of any shape.
+      b: vector.
+      damp: of the solution.
+      atol: how small the residual of the normal equations is to get, relative.
+      btol: how small the residual is to get, relative to `b`.
+      maxiter: how many iterations are made at most; None is min(m, n).
+      x0: where to begin; None is 0.
+
+    Returns:
+      A `LeastSquares`: x first, and what is known of it.
+
+    Raises:
+      ArgumentError: `A` is not a matrix or an operator.
+      ShapeError: the shapes do not go together.
+
+    Example:
+      >>> A = fnp.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
+      >>> lsmr(A, fnp.array([1.0, 2.0, 3.0])).x.round(4)
+      Array([1., 1.], dtype=float32)
+
+    Source: `scipy.sparse.linalg.lsmr`; Fong and Saunders 2011.
+    """
+    limit = min(aslinearoperator(A).shape) if maxiter is None else maxiter
+    return _least_squares("lsmr", _lsmr, A, b, damp, atol, btol, limit, x0)
+
+
+def _least_squares(
+    name: str,
+    method: Any,
+    A: Any,
+    b: Any,
+    damp: float,
+    atol: float,
+    btol: float,
+    limit: int,
+    x0: Any,
+) -> LeastSquares:
     operator = aslinearoperator(A)
-    (b,) = promote_inexact("lsqr", b)
+    (b,) = promote_inexact(name, b)
     m, n = operator.shape
     if typeof(b).shape != (m,):
-        raise ShapeError(f"lsqr: A of shape {[m, n]} does not fit b, {typeof(b)}")
+        raise ShapeError(f"{name}: A of shape {[m, n]} does not fit b, {typeof(b)}")
     b = b.astype(fnp.result_type(b, operator.dtype))
     right = b
     if x0 is not None:
         x0 = fnp.asarray(x0, b.dtype)
         right = b - operator.matvec(x0)
-    limit = 2 * n if iter_lim is None else iter_lim
     like = fnp.zeros(n, b.dtype)
-    found = _lsqr(
+    found = method(
         without_derivative(operator.matvec, like),
         without_derivative(operator.rmatvec, right),
         lax.stop_gradient(right),
@@ -268,13 +323,14 @@ def lsqr(
     )
     residual = right - operator.matvec(x)
     r1norm, xnorm = _norm(residual), _norm(x)
-    return found._replace(
+    result: LeastSquares = found._replace(
         x=x if x0 is None else x0 + x,
         r1norm=r1norm,
         r2norm=fnp.sqrt(r1norm**2 + damp**2 * xnorm**2),
         arnorm=_norm(gradient(x)),
         xnorm=xnorm if x0 is None else _norm(x0 + x),
     )
+    return result
 
 
 def without_derivative(function: Map, *examples: Any) -> Map:
@@ -360,6 +416,127 @@ def _lsqr(
         "rhobar": alpha,
         "phibar": bnorm,
         "res": zero,
+        "anorm2": zero,
+        "istop": fnp.where(begin, 2, 0),
+        "itn": fnp.zeros((), dtypes.int32),
+    }
+    end = lax.while_loop(more, step, state)
+    istop = fnp.where(bnorm == 0, 0, fnp.where(end["istop"] == 0, 7, end["istop"]))
+    x = fnp.where(fnp.isfinite(bnorm), end["x"], fnp.nan)
+    anorm = fnp.sqrt(end["anorm2"])
+    return LeastSquares(x, istop, end["itn"], zero, zero, anorm, zero, zero)
+
+
+def _lsmr(
+    image: Map,
+    back: Map,
+    b: Any,
+    n: int,
+    damp: float,
+    atol: float,
+    btol: float,
+    limit: int,
+) -> LeastSquares:
+    real = dtypes.to_real(b.dtype)
+    eps = float(fnp.finfo(real).eps)
+    bnorm = _norm(b)
+    u = _over(b, bnorm)
+    v = back(u)
+    alpha = _norm(v)
+    v = _over(v, alpha)
+    zero, one = fnp.zeros((), real), fnp.ones((), real)
+    shift = fnp.asarray(damp, real)
+
+    def more(state: Any) -> Any:
+        return (state["istop"] == 0) & (state["itn"] < limit)
+
+    def rotation(a: Any, b: Any) -> tuple[Any, Any, Any]:
+        r = fnp.hypot(a, b)
+        return fnp.where(r == 0, 1, _over(a, r)), _over(b, r), r
+
+    def step(s: Any) -> Any:
+        u = image(s["v"]) - s["alpha"] * s["u"]
+        beta = _norm(u)
+        u = _over(u, beta)
+        v = back(u) - beta * s["v"]
+        alpha = _norm(v)
+        v = _over(v, alpha)
+        chat, shat, alphahat = rotation(s["alphabar"], shift)
+        # B to R, by plane rotations.
+        c, sn, rho = rotation(alphahat, beta)
+        theta, alphabar = sn * alpha, c * alpha
+        # Rᵀ to R̄.
+        thetabar = s["sbar"] * rho
+        old = s["rhobar"]
+        cbar, sbar, rhobar = rotation(s["cbar"] * rho, theta)
+        zeta, zetabar = cbar * s["zetabar"], -sbar * s["zetabar"]
+        hbar = s["h"] - _over(thetabar * rho, s["rho"] * old) * s["hbar"]
+        x = s["x"] + _over(zeta, rho * rhobar) * hbar
+        h = v - _over(theta, rho) * s["h"]
+        # The norm of the residual.
+        acute, check = chat * s["betadd"], -shat * s["betadd"]
+        hat, betadd = c * acute, -sn * acute
+        old_theta = s["thetatilde"]
+        ctilde, stilde, rhotilde = rotation(s["rhodold"], thetabar)
+        thetatilde, rhodold = stilde * rhobar, ctilde * rhobar
+        betad = -stilde * s["betad"] + ctilde * hat
+        tau = _over(s["zeta"] - old_theta * s["tau"], rhotilde)
+        last = _over(zeta - thetatilde * tau, rhodold)
+        square = s["square"] + check**2
+        rnorm = fnp.sqrt(square + (betad - last) ** 2 + betadd**2)
+        anorm2 = s["anorm2"] + s["alpha"] ** 2 + beta**2 + shift**2
+        arnorm = abs(zetabar)
+        anorm = fnp.sqrt(anorm2)
+        small = rnorm <= btol * bnorm + atol * anorm * _norm(x)
+        flat = arnorm <= fnp.maximum(atol, eps) * anorm * rnorm
+        istop = fnp.where(small, 1, fnp.where(flat | (alpha == 0), 2, 0))
+        return {
+            "x": x,
+            "u": u,
+            "v": v,
+            "h": h,
+            "hbar": hbar,
+            "alpha": alpha,
+            "alphabar": alphabar,
+            "rho": rho,
+            "rhobar": rhobar,
+            "cbar": cbar,
+            "sbar": sbar,
+            "zeta": zeta,
+            "zetabar": zetabar,
+            "betadd": betadd,
+            "betad": betad,
+            "rhodold": rhodold,
+            "tau": tau,
+            "square": square,
+            "thetatilde": thetatilde,
+            "anorm2": anorm2,
+            "istop": istop,
+            "itn": s["itn"] + 1,
+        }
+
+    begin = (alpha * bnorm) == 0
+    none = fnp.zeros(n, b.dtype)
+    state = {
+        "x": none,
+        "u": u,
+        "v": v,
+        "h": v,
+        "hbar": none,
+        "alpha": alpha,
+        "alphabar": alpha,
+        "rho": one,
+        "rhobar": one,
+        "cbar": one,
+        "sbar": zero,
+        "zeta": zero,
+        "zetabar": alpha * bnorm,
+        "betadd": bnorm,
+        "betad": zero,
+        "rhodold": one,
+        "tau": zero,
+        "square": zero,
+        "thetatilde": zero,
         "anorm2": zero,
         "istop": fnp.where(begin, 2, 0),
         "itn": fnp.zeros((), dtypes.int32),

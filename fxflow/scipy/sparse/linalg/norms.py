@@ -1,15 +1,18 @@
-"""Norms of sparse arrays."""
+"""Norms and bands of sparse arrays."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+import numpy as np
+
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
 from fxflow.errors import ArgumentError
 from fxflow.scipy.sparse.linalg.interface import matrix_of
-from fxflow.sparse.array import SparseArray
+from fxflow.sparse.array import SparseArray, from_scipy
+from fxflow.sparse.interchange import is_scipy
 
 
 def norm(x: Any, ord: Any = None, axis: int | None = None) -> Array:
@@ -65,3 +68,58 @@ def norm(x: Any, ord: Any = None, axis: int | None = None) -> Array:
     powers = sizes if ord == 1 else sizes.power(ord)
     sums = powers.sum(axis)
     return sums if ord == 1 else sums ** (1 / ord)
+
+
+def spbandwidth(A: Any) -> tuple[int, int]:
+    """Returns how far entries lie from the main diagonal.
+
+    Args:
+      A: sparse array; what counts is its pattern, zeros that are stored included.
+
+    Returns:
+      How many diagonals below and above the main one have entries.
+
+    Raises:
+      ArgumentError: `A` is not a sparse array.
+
+    Example:
+      >>> from fxflow.sparse import diags_array
+      >>> spbandwidth(diags_array([fnp.ones(3), fnp.ones(4)], offsets=[-1, 0]))
+      (1, 0)
+
+    Source: `scipy.sparse.linalg.spbandwidth`.
+    """
+    row, col = _sparse("spbandwidth", A).coords
+    far = col.astype(np.int64) - row
+    return max(0, -int(far.min(initial=0))), max(0, int(far.max(initial=0)))
+
+
+def is_sptriangular(A: Any) -> tuple[bool, bool]:
+    """Returns whether a sparse array is lower, and whether it is upper triangular.
+
+    Args:
+      A: sparse array; what counts is its pattern, zeros that are stored included.
+
+    Returns:
+      Both answers; both are true for a diagonal array.
+
+    Raises:
+      ArgumentError: `A` is not a sparse array.
+
+    Example:
+      >>> from fxflow.sparse import csr_array
+      >>> is_sptriangular(csr_array(fnp.array([[3.0, 0.0], [4.0, 1.0]])))
+      (True, False)
+
+    Source: `scipy.sparse.linalg.is_sptriangular`.
+    """
+    below, above = spbandwidth(A)
+    return above == 0, below == 0
+
+
+def _sparse(name: str, A: Any) -> SparseArray:
+    if is_scipy(A):
+        A = from_scipy(A)
+    if not isinstance(A, SparseArray):
+        raise ArgumentError(f"{name}: A must be a sparse array, got {A!r}")
+    return A

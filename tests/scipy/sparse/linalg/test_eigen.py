@@ -1,4 +1,4 @@
-"""Eigenvalues and singular values, with derivatives, against dense ones."""
+"""Eigenvalues, with derivatives, against dense ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import sparse
 from fxflow.errors import ArgumentError, ShapeError
-from fxflow.scipy.sparse.linalg import LinearOperator, eigsh, svds
+from fxflow.scipy.sparse.linalg import LinearOperator, eigsh
 
 RNG = np.random.default_rng(0)
 N = 25
@@ -110,18 +110,6 @@ def test_values_that_do_not_converge_are_nan() -> None:
     assert np.isnan(eigsh(op, 2, ncv=5, maxiter=1)[0]).all()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("shape", [(20, 9), (9, 20)])
-def test_singular_values(shape: tuple[int, int]) -> None:
-    a = sparse.random_array(shape, density=0.5, rng=1, dtype="float64")
-    u, s, vt = svds(a, 3)
-    left, want, right = np.linalg.svd(np.asarray(a.todense()))
-    np.testing.assert_allclose(s[::-1], want[:3], rtol=1e-9)
-    np.testing.assert_allclose((u * s) @ vt, (left[:, :3] * want[:3]) @ right[:3])
-    small = svds(a, 2, which="SM", return_singular_vectors=False)
-    np.testing.assert_allclose(small, want[::-1][:2], rtol=1e-6)
-
-
 def test_what_is_refused() -> None:
     with pytest.raises(ArgumentError, match="k must be between 1 and 24"):
         eigsh(A, 25)
@@ -131,9 +119,5 @@ def test_what_is_refused() -> None:
         eigsh(A, 3, ncv=3)
     with pytest.raises(ShapeError, match="A must be square"):
         eigsh(A[:3], 1)
-    with pytest.raises(ArgumentError, match="needs OPinv"):
+    with pytest.raises(ArgumentError, match="OPinv"):
         eigsh(LinearOperator((9, 9), lambda x: x), 2, sigma=1.0)
-    with pytest.raises(ArgumentError, match="svds: k"):
-        svds(A, 25)
-    with pytest.raises(ArgumentError, match="svds: which"):
-        svds(A, 2, which="LA")

@@ -1,4 +1,4 @@
-"""MINRES and LSQR against dense solutions."""
+"""MINRES, LSQR and LSMR against dense solutions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import sparse
 from fxflow.errors import ShapeError
-from fxflow.scipy.sparse.linalg import LeastSquares, lsqr, minres
+from fxflow.scipy.sparse.linalg import LeastSquares, lsmr, lsqr, minres
 from fxflow.scipy.sparse.linalg.krylov import without_derivative
 
 RNG = np.random.default_rng(0)
@@ -120,3 +120,33 @@ def test_captured_values_are_constants() -> None:
         return without_derivative(lambda x: a * x, 1.0)(3.0) + a
 
     assert float(fxflow.grad(f)(2.0)) == 1
+
+
+@pytest.mark.parametrize("damp", [0.0, 0.5])
+def test_least_squares_by_lsmr(damp: float) -> None:
+    b = RNG.normal(size=20)
+    start = RNG.normal(size=7)
+    got = fxflow.jit(lambda a, b: lsmr(a, b, damp, 1e-13, 1e-13, 40))(TALL, wide(b))
+    want = scipy.sparse.linalg.lsqr(TALL.to_scipy(), b, damp, 1e-13, 1e-13)
+    assert isinstance(got, LeastSquares) and int(got.istop) == 2
+    np.testing.assert_allclose(got.x, want[0], rtol=1e-9)
+    np.testing.assert_allclose(got.r2norm, want[4], rtol=1e-9)
+    got = lsmr(TALL, wide(b), 0.0, 1e-13, 1e-13, 40, wide(start))
+    dense = np.asarray(TALL.todense())
+    np.testing.assert_allclose(got.x, np.linalg.lstsq(dense, b)[0], rtol=1e-8)
+
+
+def test_gradient_and_special_cases_of_lsmr() -> None:
+    b = wide(RNG.normal(size=20))
+    dense = wide(TALL.todense())
+    slope = fxflow.grad(lambda b: fnp.sum(lsmr(TALL, b, 0.3).x ** 2))(b)
+
+    def direct(b: Any) -> Any:
+        normal = dense.T @ dense + 0.09 * fnp.eye(7, dtype="float64")
+        return fnp.sum(fnp.linalg.solve(normal, dense.T @ b) ** 2)
+
+    np.testing.assert_allclose(slope, fxflow.grad(direct)(b), rtol=1e-4, atol=1e-6)
+    assert not np.any(lsmr(TALL, 0 * b).x)
+    assert np.isnan(lsmr(TALL, fnp.nan * b).x).all()
+    with pytest.raises(ShapeError, match="lsmr: A of shape"):
+        lsmr(TALL, b[:3])
