@@ -266,3 +266,68 @@ def test_wrong_parts_are_refused():
         sparse.BCSR((np.ones(2), np.zeros(2, int), np.zeros(3, int)), shape=(3, 3))
     with pytest.raises(ValueError, match="nse must be given"):
         fxflow.jit(sparse.BCOO.fromdense)(np.ones((2, 2)))
+
+
+def layout(mat):
+    return mat.n_batch, mat.n_sparse, mat.n_dense, mat.nse
+
+
+@pytest.mark.parametrize(("n_batch", "n_dense"), [(0, 0), (1, 0), (0, 1), (1, 1)])
+def test_layouts_that_are_kept(n_batch, n_dense):
+    x = random((3, 2, 4))
+    mat = sparse.BCOO.fromdense(x, n_batch=n_batch, n_dense=n_dense)
+    b, s, d, nse = layout(mat)
+    wide = sparse.bcoo_broadcast_in_dim(
+        mat, shape=(2, 3, 2, 4), broadcast_dimensions=(1, 2, 3)
+    )
+    assert layout(wide) == (b + 1, s, d, nse)
+    close(wide, np.broadcast_to(x, (2, 3, 2, 4)))
+    close(mat[:, None], x[:, None])
+    part = sparse.bcoo_dynamic_slice(mat, (1, 0, 1), (2, 2, 2))
+    assert layout(part)[:3] == (b, s, d) and part.nse <= nse
+    close(part, x[1:3, :, 1:3])
+    both = sparse.bcoo_concatenate([mat, 2 * mat], dimension=0)
+    assert layout(both)[:3] == (b, s, d)
+    close(both, np.concatenate([x, 2 * x]))
+    total = sparse.bcoo_reduce_sum(mat, axes=(0,))
+    assert total.n_dense == d
+    close(total, x.sum(0))
+    product = sparse.bcoo_multiply_sparse(mat, mat)
+    assert layout(product)[:3] == (b, s, d)
+    close(product, x * x)
+    turned = sparse.bcoo_reshape(mat, new_sizes=(3, 2, 2, 2) if d else (3, 2, 4, 1))
+    assert turned.n_batch == b
+    close(turned, x.reshape(turned.shape))
+    again = sparse.bcoo_extract(mat, x + 1, assume_unique=False)
+    close(again, np.where(again.todense() == 0, 0, x + 1))
+    if b or d:
+        with pytest.raises(ValueError, match="cannot mix"):
+            sparse.bcoo_reshape(mat, new_sizes=(24,))
+
+
+def test_slices_have_no_more_elements_than_places():
+    mat = sparse.BCOO.fromdense(np.ones((3, 4), np.float32))
+    assert mat[0].nse == 4 and mat[1:, 2:].nse == 4
+    assert mat[np.array([2, 0])].shape == (2, 4)
+    close(mat[np.array([2, 0])], np.ones((2, 4)))
+
+
+def test_signs_and_functions_of_compressed_rows():
+    import fxflow.compat.jax.numpy as jnp
+
+    x = random((3, 4))
+    mat, rows = sparse.BCOO.fromdense(x), sparse.BCSR.fromdense(x)
+    close(sparse.sparsify(jnp.sign)(mat), np.sign(x))
+    for function in (jnp.sin, jnp.sign, jnp.negative):
+        found = sparse.sparsify(function)(rows)
+        assert isinstance(found, sparse.BCSR)
+        close(found, function(x))
+    close(+mat, x)
+    with pytest.raises(NotImplementedError, match="sparse rule for pow"):
+        _ = 2**mat
+    tall = sparse.BCSR.fromdense(random((2, 3, 4)), n_batch=1)
+    close(sparse.bcsr_concatenate([tall, tall], dimension=0),
+          np.concatenate([random((2, 3, 4))] * 2))  # fmt: skip
+    dense = sparse.BCSR.fromdense(random((2, 3, 4)), n_dense=1)
+    found = sparse.bcsr_extract(dense.indices, dense.indptr, random((2, 3, 4)))
+    np.testing.assert_array_equal(found, dense.data)

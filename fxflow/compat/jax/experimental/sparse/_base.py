@@ -41,6 +41,7 @@ class JAXSparse:
 
     data: Any
     shape: Shape
+    single: Any  # without duplicates, once that is known
 
     @property
     def size(self) -> int:

@@ -145,6 +145,8 @@ class BCOO(JAXSparse):
     def transpose(self, axes: Sequence[int] | None = None) -> BCOO:
         """See `bcoo_transpose`."""
         order = range(self.ndim)[::-1] if axes is None else axes
+        if tuple(order) == tuple(range(self.ndim)):
+            return self
         return bcoo_transpose(self, permutation=tuple(order))
 
     def sort_indices(self) -> BCOO:
@@ -316,8 +318,7 @@ def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) ->
         raise ValueError(f"shape mismatch: {sparr.shape=} {typeof(arr)}")
     unique = sparr.unique_indices if assume_unique is None else assume_unique
     held, sizes = _full_batch(sparr), _sizes(sparr)
-    if not unique:
-        held = _marked(held)
+    fresh = None if unique else _marked(held)
 
     def take(indices: Any, arr: Any) -> Any:
         if not sizes:
@@ -326,14 +327,14 @@ def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) ->
         return masked(found, inside(indices, sizes))
 
     data = over_batch(take, held.n_batch)(held.indices, arr)
-    if not unique:
+    if fresh is not None:
         # The first of equal places has the element, others 0.
-        data = masked(data, held.data)
+        data = masked(data, fresh)
     return with_data(_full_batch(sparr), data)
 
 
-def _marked(mat: BCOO) -> BCOO:
-    """The array with data that is true for the first of equal places."""
+def _marked(mat: BCOO) -> Any:
+    """Whether an element is the first at its place: bool[batch, nse]."""
 
     def first(indices: Any) -> Any:
         n = typeof(indices).shape[0]
@@ -345,7 +346,7 @@ def _marked(mat: BCOO) -> BCOO:
         fresh = fnp.concatenate([fnp.ones(min(n, 1), bool), fresh])
         return fnp.zeros(n, bool).at[order].set(fresh)
 
-    return with_data(mat, over_batch(first, mat.n_batch)(mat.indices))
+    return over_batch(first, mat.n_batch)(mat.indices)
 
 
 # -- order and layout ------------------------------------------------------------------

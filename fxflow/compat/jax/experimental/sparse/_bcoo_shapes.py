@@ -11,12 +11,20 @@ import numpy as np
 
 from fxflow import lax
 from fxflow import numpy as fnp
-from fxflow.compat.jax.experimental.sparse._base import Shape, axes_of, inside, masked
+from fxflow.compat.jax.experimental.sparse._base import (
+    Shape,
+    axes_of,
+    inside,
+    masked,
+    over_batch,
+)
 from fxflow.compat.jax.experimental.sparse._bcoo import (
     BCOO,
     _flattened,
     _full_batch,
     _raveled,
+    bcoo_fromdense,
+    bcoo_sum_duplicates,
     bcoo_transpose,
     sparse_sparse,
     with_data,
@@ -36,10 +44,8 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     """
     axes = axes_of(axes, mat.ndim)
     held = _full_batch(mat) if mat.n_batch else mat
+    held, axes = _merged_batch(held, axes)
     b, s = held.n_batch, held.n_sparse
-    if any(a < b for a in axes):
-        held = _flattened(held)
-        b, s = 0, held.n_sparse
     dense = tuple(a for a in axes if a >= b + s)
     data = held.data
     if dense:
@@ -54,6 +60,39 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
         indices = fnp.where(fits[..., None], indices, out)
     shape = tuple(n for i, n in enumerate(held.shape) if i not in axes)
     return BCOO((data, indices), shape=shape)
+
+
+def _merged_batch(mat: BCOO, axes: Shape) -> tuple[BCOO, Shape]:
+    """The array without the batch axes that are summed, and the other axes.
+
+    Their elements stand one after the other: they have the same places.
+    """
+    b = mat.n_batch
+    summed = [a for a in axes if a < b]
+    if not summed:
+        return mat, axes
+    kept = [a for a in range(b) if a not in summed]
+    count = mat.nse * math.prod(mat.shape[a] for a in summed)
+
+    def moved(x: Any) -> Any:
+        rest = range(b + 1, typeof(x).ndim)
+        x = fnp.transpose(x, (*kept, *summed, b, *rest))
+        front, back = x.shape[: len(kept)], x.shape[b + 1 :]
+        return fnp.reshape(x, (*front, count, *back))
+
+    shape = (*(mat.shape[a] for a in kept), *mat.shape[b:])
+    made = BCOO((moved(mat.data), moved(mat.indices)), shape=shape)
+    return made, tuple(a - len(summed) for a in axes if a >= b)
+
+
+def _bounded(mat: BCOO) -> BCOO:
+    """The array with no more elements than there are places."""
+    b, s = mat.n_batch, mat.n_sparse
+    most = math.prod(mat.shape[b : b + s])
+    if mat.nse <= most:
+        return mat
+    found = bcoo_sum_duplicates(mat, nse=most, remove_zeros=False)
+    return BCOO((found.data, found.indices), shape=mat.shape)
 
 
 def bcoo_reshape(
@@ -82,22 +121,63 @@ def bcoo_reshape(
         sizes = tuple(mat.size // max(rest, 1) if n == -1 else n for n in sizes)
     if math.prod(sizes) != mat.size:
         raise TypeError(f"cannot reshape array of shape {mat.shape} into {sizes}")
-    flat = _flattened(mat)
-    fits = inside(flat.indices, mat.shape)
-    number = _raveled(flat.indices, mat.shape)
+    b, s = mat.n_batch, mat.n_sparse
+    batch, mid, back = mat.shape[:b], mat.shape[b : b + s], mat.shape[b + s :]
+    front = _length(sizes, batch, "batch", mat, True)
+    dense = _length(sizes[::-1], back[::-1], "dense", mat, False)
+    middle = sizes[front : len(sizes) - dense]
+    if math.prod(middle) != math.prod(mid):
+        raise ValueError(
+            f"bcoo_reshape: new shape cannot mix sparse and other dimensions; got "
+            f"shape={mat.shape} new_shape={sizes}"
+        )
+    held = _full_batch(mat)
+    fits = inside(held.indices, mid)
+    number = _raveled(held.indices, mid)
     parts = []
-    for n in sizes[::-1]:
+    for n in middle[::-1]:
         parts.append(number % max(n, 1))
         number = number // max(n, 1)
-    kind = flat.indices.dtype
-    indices = (
-        fnp.stack(parts[::-1], -1).astype(kind)
-        if parts
-        else fnp.zeros((flat.nse, 0), kind)
-    )
-    indices = fnp.where(fits[:, None], indices, fnp.asarray(sizes, kind))
-    data = masked(flat.data, fits)
-    return BCOO((data, indices), shape=sizes, unique_indices=mat.unique_indices)
+    kind = held.indices.dtype
+    none = fnp.zeros((*typeof(number).shape, 0), kind)
+    indices = fnp.stack(parts[::-1], -1).astype(kind) if parts else none
+    indices = fnp.where(fits[..., None], indices, fnp.asarray(middle, kind))
+    data = masked(held.data, fits)
+    ends = sizes[:front], sizes[len(sizes) - dense :]
+    data = fnp.reshape(data, (*ends[0], mat.nse, *ends[1]))
+    indices = fnp.reshape(indices, (*ends[0], mat.nse, len(middle)))
+    return BCOO((data, indices), shape=sizes)
+
+
+def _length(sizes: Shape, old: Shape, kind: str, mat: BCOO, ones: bool) -> int:
+    """How many of the first new axes are those that were of one kind.
+
+    Args:
+      sizes: new ones.
+      old: of the axes of this kind.
+      kind: for the message.
+      mat: the array.
+      ones: whether new axes of length 1 behind them count.
+    """
+    total, count = math.prod(old), 0
+    if not old and not ones:
+        return 0
+    product = 1
+    while count < len(sizes) and (product != total or not count):
+        if product == total and sizes[count] != 1:
+            break
+        product *= sizes[count]
+        count += 1
+    while ones and count < len(sizes) and sizes[count] == 1:
+        count += 1
+    if product != total:
+        given = {"n_batch": mat.n_batch} if ones else {"n_dense": mat.n_dense}
+        pair = "batch and sparse" if ones else "sparse and dense"
+        raise ValueError(
+            f"bcoo_reshape: new shape cannot mix {pair} dimensions; got "
+            f"shape={mat.shape} new_shape={sizes} with {given}"
+        )
+    return count
 
 
 def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
@@ -111,6 +191,8 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
       A sparse array.
     """
     axes = axes_of(dimensions, arr.ndim)
+    if not axes:
+        return arr
     if any(arr.shape[a] != 1 for a in axes):
         raise ValueError(f"squeeze: {dimensions=} of {arr.shape} are not 1")
     held, b, s = _full_batch(arr), arr.n_batch, arr.n_sparse
@@ -145,8 +227,11 @@ def bcoo_broadcast_in_dim(
     Returns:
       A sparse array.
     """
-    flat = _flattened(mat)
     shape, dims = tuple(shape), tuple(broadcast_dimensions)
+    kept = _widened(mat, shape, dims)
+    if kept is not None:
+        return kept
+    flat = _flattened(mat)
     new = [i for i in range(len(shape)) if i not in dims]
     grown = [d for k, d in enumerate(dims) if mat.shape[k] == 1 and shape[d] != 1]
     repeated = sorted([*new, *grown])
@@ -167,6 +252,50 @@ def bcoo_broadcast_in_dim(
     keep = fnp.repeat(fits, count)
     indices = fnp.where(keep[:, None], indices, fnp.asarray(shape, kind))
     return BCOO((fnp.repeat(flat.data, count), indices), shape=shape)
+
+
+def _widened(mat: BCOO, shape: Shape, dims: Shape) -> BCOO | None:
+    """The array with new batch and dense axes; None: an axis between them grows."""
+    b, s, d = mat.n_batch, mat.n_sparse, mat.n_dense
+    if list(dims) != sorted(dims):
+        return None
+    sparse = dims[b : b + s]
+    end = len(shape)
+    first = sparse[0] if s else (dims[b + s] if d else end)
+    last = dims[b + s] if d else (end if s else first)
+    inner = range(first, last)
+    if any(i not in sparse and shape[i] != 1 for i in inner):
+        return None
+    if any(shape[i] != mat.shape[b + k] for k, i in enumerate(sparse)):
+        return None
+    held = _full_batch(mat)
+    front, back = shape[:first], shape[last:]
+
+    def grown(x: Any, tail: Shape, places: Shape) -> Any:
+        own = typeof(x).shape
+        wide = [1] * first + [mat.nse]
+        for k, i in enumerate(dims[:b]):
+            wide[i] = own[k]
+        rest = [1] * len(tail)
+        for k, i in enumerate(places):
+            rest[i] = own[b + 1 + k]
+        return fnp.broadcast_to(
+            fnp.reshape(x, (*wide, *rest)), (*front, mat.nse, *tail)
+        )
+
+    data = grown(held.data, back, tuple(i - last for i in dims[b + s :]))
+    columns = [
+        held.indices[..., sparse.index(i)]
+        if i in sparse
+        else fnp.zeros_like(held.indices[..., 0])
+        for i in inner
+    ]
+    indices = held.indices
+    if len(columns) != s:
+        # Padding stays out of bounds in its own axes.
+        indices = fnp.stack(columns, -1)
+    tail = (len(columns),)
+    return BCOO((data, grown(indices, tail, (0,))), shape=shape)
 
 
 def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
@@ -194,7 +323,13 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     length = sum(m.shape[dimension] for m in operands)
     shape = list(operands[0].shape)
     shape[dimension] = length
-    if not (b <= dimension < b + operands[0].n_sparse):
+    if dimension < b:
+        most = max(m.nse for m in operands)
+        padded = [_padded(_full_batch(m), most) for m in operands]
+        data = fnp.concatenate([m.data for m in padded], dimension)
+        indices = fnp.concatenate([m.indices for m in padded], dimension)
+        return BCOO((data, indices), shape=tuple(shape))
+    if dimension >= b + operands[0].n_sparse:
         operands = [_flattened(m) for m in operands]
         b = 0
     else:
@@ -209,6 +344,19 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
         offset += m.shape[dimension]
     data = fnp.concatenate([m.data for m in operands], b)
     return BCOO((data, fnp.concatenate(places, b)), shape=tuple(shape))
+
+
+def _padded(mat: BCOO, nse: int) -> BCOO:
+    """The array with room for more elements."""
+    b, s = mat.n_batch, mat.n_sparse
+    more = nse - mat.nse
+    if not more:
+        return mat
+    rest = [(0, 0)] * mat.n_dense
+    data = fnp.pad(mat.data, [*[(0, 0)] * b, (0, more), *rest])
+    sizes = fnp.asarray(mat.shape[b : b + s], mat.indices.dtype)
+    out = fnp.broadcast_to(sizes, (*mat.shape[:b], more, s))
+    return BCOO((data, fnp.concatenate([mat.indices, out], b)), shape=mat.shape)
 
 
 def bcoo_slice(
@@ -259,7 +407,7 @@ def bcoo_slice(
     moved = (indices - low) // step
     out = fnp.asarray(shape[b : b + s], indices.dtype)
     indices = fnp.where(keep[..., None], moved, out)
-    return BCOO((masked(data, keep), indices), shape=shape)
+    return _bounded(BCOO((masked(data, keep), indices), shape=shape))
 
 
 def bcoo_dynamic_slice(
@@ -275,18 +423,26 @@ def bcoo_dynamic_slice(
     Returns:
       A sparse array.
     """
-    flat, sizes = _flattened(mat), tuple(slice_sizes)
-    kind = flat.indices.dtype
-    most = [n - k for n, k in zip(mat.shape, sizes, strict=True)]
-    starts = fnp.stack([
-        fnp.clip(fnp.asarray(i), 0, m).astype(kind)
-        for i, m in zip(start_indices, most, strict=True)
-    ])  # fmt: skip
-    moved = flat.indices - starts
-    keep = fnp.all(moved >= 0, -1) & inside(moved, sizes)
-    keep = keep & inside(flat.indices, mat.shape)
-    indices = fnp.where(keep[:, None], moved, fnp.asarray(sizes, kind))
-    return BCOO((masked(flat.data, keep), indices), shape=sizes)
+    sizes = tuple(map(operator.index, slice_sizes))
+    held, b, s = _full_batch(mat), mat.n_batch, mat.n_sparse
+    kind = held.indices.dtype
+    starts = [
+        fnp.clip(fnp.asarray(i), 0, n - k).astype(kind)
+        for i, n, k in zip(start_indices, mat.shape, sizes, strict=True)
+    ]
+    zero = fnp.zeros((), kind)
+    front, back = sizes[:b], sizes[b + s :]
+    at = (*starts[:b], zero, *starts[b + s :])
+    data = lax.dynamic_slice(held.data, at, (*front, mat.nse, *back))
+    at = (*starts[:b], zero, zero)
+    indices = lax.dynamic_slice(held.indices, at, (*front, mat.nse, s))
+    mid = sizes[b : b + s]
+    begin = fnp.stack(starts[b : b + s]) if s else fnp.zeros(0, kind)
+    moved = indices - begin
+    keep = fnp.all(moved >= 0, -1) & inside(moved, mid)
+    keep = keep & inside(indices, mat.shape[b : b + s])
+    indices = fnp.where(keep[..., None], moved, fnp.asarray(mid, kind))
+    return _bounded(BCOO((masked(data, keep), indices), shape=sizes))
 
 
 def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
@@ -315,8 +471,8 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
     return with_data(BCOO((held.data, indices), shape=operand.shape), data)
 
 
-def bcoo_gather(operand: BCOO, start_indices: Any, *args: Any, **more: Any) -> Any:
-    """Slices at computed indices, as a dense array.
+def bcoo_gather(operand: BCOO, start_indices: Any, *args: Any, **more: Any) -> BCOO:
+    """Slices at computed indices.
 
     Args:
       operand: sparse array.
@@ -325,9 +481,10 @@ def bcoo_gather(operand: BCOO, start_indices: Any, *args: Any, **more: Any) -> A
       **more: further options.
 
     Returns:
-      A dense array.
+      A sparse array with a place for each element.
     """
-    return lax.gather(operand.todense(), start_indices, *args, **more)
+    out = lax.gather(operand.todense(), start_indices, *args, **more)
+    return bcoo_fromdense(out, nse=max(typeof(out).size, 1))
 
 
 def bcoo_conv_general_dilated(lhs: BCOO, rhs: BCOO, **options: Any) -> BCOO:
@@ -359,9 +516,25 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
     shape = np.broadcast_shapes(lhs.shape, rhs.shape)
     if shape != lhs.shape or shape != rhs.shape:
         lhs, rhs = (_stretched(x, shape) for x in (lhs, rhs))
-    axes = tuple(range(len(shape)))
-    product = sparse_sparse(lhs, rhs, (), (), axes, axes)
-    return product
+    if (lhs.n_batch, lhs.n_dense) != (rhs.n_batch, rhs.n_dense):
+        axes = tuple(range(len(shape)))
+        return sparse_sparse(lhs, rhs, (), (), axes, axes)
+    lhs, rhs = _full_batch(lhs), _full_batch(rhs)
+    b, s = lhs.n_batch, lhs.n_sparse
+    sizes = shape[b : b + s]
+    pairs = lhs.nse * rhs.nse
+
+    def one(x: Any, at: Any, y: Any, other: Any) -> Any:
+        match = fnp.all(at[:, None] == other[None], -1) & inside(at, sizes)[:, None]
+        keep = fnp.reshape(match, (pairs,))
+        data = x[:, None] * y[None]
+        data = fnp.reshape(data, (pairs, *typeof(data).shape[2:]))
+        indices = fnp.repeat(at, rhs.nse, axis=0)
+        out = fnp.asarray(sizes, indices.dtype)
+        return masked(data, keep), fnp.where(keep[:, None], indices, out)
+
+    made = over_batch(one, b)(lhs.data, lhs.indices, rhs.data, rhs.indices)
+    return _bounded(BCOO(made, shape=shape))
 
 
 def _stretched(mat: BCOO, shape: Shape) -> BCOO:

@@ -132,8 +132,6 @@ class BCSR(JAXSparse):
         return cls(
             (held.data, held.indices[..., 1], indptr),
             shape=arr.shape,
-            indices_sorted=True,
-            unique_indices=arr.unique_indices,
         )
 
     def to_bcoo(self) -> BCOO:
@@ -274,7 +272,8 @@ def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Any:
       A dense array.
     """
     shape = typeof(fnp.asarray(mat)).shape
-    zeros = fnp.zeros(typeof(fnp.asarray(indices)).shape, bool)
+    places = typeof(fnp.asarray(indices)).shape
+    zeros = fnp.zeros((*places, *shape[len(places) + 1 :]), bool)
     held = BCSR((zeros, indices, indptr), shape=shape).to_bcoo()
     return bcoo_extract(held, mat, assume_unique=True).data
 

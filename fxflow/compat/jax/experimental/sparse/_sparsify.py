@@ -17,6 +17,7 @@ from fxflow.compat.jax.experimental.sparse._bcoo import BCOO
 from fxflow.compat.jax.experimental.sparse._bcsr import BCSR
 from fxflow.core.arrays import typeof
 from fxflow.core.ir.graph import Graph, Literal
+from fxflow.core.ir.trace import Tracer
 
 
 def is_sparse(x: Any) -> bool:
@@ -70,6 +71,12 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
         ]
         made = fxflow.make_graph(flat)(*like)
         outs = _run(made.graph, [*made.consts, *values])
+        kinds = {type(x) for x in leaves if is_sparse(x)}
+        if kinds == {BCSR}:
+            outs = [
+                BCSR.from_bcoo(x) if is_sparse(x) and x.n_sparse == 2 else x
+                for x in outs
+            ]
         return structure[0].unflatten(outs)
 
     return call
@@ -84,7 +91,7 @@ def _run(graph: Graph, values: Any) -> list[Any]:
     for node in graph.nodes:
         inputs = [read(x) for x in node.inputs]
         name = node.primitive.name
-        if not any(map(is_sparse, inputs)):
+        if not any(is_sparse(x) or isinstance(x, _AtZero) for x in inputs):
             found = node.primitive.bind(*inputs, **node.params)
             outs = found if node.primitive.multi else [found]
         elif "graph" in node.params and name in _CALLS:
@@ -97,7 +104,10 @@ def _run(graph: Graph, values: Any) -> list[Any]:
         else:
             raise NotImplementedError(f"sparse rule for {name} is not implemented.")
         env.update(zip(node.outputs, outs, strict=True))
-    return [read(x) for x in graph.outputs]
+    results = [read(x) for x in graph.outputs]
+    if any(isinstance(x, _AtZero) for x in results):
+        raise NotImplementedError("sparse rule for eq is not implemented.")
+    return results
 
 
 # Sparse arrays are pytrees: loops carry them as they are.
@@ -167,10 +177,19 @@ _CONTROL: dict[str, Callable[..., list[Any]]] = {
 _CALLS = ("jit", "custom_jvp_call", "custom_vjp_call", "checkpoint", "named_call")
 
 
+def _single(x: BCOO) -> BCOO:
+    """The array with one element for each place; the same one for each call."""
+    if x.unique_indices:
+        return x
+    if not hasattr(x, "single"):
+        x.single = coo.bcoo_sum_duplicates(x, nse=x.nse, remove_zeros=False)
+    found: BCOO = x.single
+    return found
+
+
 def _on_data(function: Callable[..., Any], linear: bool = True) -> Any:
     def rule(x: BCOO, **params: Any) -> BCOO:
-        if not (linear or x.unique_indices):
-            x = coo.bcoo_sum_duplicates(x, nse=x.nse, remove_zeros=False)
+        x = x if linear else _single(x)
         return coo.with_data(x, function(x.data, **params))
 
     return rule
@@ -252,6 +271,32 @@ def _concatenate(*operands: Any, dimension: int, **_: Any) -> Any:
     return shapes.bcoo_concatenate(held, dimension=dimension)
 
 
+class _AtZero:
+    """Where a sparse array is 0: known to `select_n` only, as in the sign."""
+
+    def __init__(self, array: BCOO) -> None:
+        self.array = array
+
+
+def _eq(x: Any, y: Any, **_: Any) -> Any:
+    known = isinstance(y, fxflow.Array) and not isinstance(y, Tracer)
+    if is_sparse(x) and known and not fnp.ndim(y) and bool(y == 0):
+        return _AtZero(_single(x))
+    raise NotImplementedError("sparse rule for eq is not implemented.")
+
+
+def _select(which: Any, *cases: Any, **_: Any) -> Any:
+    base, other = cases[0], cases[-1]
+    alike = isinstance(which, _AtZero) and len(cases) == 2 and is_sparse(base)
+    # Zeros that are not stored take the other case: it must be 0.
+    if alike and not is_sparse(other) and base.indices is which.array.indices:
+        known = isinstance(other, fxflow.Array) and not isinstance(other, Tracer)
+        if known and not bool(fnp.any(other)):
+            data = fnp.where(which.array.data == 0, 0, base.data)
+            return coo.with_data(base, data)
+    raise NotImplementedError("sparse rule for select_n is not implemented.")
+
+
 def _named(function: Callable[..., Any], *names: str) -> Any:
     return lambda x, **params: function(x, **{n: params[n] for n in names})
 
@@ -261,8 +306,24 @@ def _reduce_sum(x: BCOO, **params: Any) -> Any:
     return out if out.shape else out.todense()
 
 
+def _reshape_rule(x: BCOO, **params: Any) -> BCOO:
+    sizes = params["new_sizes"]
+    try:
+        return shapes.bcoo_reshape(x, new_sizes=sizes)
+    except ValueError:  # it mixes kinds of axes
+        return shapes.bcoo_reshape(coo._flattened(x), new_sizes=sizes)
+
+
 def _dynamic_slice(x: BCOO, *starts: Any, **params: Any) -> BCOO:
     return shapes.bcoo_dynamic_slice(x, starts, params["slice_sizes"])
+
+
+def _gather(x: Any, indices: Any, **params: Any) -> Any:
+    if is_sparse(indices):
+        raise NotImplementedError("sparse rule for gather is not implemented.")
+    primitive = fxflow.core.ir.primitive.table["gather"]
+    out = primitive.bind(x.todense(), indices, **params)
+    return coo.bcoo_fromdense(out, nse=max(typeof(out).size, 1))
 
 
 _LINEAR = "neg real imag conj copy reduce_precision"
@@ -294,7 +355,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "transpose": _transpose,
     "concatenate": _concatenate,
     "reduce_sum": _reduce_sum,
-    "reshape": _named(shapes.bcoo_reshape, "new_sizes"),
+    "reshape": _reshape_rule,
     "broadcast_in_dim": _named(
         shapes.bcoo_broadcast_in_dim, "shape", "broadcast_dimensions"
     ),
@@ -302,6 +363,9 @@ RULES: dict[str, Callable[..., Any]] = {
     "rev": _named(shapes.bcoo_rev, "dimensions"),
     "squeeze": _named(shapes.bcoo_squeeze, "dimensions"),
     "dynamic_slice": _dynamic_slice,
+    "eq": _eq,
+    "gather": _gather,
+    "select_n": _select,
 }
 
 
@@ -353,6 +417,8 @@ def _install(kind: Any) -> None:
         setattr(kind, f"__r{name}__", _reflected(function, sums))
     for name in ("eq", "ne", "lt", "le", "gt", "ge"):
         setattr(kind, f"__{name}__", _operator(getattr(operator, name)))
+    kind.__pos__ = lambda self: self
+    kind.__rpow__ = _reflected(operator.pow)
     kind.__neg__ = lambda self: sparsify(operator.neg)(self)
     kind.__abs__ = lambda self: sparsify(abs)(self)
     kind.__pow__ = lambda self, n: sparsify(lambda x: x**n)(self)
