@@ -6,7 +6,7 @@ from fxflow.scipy.interpolate.bsplines import (
     make_lsq_spline,
 )
 from fxflow.scipy.interpolate.fitpack import splantider, splder, splev, splint, splrep
-from fxflow.scipy.interpolate.grids import RegularGridInterpolator
+from fxflow.scipy.interpolate.grids import RegularGridInterpolator, interpn
 from fxflow.scipy.interpolate.piecewise import (
     Akima1DInterpolator,
     CubicHermiteSpline,
@@ -43,6 +43,7 @@ __all__ = [
     "barycentric_interpolate",
     "griddata",
     "interp1d",
+    "interpn",
     "make_interp_spline",
     "make_lsq_spline",
     "splantider",

@@ -11,14 +11,22 @@ import numpy as np
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.boundary import public as _public
+from fxflow.core.docs import shared
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, ShapeError
-from fxflow.lax.axes import number
+from fxflow.lax.axes import canonical_axis, number
 from fxflow.numpy._operands import ArrayLike, convert, promote_inexact
 from fxflow.transforms.vmap import vmap
 
-__all__ = ["cdist", "directed_hausdorff", "pdist", "squareform"]
+# fmt: off
+__all__ = [
+    "braycurtis", "canberra", "cdist", "chebyshev", "cityblock", "correlation",
+    "cosine", "dice", "directed_hausdorff", "euclidean", "hamming", "jaccard",
+    "jensenshannon", "mahalanobis", "minkowski", "pdist", "rogerstanimoto",
+    "russellrao", "seuclidean", "sokalsneath", "sqeuclidean", "squareform", "yule",
+]
+# fmt: on
 
 
 def _root(square: Array) -> Array:
@@ -414,6 +422,319 @@ def directed_hausdorff(u: ArrayLike, v: ArrayLike) -> tuple[Array, Array, Array]
     least = fnp.min(table, 1)
     far = fnp.argmax(least)
     return least[far], far.astype(np.int32), near[far].astype(np.int32)
+
+
+# -- of two vectors --------------------------------------------------------------------
+
+_docs = shared("""
+    Args:
+      u: real array-like[d].
+      v: real array-like[d].
+      w: array-like[d]: weights of the elements, not negative; None is ones.
+
+    Returns:
+      Float array[].
+
+    Raises:
+      ArgumentError: a weight is negative.
+      ShapeError: the arguments are not vectors of one length.
+
+    Source: `scipy.spatial.distance.{name}`.
+""")
+
+
+def _between(name: str, u: Any, v: Any, w: Any = None, **options: Any) -> Array:
+    rows = []
+    for what, x in (("u", u), ("v", v)):
+        x = fnp.asarray(x)
+        if x.ndim != 1:
+            raise ShapeError(f"{name}: {what} must be a vector, got {x.aval}")
+        rows.append(x[None])
+    if w is not None:
+        options["w"] = w
+    if rows[0].shape != rows[1].shape:
+        raise ShapeError(
+            f"{name}: u and v must have one length, got {rows[0][0].aval} and "
+            f"{rows[1][0].aval}"
+        )
+    x, y = promote_inexact(name, *rows)
+    both = fnp.concatenate([x, y], 0)
+    return _distances(name, x, y, both, name, options)[0, 0]
+
+
+@_docs
+def braycurtis(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
+    """Returns the sum of the differences over that of the sums.
+
+    Example:
+      >>> u, v = np.array([1.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
+      >>> round(float(braycurtis(u, v)), 3)
+      0.5
+    """
+    return _between("braycurtis", u, v, w)
+
+
+@_docs
+def canberra(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
+    """Returns the sum of the relative differences.
+
+    Example:
+      >>> u, v = np.array([1.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
+      >>> round(float(canberra(u, v)), 3)
+      2.0
+    """
+    return _between("canberra", u, v, w)
+
+
+@_docs
+def chebyshev(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
+    """Returns the greatest difference of two vectors.
+
+    Example:
+      >>> u, v = np.array([1.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
+      >>> round(float(chebyshev(u, v)), 3)
+      1.0
+    """
+    return _between("chebyshev", u, v, w)
+
+
+@_docs
+def cityblock(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
+    """Returns the sum of the differences of two vectors.
+
+    Example:
+      >>> u, v = np.array([1.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
+      >>> round(float(cityblock(u, v)), 3)
+      2.0
+    """
+    return _between("cityblock", u, v, w)
+
+
+@_docs
+def cosine(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
+    """Returns 1 minus the cosine of the angle of two vectors.
+
+    Example:
+      >>> u, v = np.array([1.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
+      >>> round(float(cosine(u, v)), 3)
+      0.5
+    """
+    return _between("cosine", u, v, w)
+
+
+@_docs
+def dice(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
+    """Returns the dissimilarity of Dice of two vectors of truth values.
+
+    Example:
+      >>> u, v = np.array([1.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
+      >>> round(float(dice(u, v)), 3)
+      0.5
+    """
+    return _between("dice", u, v, w)
+
+
+@_docs
+def euclidean(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
+    """Returns the Euclidean distance of two vectors.
+
+    Example:
+      >>> u, v = np.array([1.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
+      >>> round(float(euclidean(u, v)), 3)
+      1.414
+    """
+    return _between("euclidean", u, v, w)
+
+
+@_docs
+def hamming(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
+    """Returns the part of the elements of two vectors that differ.
+
+    Example:
+      >>> u, v = np.array([1.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
+      >>> round(float(hamming(u, v)), 3)
+      0.667
+    """
+    return _between("hamming", u, v, w)
+
+
+@_docs
+def jaccard(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
+    """Returns the dissimilarity of Jaccard of two vectors of truth values.
+
+    Example:
+      >>> u, v = np.array([1.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
+      >>> round(float(jaccard(u, v)), 3)
+      0.667
+    """
+    return _between("jaccard", u, v, w)
+
+
+@_docs
+def rogerstanimoto(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
+    """Returns the dissimilarity of Rogers and Tanimoto of truth values.
+
+    Example:
+      >>> u, v = np.array([1.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
+      >>> round(float(rogerstanimoto(u, v)), 3)
+      0.8
+    """
+    return _between("rogerstanimoto", u, v, w)
+
+
+@_docs
+def russellrao(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
+    """Returns the dissimilarity of Russell and Rao of two vectors of truth values.
+
+    Example:
+      >>> u, v = np.array([1.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
+      >>> round(float(russellrao(u, v)), 3)
+      0.667
+    """
+    return _between("russellrao", u, v, w)
+
+
+@_docs
+def sokalsneath(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
+    """Returns the dissimilarity of Sokal and Sneath of two vectors of truth values.
+
+    Example:
+      >>> u, v = np.array([1.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
+      >>> round(float(sokalsneath(u, v)), 3)
+      0.8
+    """
+    return _between("sokalsneath", u, v, w)
+
+
+@_docs
+def sqeuclidean(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
+    """Returns the squared Euclidean distance of two vectors.
+
+    Example:
+      >>> u, v = np.array([1.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
+      >>> round(float(sqeuclidean(u, v)), 3)
+      2.0
+    """
+    return _between("sqeuclidean", u, v, w)
+
+
+@_docs
+def yule(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
+    """Returns the dissimilarity of Yule of two vectors of truth values.
+
+    Example:
+      >>> u, v = np.array([1.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
+      >>> round(float(yule(u, v)), 3)
+      2.0
+    """
+    return _between("yule", u, v, w)
+
+
+@_docs
+def correlation(
+    u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None, centered: bool = True
+) -> Array:
+    """Returns 1 minus the correlation of two vectors.
+
+    Args:
+      centered: whether the means are taken off; without, it is `cosine`.
+
+    Example:
+      >>> float(correlation(np.array([1.0, 2.0, 3.0]), np.array([3.0, 2.0, 1.0])))
+      2.0
+    """
+    return _between("correlation" if centered else "cosine", u, v, w)
+
+
+@_docs
+def minkowski(
+    u: ArrayLike, v: ArrayLike, p: Any = 2, w: ArrayLike | None = None
+) -> Array:
+    """Returns the p-norm of the difference of two vectors.
+
+    Args:
+      p: the order of the norm, positive; it may be traced.
+
+    Raises:
+      ArgumentError: `p` is not positive, or a weight is negative.
+
+    Example:
+      >>> float(minkowski(np.array([0.0, 0.0]), np.array([3.0, 4.0]), 2))
+      5.0
+    """
+    return _between("minkowski", u, v, w, p=p)
+
+
+@_docs
+def mahalanobis(u: ArrayLike, v: ArrayLike, VI: ArrayLike) -> Array:
+    """Returns the distance of two vectors in standard deviations of a distribution.
+
+    Args:
+      VI: real array-like[d, d]: the inverse of the covariance.
+
+    Raises:
+      ShapeError: the arguments do not fit each other.
+
+    Example:
+      >>> float(mahalanobis(np.array([0.0, 0.0]), np.array([3.0, 4.0]), np.eye(2)))
+      5.0
+    """
+    return _between("mahalanobis", u, v, VI=VI)
+
+
+@_docs
+def seuclidean(u: ArrayLike, v: ArrayLike, V: ArrayLike) -> Array:
+    """Returns the Euclidean distance of two vectors, each element in its deviation.
+
+    Args:
+      V: real array-like[d]: the variances.
+
+    Raises:
+      ShapeError: the arguments do not fit each other.
+
+    Example:
+      >>> float(seuclidean(np.array([0.0, 0.0]), np.array([6.0, 4.0]), [4.0, 1.0]))
+      5.0
+    """
+    return _between("seuclidean", u, v, V=V)
+
+
+def jensenshannon(
+    p: ArrayLike,
+    q: ArrayLike,
+    base: float | None = None,
+    *,
+    axis: int = 0,
+    keepdims: bool = False,
+) -> Array:
+    """Returns the distance of Jensen and Shannon of probabilities.
+
+    Args:
+      p: real array-like[...], not negative; the sums along `axis` are made 1.
+      q: real array-like[...] that broadcasts against `p`.
+      base: of the logarithm; None is e.
+      axis: along which the probabilities are.
+      keepdims: whether the result has `axis`, of length 1.
+
+    Returns:
+      Float array, the shape of the arguments without `axis`.
+
+    Raises:
+      AxisError: there is no such axis.
+
+    Example:
+      >>> float(jensenshannon(np.array([1.0, 0.0]), np.array([0.0, 1.0]), 2.0))
+      1.0
+
+    Source: `scipy.spatial.distance.jensenshannon`.
+    """
+    name = "jensenshannon"
+    x, y = fnp.broadcast_arrays(*promote_inexact(name, p, q))
+    axis = canonical_axis(name, axis, x.ndim)
+    out = _jensen_shannon(fnp.moveaxis(x, axis, -1), fnp.moveaxis(y, axis, -1), None, 0)
+    if base is not None:
+        out = out / fnp.sqrt(fnp.log(fnp.asarray(base, out.dtype)))
+    return fnp.expand_dims(out, axis) if keepdims else out
 
 
 _public(globals(), __all__)

@@ -95,3 +95,53 @@ def test_bad_vectors_are_refused() -> None:
     for error, call, words in refused:
         with pytest.raises(error, match=words):
             call()
+
+
+WEIGHED = [
+    *("braycurtis", "canberra", "chebyshev", "cityblock", "correlation", "cosine"),
+    *("euclidean", "minkowski", "sqeuclidean"),
+]
+TRUTH = [*BITWISE, "hamming"]
+
+
+@pytest.mark.parametrize("name", [*WEIGHED, *TRUTH])
+def test_distances_of_two_vectors_agree_with_scipy(name: str) -> None:
+    rng = np.random.default_rng(7)
+    u, v, w = rng.normal(size=(3, 6))
+    if name in TRUTH:
+        u, v = u > 0, v > 0
+    w = np.abs(w)
+    ours, theirs = getattr(distance, name), getattr(want, name)
+    with fxflow.config.override(x64=True):
+        # Truth values become float32.
+        near = 1e-6 if name in TRUTH else 1e-12
+        np.testing.assert_allclose(ours(u, v), theirs(u, v), near)
+        np.testing.assert_allclose(ours(u, v, w=w), theirs(u, v, w=w), near)
+    with pytest.raises(ShapeError, match="one length"):
+        ours(u, v[:3])
+    with pytest.raises(ShapeError, match="must be a vector"):
+        ours(u[None], v)
+
+
+def test_distances_with_parameters_agree_with_scipy() -> None:
+    rng = np.random.default_rng(8)
+    u, v, variance = np.abs(rng.normal(size=(3, 4)))
+    root = rng.normal(size=(4, 4))
+    with fxflow.config.override(x64=True):
+        for name, more in (
+            ("mahalanobis", (root @ root.T,)),
+            ("seuclidean", (variance,)),
+            ("minkowski", (3,)),
+            ("jensenshannon", (2.0,)),
+            ("jensenshannon", ()),
+        ):
+            got = getattr(distance, name)(u, v, *more)
+            np.testing.assert_allclose(got, getattr(want, name)(u, v, *more), 1e-10)
+        p, q = np.abs(rng.normal(size=(2, 3, 4)))
+        np.testing.assert_allclose(
+            distance.jensenshannon(p, q, axis=1, keepdims=True),
+            want.jensenshannon(p, q, axis=1, keepdims=True),
+            1e-10,
+        )
+        got = distance.correlation(u, v, centered=False)
+        np.testing.assert_allclose(got, want.correlation(u, v, centered=False), 1e-10)

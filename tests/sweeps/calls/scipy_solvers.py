@@ -57,6 +57,7 @@ EXEMPT = {
         for name in (
             *("barycentric_interpolate", "griddata", "make_interp_spline"),
             *("make_lsq_spline", "splantider", "splder", "splev", "splint", "splrep"),
+            "interpn",
         )
     },
     "scipy.ndimage.geometric_transform": "takes a function",
