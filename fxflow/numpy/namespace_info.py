@@ -26,11 +26,12 @@ class ArrayNamespaceInfo:
         """Returns what depends on the library.
 
         Returns:
-          Boolean masks as indices work (they must be concrete when traced); shapes that
-          depend on data do not work when traced; no limit on axes is promised but 64.
+          Boolean masks as indices and shapes that depend on data do not work when
+          traced, so that array-api-extra writes `where` in their place; no limit on
+          axes is promised but 64.
         """
         return {
-            "boolean indexing": True,
+            "boolean indexing": False,
             "data-dependent shapes": False,
             "max dimensions": 64,
         }

@@ -81,6 +81,8 @@ np.testing.assert_array_equal(masked, np.minimum(x, 0))
 assert is_jax(fnp) and not is_jax(np)
 assert not is_lazy_array(x) and xp_device_type(x) == "cpu"
 assert fxflow.jit(lambda x: fnp.asarray(is_lazy_array(x)))(x)
+halved = fxflow.jit(lambda x: xpx.apply_where(x > 0, x, lambda x: x / 2, lambda x: -x))
+np.testing.assert_allclose(halved(x), np.where(x > 0, x / 2, -x))
 # Arrays of others are as they were.
 z = np.zeros(3)
 assert xpx.at(z)[0].set(1.0) is z
