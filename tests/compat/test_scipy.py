@@ -71,8 +71,7 @@ else:
     raise AssertionError
 """,
     "arrays are written out of place": """
-from scipy._lib import array_api_extra as xpx
-from scipy._lib._array_api import is_jax, is_lazy_array, xp_device_type
+from scipy._lib._array_api import is_jax, is_lazy_array, xp_device_type, xpx
 
 y = xpx.at(x)[2:4].add(1.0)
 np.testing.assert_allclose(y - x, [0, 0, 1, 1] + 8 * [0], atol=1e-6)

@@ -23,7 +23,7 @@ def test_the_namespace_is_found_in_traced_functions() -> None:
     assert seen and set(seen) == {fnp}
 
 
-def test_capabilities_say_that_masks_are_no_indices_in_jit() -> None:
+def test_capabilities_exclude_masks_as_indices() -> None:
     """Code that asks writes `where` for an immutable array (array-api#845)."""
 
     def halve(x: Any) -> Any:
