@@ -12,7 +12,15 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import export
-from tests.frontends.building import HERE, SANITIZED, C, build, plugin, run
+from tests.frontends.building import (
+    HERE,
+    SANITIZED,
+    C,
+    build,
+    compiler,
+    plugin,
+    run,
+)
 from tests.frontends.programs import STATE, X, write
 
 
@@ -45,6 +53,16 @@ def toured(tour, fake, *paths, **more):
 
 def test_everything_is_freed(tour, fake, model):
     assert toured(tour, fake, model, model) == ["ok", "ok"]
+
+
+def test_valgrind_finds_nothing(tmp_path, fake, model):
+    valgrind = compiler("valgrind")
+    program = build(tmp_path / "tour", HERE / "tour.c", C / "fxflow.c", options=["-g"])
+    # What is still reachable is the plug-in, which stays loaded.
+    options = ["--error-exitcode=9", "--leak-check=full"]
+    command = [valgrind, *options, program, model]
+    done = run(command, FXFLOW_PJRT_PLUGIN=str(fake), FAKE_OUTPUTS="3")
+    assert done.stdout == "ok\n" and "ERROR SUMMARY: 0 errors" in done.stderr
 
 
 def test_each_call_of_the_plug_in_may_fail(tour, fake, model):
@@ -186,6 +204,47 @@ def test_training_gives_the_numbers_of_python(tmp_path, model):
         lines[-1],
     ]
     assert lines[-1].startswith("fx_load: device 99 of ")
+
+
+DEVICES = r"""
+#include <stdio.h>
+#include "fxflow.h"
+int main(int n, char **paths) {
+  const char *options[] = {"cpu_device_count=3"};
+  fx_runtime *r = fx_open_with(NULL, options, (size_t)n - 1);
+  fx_model *models[3] = {0};
+  float x[12] = {1}, y;
+  fx_array in = {.name = "x", .dtype = FX_F32, .rank = 2, .dims = {4, 3}, .data = x};
+  fx_array out = {.name = "output", .dtype = FX_F32, .data = &y};
+  printf("%d\n", fx_device_count(r));
+  for (int i = 0; i < 3; ++i) models[i] = fx_load(r, paths[1], i);
+  for (int i = 0; i < 3; ++i)
+    for (int j = 0; j <= i; ++j)
+      if (fx_call(models[i], "step", &in, 1, &out, 1)) puts(fx_error());
+  for (int i = 0; i < 3; ++i) {
+    float w[3];
+    fx_array param = {.name = "w", .dtype = FX_F32, .rank = 1, .dims = {3}, .data = w};
+    fx_get_param(models[i], &param);
+    printf("%.9g\n", w[0]);
+    fx_free(models[i]);
+  }
+  fx_close(r);
+  return 0;
+}
+"""
+
+
+def test_models_on_several_devices(tmp_path, model):
+    (tmp_path / "devices.c").write_text(DEVICES)
+    program = build(tmp_path / "devices", tmp_path / "devices.c", C / "fxflow.c")
+    lines = run([program, model], FXFLOW_PJRT_PLUGIN=plugin()).stdout.split()
+    assert lines[0] == "3"
+    x, state = np.zeros((4, 3), np.float32), STATE
+    x[0, 0] = 1
+    taken = export.load(model).functions["step"].call
+    for line in lines[1:]:  # each was trained a step longer
+        state, _ = taken(state, x)
+        np.testing.assert_allclose(float(line), state["w"][0], rtol=1e-6)
 
 
 def test_kinds_of_programs(tmp_path, tour):
