@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Any, Final
 
-from fxflow import lax
+from fxflow import lax, random
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
 from fxflow.errors import ShapeError
-from fxflow.numpy._operands import ArrayLike, promote_inexact
+from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike, promote_inexact
 from fxflow.scipy.special.entropies import xlogy
 from fxflow.scipy.special.gammas import gammaln
 from fxflow.scipy.stats._functions import Distribution, inside
 
-__all__ = ["logpdf", "pdf"]
+__all__ = ["cov", "entropy", "logpdf", "mean", "pdf", "rvs", "var"]
 
-_of = Distribution("""
+_of = Distribution(
+    """
 x: real array-like[n, ...], or [n - 1, ...]: what is lacking to 1 is the last row.
 alpha: positive real array-like[n].
-""")
+""",
+    "shape",
+    "dtype",
+)
 
 
 @_of
@@ -53,3 +57,83 @@ def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
 
 
 pdf: Final = _of.exp(logpdf)
+
+
+def _weights(name: str, alpha: Any) -> tuple[Array, Array]:
+    """Returns `alpha`, nan where one of it is not positive, and its sum."""
+    (alpha,) = promote_inexact(name, alpha)
+    if alpha.aval.ndim != 1:
+        raise ShapeError(f"{name}: alpha must be a vector, got {alpha.aval}")
+    alpha = fnp.where(fnp.all(alpha > 0), alpha, math.nan)
+    return alpha, fnp.sum(alpha)
+
+
+@_of
+def mean(alpha: ArrayLike) -> Array:
+    """Returns the mean.
+
+    Returns:
+      Float array[n].
+    """
+    alpha, total = _weights("dirichlet.mean", alpha)
+    return alpha / total
+
+
+@_of
+def var(alpha: ArrayLike) -> Array:
+    """Returns the variance of each element.
+
+    Returns:
+      Float array[n].
+    """
+    alpha, total = _weights("dirichlet.var", alpha)
+    return alpha * (total - alpha) / (total * total * (total + 1))
+
+
+@_of
+def cov(alpha: ArrayLike) -> Array:
+    """Returns the covariance.
+
+    Returns:
+      Float array[n, n].
+    """
+    alpha, total = _weights("dirichlet.cov", alpha)
+    p = alpha / total
+    return (fnp.diag(p) - p[:, None] * p) / (total + 1)
+
+
+@_of
+def entropy(alpha: ArrayLike) -> Array:
+    """Returns the differential entropy, in nats.
+
+    Returns:
+      A float.
+    """
+    alpha, total = _weights("dirichlet.entropy", alpha)
+    n = alpha.aval.shape[0]
+    return (
+        fnp.sum(gammaln(alpha))
+        - gammaln(total)
+        + (total - n) * lax.digamma(total)
+        - fnp.sum((alpha - 1) * lax.digamma(alpha))
+    )
+
+
+@_of
+def rvs(
+    key: Array,
+    alpha: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Draws vectors: `fxflow.random.dirichlet`.
+
+    Args:
+      key: a key of `fxflow.random`.
+      shape: of the array of vectors; None is one of them.
+      dtype: a float dtype; None means the default.
+
+    Returns:
+      Float array[*shape, n]: n is the last axis, as in SciPy's `rvs`.
+    """
+    return random.dirichlet(key, alpha, shape, dtype)

@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Any, Final
 
 from fxflow import numpy as fnp
+from fxflow import random
 from fxflow.core.arrays import Array, dtypes
 from fxflow.errors import DtypeError, ShapeError
-from fxflow.numpy._operands import ArrayLike, array_of, convert, promote_inexact
+from fxflow.lax.axes import shape_or_length
+from fxflow.numpy._operands import (
+    ArrayLike,
+    DTypeLike,
+    ShapeLike,
+    array_of,
+    convert,
+    promote_inexact,
+)
 from fxflow.scipy.special.entropies import xlogy
 from fxflow.scipy.special.gammas import gammaln
 from fxflow.scipy.stats._functions import Distribution, inside
 
-__all__ = ["logpmf", "pmf"]
+__all__ = ["cov", "logpmf", "mean", "pmf", "rvs"]
 
-_of = Distribution("""
+_of = Distribution(
+    """
 x: int array-like[..., r]: how often each result occurs.
 n: int array-like[...]: how many trials.
 p: real array-like[..., r]: the probability of each result.
-""")
+""",
+    "shape",
+    "dtype",
+)
 
 
 @_of
@@ -56,3 +69,63 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
 
 
 pmf: Final = _of.exp(logpmf)
+
+
+def _trials(name: str, n: Any, p: Any) -> tuple[Array, Array]:
+    n = array_of(n, name)
+    (p,) = promote_inexact(name, p)
+    if not dtypes.is_integer(n.aval.dtype):
+        raise DtypeError(f"{name}: n must be integers, got {n.aval}")
+    if not p.aval.ndim:
+        raise ShapeError(f"{name}: p must be [..., r], got {p.aval}")
+    trials = convert(fnp.maximum(n, 0), p.aval.dtype)
+    return fnp.where(n < 0, math.nan, trials), p
+
+
+@_of
+def mean(n: ArrayLike, p: ArrayLike) -> Array:
+    """Returns the mean of each count.
+
+    Returns:
+      Float array[..., r].
+    """
+    trials, p = _trials("multinomial.mean", n, p)
+    return trials[..., None] * p
+
+
+@_of
+def cov(n: ArrayLike, p: ArrayLike) -> Array:
+    """Returns the covariance of the counts.
+
+    Returns:
+      Float array[..., r, r].
+    """
+    trials, p = _trials("multinomial.cov", n, p)
+    along = p[..., None] * fnp.eye(p.aval.shape[-1], dtype=p.aval.dtype)
+    inner = along - p[..., :, None] * p[..., None, :]
+    return trials[..., None, None] * inner
+
+
+@_of
+def rvs(
+    key: Array,
+    n: ArrayLike,
+    p: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Draws counts: `fxflow.random.multinomial`.
+
+    Args:
+      key: a key of `fxflow.random`.
+      shape: of the array of vectors of counts; None means that of the parameters.
+      dtype: a float dtype; None means the default.
+
+    Returns:
+      Float array[*shape, r].
+    """
+    (q,) = promote_inexact("multinomial.rvs", p)
+    full = None
+    if shape is not None:
+        full = (*shape_or_length("multinomial.rvs", shape), q.aval.shape[-1])
+    return random.multinomial(key, n, p, shape=full, dtype=dtype)

@@ -33,3 +33,18 @@ def test_points_outside_the_simplex_and_on_its_border() -> None:
     for x, alpha in [(X, ALPHA[:, None]), (X[:1], ALPHA), (X[:, 0], np.float32(1))]:
         with pytest.raises(ShapeError):
             dirichlet.logpdf(x, alpha)
+
+
+@pytest.mark.slow
+def test_moments_and_samples() -> None:
+    alpha = np.array([0.5, 2.0, 3.5])
+    with fxflow.config.override(x64=True):
+        for name in ("mean", "var", "cov", "entropy"):
+            want = getattr(scipy.stats.dirichlet, name)(alpha)
+            np.testing.assert_allclose(getattr(dirichlet, name)(alpha), want, 1e-9)
+            bad = getattr(dirichlet, name)(-alpha)
+            assert np.isnan(bad).all(), name
+    drawn = np.asarray(dirichlet.rvs(fxflow.random.key(0), alpha, shape=(2000,)))
+    np.testing.assert_allclose(drawn.mean(0), alpha / 6, atol=0.03)
+    with pytest.raises(ShapeError, match=r"dirichlet\.mean: alpha must be a vector"):
+        dirichlet.mean(alpha[None])

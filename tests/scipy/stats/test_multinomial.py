@@ -28,3 +28,16 @@ def test_multinomial() -> None:
         multinomial.logpmf(x * 1.5, 3, P)
     with pytest.raises(ShapeError):
         multinomial.logpmf(x[:, :2], 3, P)
+
+
+@pytest.mark.slow
+def test_moments_and_samples() -> None:
+    p = np.array([0.2, 0.5, 0.3])
+    with fxflow.config.override(x64=True):
+        np.testing.assert_allclose(multinomial.mean(7, p), 7 * p, 1e-12)
+        want = scipy.stats.multinomial.cov(7, p)
+        np.testing.assert_allclose(multinomial.cov(7, p), want, 1e-12)
+        assert np.isnan(multinomial.mean(-1, p)).all()
+    drawn = np.asarray(multinomial.rvs(fxflow.random.key(0), 7, p, shape=(2000,)))
+    assert drawn.shape == (2000, 3) and (drawn.sum(-1) == 7).all()
+    np.testing.assert_allclose(drawn.mean(0), 7 * p, atol=0.2)

@@ -55,3 +55,43 @@ def test_singular() -> None:
     for args in [(X, MEAN[:2], COV), (X, MEAN, COV[:2]), (X[:, :2], MEAN, COV)]:
         with pytest.raises(ShapeError):
             multivariate_normal.logpdf(*args)
+
+
+def test_moments_samples_and_fits() -> None:
+    with fxflow.config.override(x64=True):
+        want = ORACLE.entropy(MEAN, COV)
+        np.testing.assert_allclose(multivariate_normal.entropy(MEAN, COV), want, 1e-12)
+        mean, cov = multivariate_normal.marginal((2, 0), MEAN, COV)
+        np.testing.assert_array_equal(mean, MEAN[[2, 0]])
+        np.testing.assert_array_equal(cov, COV[np.ix_([2, 0], [2, 0])])
+        for options in ({}, {"fix_mean": MEAN}, {"fix_cov": COV}):
+            found = multivariate_normal.fit(X, **options)
+            for a, b in zip(found, ORACLE.fit(X, **options), strict=True):
+                np.testing.assert_allclose(a, b, 1e-12)
+    drawn = multivariate_normal.rvs(fxflow.random.key(0), MEAN, COV, shape=(4000,))
+    np.testing.assert_allclose(np.asarray(drawn).mean(0), MEAN, atol=0.2)
+    with pytest.raises(ShapeError, match=r"multivariate_normal\.fit: x must be"):
+        multivariate_normal.fit(X[0])
+
+
+def test_probabilities_of_boxes() -> None:
+    with fxflow.config.override(x64=True):
+        exact = {"maxpts": 1_000_000, "abseps": 1e-7, "releps": 1e-7}
+        want = ORACLE.cdf(X, MEAN, COV, **exact)
+        run = fxflow.jit(multivariate_normal.cdf)
+        np.testing.assert_allclose(run(X, MEAN, COV), want, atol=3e-5)
+        low = X - np.array([0.5, np.inf, 2.0])
+        want = ORACLE.cdf(X, MEAN, COV, lower_limit=low, **exact)
+        np.testing.assert_allclose(run(X, MEAN, COV, low), want, atol=3e-5)
+        # Independent elements, and a single one.
+        wide = np.diag([1.0, 4.0, 9.0])
+        want = np.prod(scipy.stats.norm.cdf(X, MEAN, [1, 2, 3]), axis=-1)
+        found = multivariate_normal.logcdf(X, MEAN, wide)
+        np.testing.assert_allclose(found, np.log(want), 1e-9)
+        # The derivative by the point is a marginal density times a probability.
+        slope = fxflow.grad(lambda x: multivariate_normal.cdf(x, MEAN, wide))(X[0])
+        inner = fxflow.grad(lambda c: multivariate_normal.cdf(X[0], MEAN, c))(wide)
+        assert np.isfinite(inner).all()
+        parts = scipy.stats.norm.cdf(X[0], MEAN, [1, 2, 3])
+        density = scipy.stats.norm.pdf(X[0], MEAN, [1, 2, 3])
+        np.testing.assert_allclose(slope, want[0] * density / parts, 1e-9)

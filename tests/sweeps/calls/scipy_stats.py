@@ -310,6 +310,31 @@ SAMPLES = [
     call(f"{S}.anderson", floating(9)),
     *each(S, "theilslopes siegelslopes", floating(3, 5), floating(3, 5), axis=1),
 ]
+SQUARE = positive_definite(3, 3, kinds="f")
+FREEDOM, ALPHA = floating(low=7, high=9), floating(3, low=0.5, high=3)
+
+
+def _directions(rng: Any, shape: tuple[int, ...]) -> Any:
+    x = rng.normal(size=shape) + 1
+    return x / (x * x).sum(-1, keepdims=True) ** 0.5
+
+
+DIRECTION, DIRECTIONS = made(_directions, 3), made(_directions, 4, 3)
+#: They take keys: tests/scipy/stats.
+EXEMPT |= {
+    f"{S}.{name}.rvs": "draws with a key, as the samplers of random do"
+    for name in (
+        "dirichlet",
+        "invwishart",
+        "matrix_normal",
+        "matrix_t",
+        "multinomial",
+        "multivariate_normal",
+        "multivariate_t",
+        "vonmises_fisher",
+        "wishart",
+    )
+}
 
 CALLS = [
     *[c for name, args in (DISTRIBUTIONS | NEW).items() for c in calls_of(name, *args)],
@@ -330,11 +355,83 @@ CALLS = [
     ),
     *each(
         f"{S}.multivariate_normal",
-        "logpdf pdf",
+        "logpdf pdf cdf logcdf",
         floating(4, 3),
         floating(3),
-        positive_definite(3, 3, kinds="f"),
+        SQUARE,
     ),
+    call(f"{S}.multivariate_normal.entropy", floating(3), SQUARE),
+    call(f"{S}.multivariate_normal.marginal", (0, 2), floating(3), SQUARE),
+    call(f"{S}.multivariate_normal.fit", floating(5, 3)),
+    *each(
+        f"{S}.multivariate_t",
+        "logpdf pdf cdf",
+        floating(4, 3),
+        floating(3),
+        SQUARE,
+        floating(low=1, high=5),
+    ),
+    call(f"{S}.multivariate_t.entropy", floating(3), SQUARE, floating(low=1, high=5)),
+    call(f"{S}.multivariate_t.marginal", (0, 2), floating(3), SQUARE),
+    *[
+        made_call
+        for name in ("wishart", "invwishart")
+        for made_call in (
+            *each(f"{S}.{name}", "logpdf pdf", SQUARE, FREEDOM, SQUARE),
+            *each(f"{S}.{name}", "mean mode var entropy", FREEDOM, SQUARE),
+        )
+    ],
+    *each(
+        f"{S}.matrix_normal",
+        "logpdf pdf",
+        floating(4, 2, 3),
+        floating(2, 3),
+        positive_definite(2, 2, kinds="f"),
+        SQUARE,
+    ),
+    call(
+        f"{S}.matrix_normal.entropy",
+        floating(2, 3),
+        positive_definite(2, 2, kinds="f"),
+        SQUARE,
+    ),
+    *each(
+        f"{S}.matrix_t",
+        "logpdf pdf",
+        floating(4, 2, 3),
+        floating(2, 3),
+        positive_definite(2, 2, kinds="f"),
+        SQUARE,
+        floating(low=1, high=5),
+    ),
+    *each(
+        f"{S}.vonmises_fisher",
+        "logpdf pdf",
+        DIRECTION,
+        DIRECTION,
+        floating(low=0.5, high=4),
+        differentiable=False,
+    ),
+    call(
+        f"{S}.vonmises_fisher.entropy",
+        DIRECTION,
+        floating(low=0.5, high=4),
+        differentiable=False,
+    ),
+    call(f"{S}.vonmises_fisher.fit", DIRECTIONS, differentiable=False),
+    *each(
+        f"{S}.dirichlet_multinomial",
+        "logpmf pmf",
+        COUNTS,
+        floating(3, low=0.5, high=3),
+        5,
+        differentiable=False,
+    ),
+    *each(
+        f"{S}.dirichlet_multinomial", "mean var cov", floating(3, low=0.5, high=3), 5
+    ),
+    *each(f"{S}.dirichlet", "mean var cov entropy", ALPHA),
+    *each(f"{S}.multinomial", "mean cov", 5, floating(3, low=0.1, high=0.3)),
     call(f"{S}.mode", real(3, 4), axis=1, differentiable=False),
     call(f"{S}.rankdata", real(3, 4), axis=1, differentiable=False),
     call(f"{S}.sem", real(3, 4), axis=1),
