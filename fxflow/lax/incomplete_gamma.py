@@ -261,7 +261,7 @@ def _temme(a: Any, x: Any) -> _Temme:
     return _Temme(lower, upper, mul(slope, exp(stirling_rest(a))))
 
 
-def _log_density(a: Any, x: Any) -> Any:
+def log_density(a: Any, x: Any) -> Any:
     """Returns log(xᵃ e⁻ˣ / Γ(a+1)), without cancellation for large a."""
     dtype = typeof(x).dtype
     bound = arith.constant(LARGE, dtype)
@@ -270,7 +270,8 @@ def _log_density(a: Any, x: Any) -> Any:
     # Both sides are computed: harmless values where the other one is taken.
     wide = select(large, a, bound)
     shift = div(sub(x, wide), wide)
-    bend = neg(excess(shift))
+    # Far from the mean 1 + shift would lose the digits of x.
+    bend = neg(excess(shift, log(div(x, wide))))
     stirling = sub(
         mul(wide, bend),
         add(
@@ -326,7 +327,7 @@ def _incomplete(a: Any, x: Any, slopes: bool = False) -> _Incomplete:
     return _Incomplete(
         by_temme,
         by_series,
-        exp(_log_density(a, x)),
+        exp(log_density(a, x)),
         _Temme(temme[0], temme[1], temme[2] if slopes else zero),
         _series(*below_args) if slopes else _Part(_series_value(*below_args), zero),
         _fraction(*far_args) if slopes else _Part(_fraction_value(*far_args), zero),
@@ -464,7 +465,7 @@ def _density(a: Any, x: Any) -> Any:
     at_zero = eq(x, zero)
     inside, outside = select(at_zero, x, one), select(at_zero, one, x)
     start = mul(pow_(inside, sub(a, one)), exp(neg(add(inside, lgamma(a)))))
-    inner = mul(exp(_log_density(a, outside)), div(a, outside))
+    inner = mul(exp(log_density(a, outside)), div(a, outside))
     return select(far, full_like(x, 0), select(at_zero, start, inner))
 
 

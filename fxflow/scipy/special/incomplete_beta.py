@@ -363,7 +363,7 @@ def _stdtr_values(ends: bool, df: Any, t: Any) -> Any:
     return fnp.where(proper, out, fnp.where((df > 0) & (t == t), far, math.nan))
 
 
-_stdtr: Any = by_forward(
+stdtr_of: Any = by_forward(
     functools.partial(_stdtr_values, True),
     None,
     by_forward(_t_density, None, None),
@@ -384,7 +384,7 @@ def stdtr(df: ArrayLike, t: ArrayLike) -> Array:
       >>> stdtr(3.0, 1.0).round(4)
       Array(0.8045, dtype=float32)
     """
-    return in_64_bits(_stdtr, "stdtr", df, t)
+    return in_64_bits(stdtr_of, "stdtr", df, t)
 
 
 def _stdtrit_values(df: Any, p: Any) -> Any:
@@ -420,7 +420,7 @@ def _t_by_df(df: Any, t: Any) -> Any:
     proper = (df > 0) & (df < math.inf) & (lax.abs(t) < math.inf)
     n, x = fnp.where(proper, df, 1), fnp.where(proper, t, 0)
     # The tail beyond |t| is small.
-    below = partial(_stdtr, 0, n, -lax.abs(x))
+    below = partial(stdtr_of, 0, n, -lax.abs(x))
     slope = -fnp.where(x > 0, -below, below) / _t_density(n, x)
     return fnp.where(proper, slope, fnp.where(t == t, 0.0, math.nan))
 
