@@ -77,6 +77,15 @@ from fxflow.scipy.special.parameters import (
     bdtrik, bdtrin, btdtria, btdtrib, chdtriv, fdtridfd, gdtrib, nbdtrik, nbdtrin,
     nrdtrimn, nrdtrisd, pdtrik, stdtridf,
 )
+from fxflow.scipy.special.angles import (
+    cosdg, cotdg, diric, radian, sindg, tandg,
+)
+from fxflow.scipy.special.bessel_derivatives import (
+    h1vp, h2vp, hankel1e, hankel2e, ivp, jvp, kvp, yvp,
+)
+from fxflow.scipy.special.struve import (
+    modstruve, struve,
+)
 
 __all__ = [
     "agm",
@@ -109,9 +118,12 @@ __all__ = [
     "chndtrinc",
     "chndtrix",
     "comb",
+    "cosdg",
     "cosm1",
+    "cotdg",
     "dawsn",
     "digamma",
+    "diric",
     "ellipe",
     "ellipeinc",
     "ellipk",
@@ -169,8 +181,12 @@ __all__ = [
     "gdtria",
     "gdtrib",
     "gdtrix",
+    "h1vp",
+    "h2vp",
     "hankel1",
+    "hankel1e",
     "hankel2",
+    "hankel2e",
     "huber",
     "hyp1f1",
     "hyp2f1",
@@ -182,10 +198,12 @@ __all__ = [
     "inv_boxcox1p",
     "iv",
     "ive",
+    "ivp",
     "j0",
     "j1",
     "jv",
     "jve",
+    "jvp",
     "k0",
     "k0e",
     "k1",
@@ -195,6 +213,7 @@ __all__ = [
     "kolmogorov",
     "kv",
     "kve",
+    "kvp",
     "lambertw",
     "log1p",
     "log_expit",
@@ -203,6 +222,7 @@ __all__ = [
     "loggamma",
     "logit",
     "logsumexp",
+    "modstruve",
     "multigammaln",
     "nbdtr",
     "nbdtrc",
@@ -229,6 +249,7 @@ __all__ = [
     "polygamma",
     "pseudo_huber",
     "psi",
+    "radian",
     "rel_entr",
     "rgamma",
     "roots_chebyc",
@@ -248,6 +269,7 @@ __all__ = [
     "roots_sh_legendre",
     "sici",
     "sinc",
+    "sindg",
     "smirnov",
     "smirnovi",
     "softmax",
@@ -260,6 +282,8 @@ __all__ = [
     "stdtr",
     "stdtridf",
     "stdtrit",
+    "struve",
+    "tandg",
     "voigt_profile",
     "wofz",
     "xlog1py",
@@ -268,6 +292,7 @@ __all__ = [
     "y1",
     "yv",
     "yve",
+    "yvp",
     "zeta",
 ]
 # fmt: on

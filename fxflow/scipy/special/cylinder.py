@@ -104,6 +104,10 @@ def _yv(v: Any, x: Any) -> Any:
     return _within(x >= 0, _jy(v, x)[1])
 
 
+#: `yv` of arrays of 64 bits.
+yv_of = _yv
+
+
 @library()
 @_docs
 def jv(v: ArrayLike, z: ArrayLike) -> Array:

@@ -178,6 +178,22 @@ SPECIAL = [
     call(f"{S}.zeta", real(3, 4, low=2, high=4), real(3, 4, **POSITIVE)),
     call(f"{S}.multigammaln", real(3, low=4, high=6), 2),
     *each(S, "kolmogorov", real(3, 4, **POSITIVE)),
+    *each(S, "sindg cosdg tandg cotdg", real(3, 4, low=10, high=80)),
+    call(f"{S}.radian", *[real(3, 4)] * 3),
+    call(f"{S}.diric", real(3, 4, **POSITIVE), 3),
+    *each(
+        S,
+        "jvp yvp ivp kvp h1vp h2vp",
+        *[real(3, 4, **POSITIVE)] * 2,
+        n=2,
+        differentiable=False,
+    ),
+    *each(
+        S,
+        "hankel1e hankel2e struve modstruve",
+        *[real(3, 4, **POSITIVE)] * 2,
+        differentiable=False,
+    ),
     *each(S, "kolmogi", real(3, 4, **UNIT)),
     *each(S, "smirnov smirnovi", 4, real(3, 4, **UNIT)),
     # Loops of unknown length in loops of unknown length: the tests of their modules
