@@ -151,7 +151,7 @@ def smirnov(n: ArrayLike, d: ArrayLike) -> Array:
 
     Example:
       >>> smirnov(5.0, 0.4).round(4)
-      Array(0.1668, dtype=float32)
+      Array(0.1546, dtype=float32)
     """
     return in_64_bits(lambda n, d: smirnov_of(d, n), "smirnov", n, d)
 
@@ -165,7 +165,7 @@ def smirnovi(n: ArrayLike, p: ArrayLike) -> Array:
       0 → 1; 1 → 0; outside, or `n` not whole: nan.
 
     Example:
-      >>> smirnovi(5.0, 0.1668).round(3)
+      >>> smirnovi(5.0, 0.1546).round(3)
       Array(0.4, dtype=float32)
     """
 
