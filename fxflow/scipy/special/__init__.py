@@ -13,9 +13,9 @@ from fxflow.scipy.special.compositions import (
     agm, binom, erfi, exp10, exprel, inv_boxcox, inv_boxcox1p, voigt_profile,
 )
 from fxflow.scipy.special.cylinder import (
-    hankel1, hankel2, iv, ive, j0, j1, jv, jve, k0, k0e, k1, k1e, kv, kve, y0, y1, yv,
-    yve,
+    hankel1, hankel2, iv, ive, jv, jve, kv, kve, yv, yve,
 )
+from fxflow.scipy.special.order_zero_one import j0, j1, k0, k0e, k1, k1e, y0, y1
 from fxflow.scipy.special.elliptic import (
     ellipe, ellipeinc, ellipk, ellipkinc, ellipkm1, elliprc, elliprd, elliprf, elliprg,
     elliprj,

@@ -36,7 +36,8 @@ def sindg(x: ArrayLike) -> Array:
       >>> sindg(30.0).round(4)
       Array(0.5, dtype=float32)
     """
-    return sinpi(_halves(*operands("sindg", x)))
+    out: Array = sinpi(_halves(*operands("sindg", x)))
+    return out
 
 
 @library()
@@ -48,7 +49,8 @@ def cosdg(x: ArrayLike) -> Array:
       >>> cosdg(60.0).round(4)
       Array(0.5, dtype=float32)
     """
-    return cospi(_halves(*operands("cosdg", x)))
+    out: Array = cospi(_halves(*operands("cosdg", x)))
+    return out
 
 
 @library()

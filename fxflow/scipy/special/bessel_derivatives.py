@@ -36,7 +36,7 @@ _docs = shared("""
 
 def _derivative(
     name: str, function: Callable[..., Any], sign: int, v: Any, z: Any, n: Any
-) -> Any:
+) -> Array:
     """Returns the n-th derivative, from functions of n + 1 orders."""
     count = integer(name, "n", n)
     if count < 0:
@@ -45,10 +45,11 @@ def _derivative(
     shifts = range(-count, count + 1, 2)
     orders = fnp.stack([v + k for k in shifts])
     values = function(orders, fnp.stack([z] * len(shifts)))
-    total = 0
+    total: Any = 0
     for k in range(count + 1):
         total = total + (sign**k * math.comb(count, k) / 2**count) * values[k]
-    return total
+    out: Array = total
+    return out
 
 
 @library("n")
@@ -124,9 +125,10 @@ def h2vp(v: ArrayLike, z: ArrayLike, n: int = 1) -> Array:
     return _derivative("h2vp", hankel2, -1, v, z, n)
 
 
-def _turned(value: Any, z: Any, sign: float) -> Any:
+def _turned(value: Any, z: Any, sign: float) -> Array:
     """Returns a value times exp(-i sign z)."""
-    return value * lax.complex(lax.cos(z), -sign * lax.sin(z))
+    out: Array = value * lax.complex(lax.cos(z), -sign * lax.sin(z))
+    return out
 
 
 @library()
