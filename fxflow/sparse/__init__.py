@@ -10,7 +10,7 @@ from fxflow.sparse.array import SparseArray, from_scipy
 from fxflow.sparse.construction import (
     block_array, block_diag, bsr_array, coo_array, csc_array, csr_array, dia_array,
     diags_array, eye_array, find, fromdense, hstack, issparse, kron, kronsum,
-    random_array, tril, triu, vstack,
+    load_npz, random_array, save_npz, tril, triu, vstack,
 )
 from fxflow.sparse.jacobians import jacobian_pattern
 from fxflow.sparse.pattern import Pattern
@@ -19,7 +19,7 @@ from fxflow.sparse.sampling import sampled_matmul
 __all__ = [
     "SparseArray", "Pattern",
     "coo_array", "csr_array", "csc_array", "bsr_array", "dia_array",
-    "fromdense", "from_scipy", "issparse",
+    "fromdense", "from_scipy", "issparse", "save_npz", "load_npz",
     "eye_array", "diags_array", "random_array",
     "kron", "kronsum", "block_array", "block_diag", "hstack", "vstack",
     "tril", "triu", "find", "sampled_matmul",

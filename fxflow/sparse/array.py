@@ -14,6 +14,7 @@ from fxflow.core.tree import register_pytree_node_class
 from fxflow.errors import ArgumentError, ConcretizationError, ShapeError
 from fxflow.lax.sparse_products import take
 from fxflow.sparse import values as on_values
+from fxflow.sparse.extremes import Extremes, axis_of
 from fxflow.sparse.interchange import is_scipy, scipy_array, scipy_parts
 from fxflow.sparse.multiplying import product_plan, product_values
 from fxflow.sparse.pattern import (
@@ -27,7 +28,7 @@ from fxflow.sparse.selecting import lookup, positions, reshaped, selection
 
 
 @register_pytree_node_class
-class SparseArray:
+class SparseArray(Extremes):
     """A matrix of which only some elements, its entries, are stored.
 
     The pattern (shape, format, indices) is static, as a shape is: `jit` compiles for
@@ -285,6 +286,11 @@ class SparseArray:
     def sort_indices(self) -> SparseArray:
         """Returns the array with its entries in order; duplicates are added."""
         return self.sum_duplicates()
+
+    @property
+    def has_sorted_indices(self) -> bool:
+        """Whether entries are in order; without duplicates in this class of arrays."""
+        return self.has_canonical_format
 
     def sorted_indices(self) -> SparseArray:
         """Returns the array with its entries in order; duplicates are added."""
@@ -590,7 +596,7 @@ class SparseArray:
           dtype: in which they are added; None is as for `fxflow.numpy.sum`.
         """
         held = self if dtype is None else self.astype(dtype)
-        found: Array = on_values.total(held.pattern, held.values, _axis("sum", axis))
+        found: Array = on_values.total(held.pattern, held.values, axis_of("sum", axis))
         return found
 
     def mean(self, axis: int | None = None, dtype: Any = None) -> Array:
@@ -601,40 +607,9 @@ class SparseArray:
           dtype: in which they are added; None is a float dtype.
         """
         m, n = self.shape
-        axis = _axis("mean", axis)
+        axis = axis_of("mean", axis)
         count = m * n if axis is None else (m, n)[axis]
         return self.sum(axis, dtype) / count
-
-    def max(self, axis: int | None = None, *, explicit: bool = False) -> Array:
-        """Returns the largest elements.
-
-        Args:
-          axis: 0: of each column; 1: of each row; None: of all.
-          explicit: whether only entries count; then `axis` must be None.
-        """
-        return self._extreme("max", axis, explicit)
-
-    def min(self, axis: int | None = None, *, explicit: bool = False) -> Array:
-        """Returns the smallest elements.
-
-        Args:
-          axis: 0: of each column; 1: of each row; None: of all.
-          explicit: whether only entries count; then `axis` must be None.
-        """
-        return self._extreme("min", axis, explicit)
-
-    def _extreme(self, name: str, axis: int | None, explicit: bool) -> Array:
-        if 0 in self.shape:
-            raise ShapeError(f"{name}: the array {list(self.shape)} has no elements")
-        axis = _axis(name, axis)
-        held = self._single()
-        if explicit:
-            if axis is not None:
-                raise ArgumentError(f"{name}: explicit=True needs axis=None")
-            found: Array = getattr(fnp, name)(held.values)
-            return found
-        made: Array = on_values.extreme(held.pattern, held.values, axis, name)
-        return made
 
     def trace(self, offset: int = 0) -> Array:
         """Returns the sum of a diagonal.
@@ -742,15 +717,6 @@ def _made(pattern: Pattern, values: Any) -> SparseArray:
     made = object.__new__(SparseArray)
     made.pattern, made.values = pattern, values
     return made
-
-
-def _axis(name: str, axis: Any) -> int | None:
-    if axis is None:
-        return None
-    found = operator.index(axis)
-    if not -2 <= found < 2:
-        raise ArgumentError(f"{name}: axis of a sparse array is 0, 1 or None: {axis!r}")
-    return found % 2
 
 
 # Functions with f(0) = 0, as methods of SciPy's arrays.

@@ -222,9 +222,34 @@ def extreme(pattern: Pattern, values: Any, axis: int | None, name: str) -> Any:
     at = columns_of(pattern) if axis == 0 else rows_of(pattern)
     if not typeof(values).size:
         return out
-    lowest = fnp.min(values) if name == "max" else fnp.max(values)
-    start = fnp.where(np.asarray(held == length), lowest, out)
-    return getattr(start.at[at], name)(values)
+    # Lines without a gap have no zero.
+    full = np.asarray(held == length)
+    found = segment_extreme(values, at, count, name)
+    both = getattr(fnp, name + "imum")(found, out)
+    return fnp.where(full, found, fnp.where(np.asarray(held == 0), out, both))
+
+
+def segment_extreme(values: Any, at: Any, count: int, name: str) -> Any:
+    """Returns the largest or smallest values of each segment.
+
+    Args:
+      values: array[n].
+      at: the segment of each, int32[n].
+      count: how many segments there are.
+      name: "max" or "min".
+
+    Returns:
+      array[count]; what is not beyond any value of the dtype for an empty segment.
+    """
+    largest = name == "max"
+    dtype = typeof(values).dtype
+    if dtypes.is_inexact(dtype):
+        start: Any = -np.inf if largest else np.inf
+    elif dtypes.is_bool(dtype):
+        start = not largest
+    else:
+        start = dtypes.iinfo(dtype).min if largest else dtypes.iinfo(dtype).max
+    return getattr(lax.full((count,), start, dtype).at[at], name)(values)
 
 
 @library("left", "right", "way", "kind")

@@ -385,6 +385,7 @@ MODULES = (
     "scipy.ndimage",
     "scipy.optimize",
     "scipy.signal",
+    "scipy.sparse.csgraph",
     "scipy.sparse.linalg",
     "scipy.stats",
     *distributions(),

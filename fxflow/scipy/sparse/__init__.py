@@ -5,18 +5,18 @@ The arrays are those of `fxflow.sparse`.
 
 # fmt: off
 from fxflow._names import answer as _answer
-from fxflow.scipy.sparse import linalg
+from fxflow.scipy.sparse import csgraph, linalg
 from fxflow.sparse import (
     block_array, block_diag, bsr_array, coo_array, csc_array, csr_array, dia_array,
-    diags_array, eye_array, find, hstack, issparse, kron, kronsum, random_array, tril,
-    triu, vstack,
+    diags_array, eye_array, find, hstack, issparse, kron, kronsum, load_npz,
+    random_array, save_npz, tril, triu, vstack,
 )
 
 __all__ = [
-    "linalg",
+    "csgraph", "linalg",
     "block_array", "block_diag", "bsr_array", "coo_array", "csc_array", "csr_array",
     "dia_array", "diags_array", "eye_array", "find", "hstack", "issparse", "kron",
-    "kronsum", "random_array", "tril", "triu", "vstack",
+    "kronsum", "load_npz", "random_array", "save_npz", "tril", "triu", "vstack",
 ]
 # fmt: on
 

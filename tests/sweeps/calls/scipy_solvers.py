@@ -47,6 +47,13 @@ EXEMPT = {
             *("spsolve_triangular", "svds", "tfqmr"),
         )
     },
+    **{
+        f"scipy.sparse.csgraph.{name}": "takes a sparse array"
+        for name in (
+            *("bellman_ford", "connected_components", "dijkstra", "laplacian"),
+            *("minimum_spanning_tree", "shortest_path"),
+        )
+    },
     **dict.fromkeys(
         ("scipy.ndimage.find_objects", "scipy.ndimage.iterate_structure"),
         "takes arrays that are known",
