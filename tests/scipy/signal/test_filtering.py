@@ -193,3 +193,23 @@ def test_many_sections_with_little_damping_stay_accurate() -> None:
         with fxflow.config.override(x64=True):
             got = signal.sosfilt(sos, x)
         close(got / np.abs(expected).max(), expected / np.abs(expected).max(), 1e-10)
+
+
+def test_sections_are_differentiable() -> None:
+    # Traced: differences leave sections whose sos[:, 3] is not 1.
+    x = RNG.normal(size=20)
+
+    @fxflow.jit
+    def energy(sos: Any, x: Any) -> Any:
+        return (signal.sosfilt(sos, x) ** 2).sum() + signal.sosfiltfilt(sos, x)[3]
+
+    with fxflow.config.override(x64=True):
+        sos = want.butter(3, 0.3, output="sos")
+        slopes = fxflow.jit(fxflow.grad(energy, (0, 1)))(sos, x)
+        ways = RNG.normal(size=sos.shape), RNG.normal(size=x.shape)
+        ways[0][:, 3] = 0
+        ends = [energy(sos + h * ways[0], x + h * ways[1]) for h in (-1e-6, 1e-6)]
+        along = sum((s * w).sum() for s, w in zip(slopes, ways, strict=True))
+        np.testing.assert_allclose(along, (ends[1] - ends[0]) / 2e-6, 1e-6)
+        forward = fxflow.jit(lambda *v: fxflow.jvp(energy, v, ways)[1])(sos, x)
+        np.testing.assert_allclose(forward, along, 1e-9)
