@@ -7,6 +7,7 @@ accepted and have no effect. Matrices are the last two axes, the others are batc
 # fmt: off
 from fxflow.core.boundary import public as _public
 from fxflow.numpy.linalg import norm
+from fxflow.scipy.linalg.balancing import cdf2rdf, matrix_balance
 from fxflow.scipy.linalg.control import (
     solve_continuous_are, solve_continuous_lyapunov, solve_discrete_are,
     solve_discrete_lyapunov, solve_lyapunov,
@@ -14,7 +15,7 @@ from fxflow.scipy.linalg.control import (
 from fxflow.scipy.linalg.decompositions import eigh, lu, lu_factor, lu_solve, qr, svd
 from fxflow.scipy.linalg.eigenvalues import (
     bandwidth, eig, eig_banded, eigvals, eigvals_banded, eigvalsh, eigvalsh_tridiagonal,
-    rq, svdvals,
+    ishermitian, issymmetric, rq, svdvals,
 )
 from fxflow.scipy.linalg.functions import expm, sqrtm
 from fxflow.scipy.linalg.known_matrices import (
@@ -29,12 +30,14 @@ from fxflow.scipy.linalg.matrix_equations import (
     solve_sylvester,
 )
 from fxflow.scipy.linalg.matrix_functions import (
-    coshm, cosm, fractional_matrix_power, logm, sinhm, sinm, tanhm, tanm,
+    coshm, cosm, expm_cond, fractional_matrix_power, logm, signm, sinhm, sinm, tanhm,
+    tanm,
 )
 from fxflow.scipy.linalg.patterned_matrices import (
     circulant, companion, convolution_matrix, fiedler, fiedler_companion, hankel,
     leslie,
 )
+from fxflow.scipy.linalg.qr_changes import qr_delete, qr_insert, qr_update
 from fxflow.scipy.linalg.similarity import hessenberg, rsf2csf, schur
 from fxflow.scipy.linalg.solving import (
     cho_factor, cho_solve, cholesky, det, inv, solve, solve_triangular,
@@ -43,18 +46,23 @@ from fxflow.scipy.linalg.spaces import (
     khatri_rao, lstsq, null_space, orth, orthogonal_procrustes, pinv, pinvh,
     subspace_angles,
 )
-from fxflow.scipy.linalg.special_matrices import block_diag, toeplitz
+from fxflow.scipy.linalg.special_matrices import block_diag, diagsvd, toeplitz
 from fxflow.scipy.linalg.spectral_functions import generalized_funm, spectral_projector
 from fxflow.scipy.linalg.structured_solving import (
-    matmul_toeplitz, solve_banded, solve_circulant, solve_toeplitz, solveh_banded,
+    cho_solve_banded, cholesky_banded, matmul_toeplitz, solve_banded, solve_circulant,
+    solve_toeplitz, solveh_banded,
 )
+from fxflow.scipy.linalg.symmetric_factors import ldl
 
 __all__ = [
     "bandwidth",
     "block_diag",
+    "cdf2rdf",
     "cho_factor",
     "cho_solve",
+    "cho_solve_banded",
     "cholesky",
+    "cholesky_banded",
     "circulant",
     "companion",
     "convolution_matrix",
@@ -62,6 +70,7 @@ __all__ = [
     "cosm",
     "det",
     "dft",
+    "diagsvd",
     "eig",
     "eig_banded",
     "eigh",
@@ -71,6 +80,7 @@ __all__ = [
     "eigvalsh",
     "eigvalsh_tridiagonal",
     "expm",
+    "expm_cond",
     "expm_frechet",
     "fiedler",
     "fiedler_companion",
@@ -85,7 +95,10 @@ __all__ = [
     "inv",
     "invhilbert",
     "invpascal",
+    "ishermitian",
+    "issymmetric",
     "khatri_rao",
+    "ldl",
     "leslie",
     "logm",
     "lstsq",
@@ -93,6 +106,7 @@ __all__ = [
     "lu_factor",
     "lu_solve",
     "matmul_toeplitz",
+    "matrix_balance",
     "norm",
     "null_space",
     "orth",
@@ -102,10 +116,14 @@ __all__ = [
     "pinvh",
     "polar",
     "qr",
+    "qr_delete",
+    "qr_insert",
     "qr_multiply",
+    "qr_update",
     "rq",
     "rsf2csf",
     "schur",
+    "signm",
     "sinhm",
     "sinm",
     "solve",

@@ -13,6 +13,7 @@ from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy import linalg
 from fxflow.numpy._operands import ArrayLike, promote_inexact
+from fxflow.numpy.axis_order import matrix_transpose
 from fxflow.numpy.linalg._matrices import adjoint
 from fxflow.scipy.linalg._matrices import matrix_of
 from fxflow.scipy.linalg.decompositions import eigh, qr
@@ -401,3 +402,54 @@ def bandwidth(a: ArrayLike) -> tuple[Array, Array]:
         for d in (off, -off)
     )
     return below, above
+
+
+def _equals_other(name: str, a: Any, other: Any, atol: Any, rtol: Any) -> Array:
+    x = fnp.asarray(a)
+    if x.aval.ndim < 2 or x.aval.shape[-1] != x.aval.shape[-2]:
+        raise ShapeError(f"{name}: takes square matrices, got {x.aval}")
+    y = other(x)
+    same = x == y
+    if atol is not None or rtol is not None:
+        same = fnp.isclose(
+            x, y, atol=0 if atol is None else atol, rtol=0 if rtol is None else rtol
+        )
+    return fnp.all(same, axis=(-2, -1))
+
+
+@library()
+@_docs
+def issymmetric(a: ArrayLike, atol: Any = None, rtol: Any = None) -> Array:
+    """Returns whether matrices equal their transposes.
+
+    Args:
+      atol: the absolute difference that is allowed, as in `isclose`.
+      rtol: the relative one. If both are None, elements must be equal.
+
+    Returns:
+      bool[...].
+
+    Example:
+      >>> bool(issymmetric(np.array([[1.0, 2.0], [2.0, 1.0]])))
+      True
+    """
+    return _equals_other("issymmetric", a, matrix_transpose, atol, rtol)
+
+
+@library()
+@_docs
+def ishermitian(a: ArrayLike, atol: Any = None, rtol: Any = None) -> Array:
+    """Returns whether matrices equal their conjugate transposes.
+
+    Args:
+      atol: the absolute difference that is allowed, as in `isclose`.
+      rtol: the relative one. If both are None, elements must be equal.
+
+    Returns:
+      bool[...].
+
+    Example:
+      >>> bool(ishermitian(np.array([[1, 2j], [-2j, 1]])))
+      True
+    """
+    return _equals_other("ishermitian", a, adjoint, atol, rtol)

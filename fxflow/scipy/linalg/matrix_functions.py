@@ -19,10 +19,12 @@ from fxflow.numpy.linalg import matrix_power, solve
 from fxflow.numpy.linalg._matrices import adjoint, identity_like
 from fxflow.numpy.products import matmul
 from fxflow.scipy.linalg._matrices import matrix_of
-from fxflow.scipy.linalg.functions import expm, root_of_triangular
+from fxflow.scipy.linalg.functions import expm, root_of_triangular, sqrtm
 from fxflow.scipy.linalg.similarity import schur
 from fxflow.scipy.linalg.solving import solve_triangular
 from fxflow.transforms.custom_jvp import custom_jvp
+from fxflow.transforms.jvp import jvp
+from fxflow.transforms.vmap import vmap
 
 # How near to the identity a root must be for 8 nodes (Higham 2008, table 11.1), and how
 # many roots are taken at most.
@@ -315,3 +317,72 @@ def tanhm(A: ArrayLike) -> Array:
     pair = _growths("tanhm", A)
     out: Array = solve(*pair)
     return out
+
+
+@library("disp")
+@_docs
+def signm(A: ArrayLike, disp: bool = True) -> Any:
+    """Returns the signs of matrices: those of the real parts of their eigenvalues.
+
+    Args:
+      disp: whether to return the matrix alone.
+
+    Returns:
+      Float or complex array[..., n, n]; unless `disp` a pair of it and the error of its
+      square in the norm of order 1.
+
+    Special cases:
+      inf or nan where an eigenvalue has no real part.
+
+    Example:
+      >>> signm(np.array([[2.0, 1.0], [0.0, -3.0]])).round(3)
+      Array([[ 1. ,  0.4],
+             [ 0. , -1. ]], dtype=float32)
+    """
+    x = matrix_of("signm", A, square=True)
+    if not x.aval.size:
+        return x
+    out = solve(sqrtm(matmul(x, x)), _as_complex(x))
+    if not dtypes.is_complex(x.aval.dtype):
+        out = fnp.real(out)
+    if disp:
+        return out
+    eye = identity_like(out, out.aval.shape[-1])
+    error = fnp.linalg.norm(matmul(out, out) - eye, ord=1, axis=(-2, -1))
+    return out, error
+
+
+@library("check_finite")
+@_docs
+def expm_cond(A: ArrayLike, check_finite: bool = True) -> Array:
+    """Returns relative condition numbers of the exponential, in the Frobenius norm.
+
+    Args:
+      check_finite: has no effect.
+
+    Returns:
+      Float array[...].
+
+    Special cases:
+      The second derivative is nan where the largest singular value of the derivative of
+      the exponential is not simple, such as of zeros.
+
+    Example:
+      >>> float(expm_cond(np.eye(1)))
+      1.0
+    """
+    x = matrix_of("expm_cond", A, square=True)
+    n = x.aval.shape[-1]
+    real = dtypes.to_real(x.aval.dtype)
+    if not x.aval.size:
+        return fnp.zeros(x.aval.shape[:-2], real)
+    lead = (1,) * (x.aval.ndim - 2)
+    units = np.eye(n * n, dtype=x.aval.dtype).reshape((n * n, *lead, n, n))
+
+    def along(e: Any) -> Any:
+        return jvp(expm, (x,), (fnp.broadcast_to(e, x.aval.shape),))[1]
+
+    columns = fnp.reshape(vmap(along)(units), (n * n, *x.aval.shape[:-2], n * n))
+    slopes = fnp.linalg.norm(fnp.moveaxis(columns, 0, -1), ord=2, axis=(-2, -1))
+    before, after = (fnp.linalg.norm(m, axis=(-2, -1)) for m in (x, expm(x)))
+    return slopes * before / after

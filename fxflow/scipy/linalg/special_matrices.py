@@ -11,6 +11,7 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.library import library
 from fxflow.errors import ShapeError
+from fxflow.lax.axes import natural
 from fxflow.numpy._operands import (
     ArrayLike,
     array_of,
@@ -92,3 +93,36 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     line = lax.concatenate([lax.rev(column, (0,)), rest], 0)
     indices = (m - 1) - np.arange(m)[:, None] + np.arange(n)
     return line[indices]
+
+
+@library("M", "N")
+def diagsvd(s: ArrayLike, M: int, N: int) -> Array:
+    """Returns the matrix of singular values, which stands between U and Vᴴ.
+
+    Args:
+      s: array-like[k].
+      M: the number of rows.
+      N: the number of columns; the smaller of both is k.
+
+    Returns:
+      Array[M, N], of the type of `s`.
+
+    Raises:
+      ShapeError: `s` is not a vector of the smaller size.
+
+    Example:
+      >>> diagsvd(np.array([3, 2]), 2, 3)
+      Array([[3, 0, 0],
+             [0, 2, 0]], dtype=int32)
+
+    Source: `scipy.linalg.diagsvd`.
+    """
+    values = array_of(s, "diagsvd")
+    rows, columns = natural("diagsvd", "M", M, 0), natural("diagsvd", "N", N, 0)
+    k = min(rows, columns)
+    if values.aval.shape != (k,):
+        raise ShapeError(f"diagsvd: s must have {k} elements, got {values.aval}")
+    full = fnp.zeros((rows, columns), values.aval.dtype)
+    at = np.arange(k)
+    out: Array = full.at[at, at].set(values)
+    return out

@@ -266,6 +266,110 @@ def _whole(ab: Any, lower: bool) -> Any:
     return fnp.stack(rows, axis=-2)
 
 
+@library("overwrite_ab", "lower", "check_finite")
+@_docs
+def cholesky_banded(
+    ab: ArrayLike,
+    overwrite_ab: bool = False,
+    lower: bool = False,
+    check_finite: bool = True,
+) -> Array:
+    """Returns Cholesky's factors of Hermitian matrices with few diagonals.
+
+    Args:
+      ab: array-like[..., u + 1, n]: the diagonals, as for `solveh_banded`.
+      overwrite_ab: has no effect.
+      lower: whether the diagonals are those below the main one, also of the factor.
+      check_finite: has no effect.
+
+    Returns:
+      Float or complex array[..., u + 1, n]: the diagonals of the factor, U with
+      Uᴴ U = a, or L with L Lᴴ = a.
+
+    Special cases:
+      nan for matrices that are not positive definite.
+
+    Example:
+      >>> cholesky_banded(np.array([[0.0, 2.0], [4.0, 5.0]]))
+      Array([[0., 1.],
+             [2., 2.]], dtype=float32)
+    """
+    name = "cholesky_banded"
+    (x,) = promote_inexact(name, ab)
+    if x.aval.ndim < 2 or not x.aval.shape[-2]:
+        raise ShapeError(f"{name}: ab must have a row for each diagonal")
+    if dtypes.bits(x.aval.dtype) < 32:
+        x = convert(x, dtypes.float32)
+    if not x.aval.size:
+        return x
+    width = x.aval.shape[-2] - 1
+    low = x if lower else _whole(x, False)[..., width:, :]
+    factor = _mapped(_band_factor, (low, 2))
+    out: Array = factor if lower else _whole(factor, True)[..., : width + 1, :]
+    return out
+
+
+def _band_factor(ab: Any) -> Any:
+    """Returns the lower factor of lower diagonals [m, n], column by column."""
+    m, n = ab.aval.shape
+    d, c = np.indices((m, m))
+    inside = (c > 0) & (c + d < m)
+    # Below the matrix, the diagonals hold nothing.
+    ab = fnp.where(np.arange(m)[:, None] + np.arange(n) < n, ab, 0)
+
+    def step(change: Any, given: Any) -> Any:
+        column = given - change[:, 0]
+        root = fnp.sqrt(fnp.real(column[0]))
+        factor = column / root
+        outer = factor[np.minimum(c + d, m - 1)] * fnp.conj(factor)
+        new = change + fnp.where(inside, outer, 0)
+        return fnp.pad(new[:, 1:], [(0, 0), (0, 1)]), factor
+
+    start = fnp.zeros((m, m), ab.aval.dtype)
+    _, columns = lax.scan(step, start, ab.T)
+    return columns.T
+
+
+@_docs
+def cho_solve_banded(
+    cb_and_lower: tuple[ArrayLike, bool],
+    b: ArrayLike,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Array:
+    """Solves a x = b, given the factor of a matrix with few diagonals.
+
+    Args:
+      cb_and_lower: the diagonals of the factor, of `cholesky_banded`, and whether they
+        are lower ones.
+      b: array-like[n] or [..., n, k].
+      overwrite_b: has no effect.
+      check_finite: has no effect.
+
+    Returns:
+      Float or complex array[n] or [..., n, k].
+
+    Example:
+      >>> cb = cholesky_banded(np.array([[0.0, 1.0], [2.0, 2.0]]))
+      >>> cho_solve_banded((cb, False), np.array([3.0, 3.0])).round(3)
+      Array([1., 1.], dtype=float32)
+    """
+    band, lower = pair("cho_solve_banded", "cb_and_lower", cb_and_lower)
+    return _cho_solved(band, b, bool(lower))
+
+
+@library("lower")
+def _cho_solved(band: Any, b: Any, lower: bool) -> Array:
+    name = "cho_solve_banded"
+    matrix, right = promote_inexact(name, band, b)
+    if matrix.aval.ndim < 2 or not matrix.aval.shape[-2]:
+        raise ShapeError(f"{name}: the factor must have a row for each diagonal")
+    width = matrix.aval.shape[-2] - 1
+    whole = _whole(matrix, lower)
+    up, low = whole[..., : width + 1, :], whole[..., width:, :]
+    return _solved(name, up, _solved(name, low, right, width, 0), 0, width)
+
+
 # -- constant diagonals ----------------------------------------------------------------
 
 

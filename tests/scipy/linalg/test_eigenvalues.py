@@ -77,3 +77,16 @@ def test_bandwidths() -> None:
     assert tuple(map(int, linalg.bandwidth(a))) == scipy.linalg.bandwidth(a) == (1, 3)
     with pytest.raises(ShapeError, match="matrices"):
         linalg.bandwidth(np.ones(3))
+
+
+def test_symmetry_of_matrices() -> None:
+    a = np.array([[1.0, 2.0], [2.0 + 1e-6, 3.0]])
+    assert not bool(linalg.issymmetric(a))
+    assert bool(linalg.issymmetric(a, atol=1e-5))
+    assert bool(linalg.issymmetric(a, rtol=1e-5))
+    h = np.array([[1, 2j], [-2j, 3]])
+    stacked = np.stack([h, h.T, h * 1j, np.full((2, 2), np.nan)])
+    got = np.asarray(linalg.ishermitian(stacked))
+    np.testing.assert_array_equal(got, [True, True, False, False])
+    with pytest.raises(ShapeError, match="issymmetric: takes square"):
+        linalg.issymmetric(np.ones((2, 3)))

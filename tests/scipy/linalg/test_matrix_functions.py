@@ -63,3 +63,23 @@ def test_waves(name: str) -> None:
     with fxflow.config.override(x64=True):
         for a in (A, A + 0.2j * P):
             np.testing.assert_allclose(function(a), theirs(a), 1e-9, 1e-10)
+
+
+def test_signs() -> None:
+    with fxflow.config.override(x64=True):
+        for a in (A, A + 0.2j * P):
+            got, error = linalg.signm(a, disp=False)
+            np.testing.assert_allclose(got, scipy.linalg.signm(a), 1e-7, 1e-8)
+            assert float(error) < 1e-9
+        total = lambda t: fnp.sum(linalg.signm(A + t * P))
+        h = 1e-5
+        want = (float(total(h)) - float(total(-h))) / (2 * h)
+        assert float(fxflow.grad(total)(0.0)) == pytest.approx(want, rel=1e-5)
+
+
+def test_conditions_of_the_exponential() -> None:
+    with fxflow.config.override(x64=True):
+        got = linalg.expm_cond(np.stack([A, 0.1 * A]))
+    want = [scipy.linalg.expm_cond(a) for a in (A, 0.1 * A)]
+    np.testing.assert_allclose(got, want, 1e-9)
+    assert linalg.expm_cond(np.zeros((0, 0))).shape == ()

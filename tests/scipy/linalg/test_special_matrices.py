@@ -32,3 +32,12 @@ def test_block_diag_of_nothing_is_of_the_default_float() -> None:
     with config.override(x64=True):
         assert linalg.block_diag().dtype == np.float64
         assert linalg.block_diag().shape == (1, 0)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (3, 2), (2, 2), (0, 2)])
+def test_matrices_of_singular_values(shape: tuple[int, int]) -> None:
+    s = np.arange(1.0, 1 + min(shape))
+    got = linalg.diagsvd(s, *shape)
+    np.testing.assert_array_equal(got, want.diagsvd(s, *shape))
+    with pytest.raises(ShapeError, match="diagsvd: s must have"):
+        linalg.diagsvd(np.ones(4), *shape)

@@ -95,3 +95,42 @@ def test_circulant_systems() -> None:
     )
     with pytest.raises(ArgumentError, match="singular"):
         linalg.solve_circulant(ones, ones, singular="ignore")
+
+
+@pytest.mark.parametrize("width", [0, 1, 3])
+@pytest.mark.parametrize("lower", [True, False])
+def test_factors_of_bands(width: int, lower: bool) -> None:
+    rng = np.random.default_rng(width)
+    band = rng.normal(size=(width + 1, 6)) + 1j * rng.normal(size=(width + 1, 6))
+    at = 0 if lower else width
+    band[at] = 10 + np.abs(band[at])
+    right = rng.normal(size=(6, 2))
+    want = scipy.linalg.cholesky_banded(band, lower=lower)
+    with fxflow.config.override(x64=True):
+        got = linalg.cholesky_banded(band, lower=lower)
+        x = linalg.cho_solve_banded((got, lower), right)
+        for k in range(width + 1):
+            # Corners outside of the matrix are not used.
+            row = slice(0, 6 - k) if lower else slice(k, 6)
+            d = k if lower else width - k
+            np.testing.assert_allclose(got[d, row], want[d, row], 1e-12)
+        np.testing.assert_allclose(
+            x, scipy.linalg.cho_solve_banded((want, lower), right), 1e-10
+        )
+        stacked = fxflow.vmap(lambda a: linalg.cholesky_banded(a, lower=lower))
+        np.testing.assert_allclose(stacked(np.stack([band, band]))[1], got, 1e-14)
+
+
+def test_derivative_of_the_factor_of_bands() -> None:
+    """The determinant is the product of squares of the factor's diagonal."""
+    band = np.array([[4.0, 5.0, 6.0], [1.0, 2.0, 0.0]])
+    with fxflow.config.override(x64=True):
+        total = lambda a: 2 * fnp.sum(fnp.log(linalg.cholesky_banded(a, lower=True)[0]))
+        matrix = np.diag(band[0]) + np.diag(band[1, :2], 1) + np.diag(band[1, :2], -1)
+        inverse = np.linalg.inv(matrix)
+        want = np.stack([np.diag(inverse), [*(2 * np.diag(inverse, 1)), 0.0]])
+        np.testing.assert_allclose(fxflow.grad(total)(band), want, 1e-10, 1e-14)
+        h = fxflow.hessian(total)(band)
+        assert np.isfinite(np.asarray(h)).all()
+    bad = linalg.cholesky_banded(np.array([[1.0, -1.0]]), lower=True)
+    assert np.isnan(np.asarray(bad)[0, 1])
