@@ -104,7 +104,7 @@ def pearsonr(
     if a.size < 2:
         raise ShapeError(f"pearsonr: takes at least 2 pairs, got {a.size}")
     r, p = _pearson(a, b, alternative)
-    return PearsonRResult(done(r), done(p), _count=a.count, _alternative=alternative)
+    return PearsonRResult(done(r), done(p), _count=done(a.n), _alternative=alternative)
 
 
 @statistic("axis", "keepdims")

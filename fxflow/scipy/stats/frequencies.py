@@ -207,7 +207,9 @@ def chi2_contingency(
     dof = table.aval.size - sum(shape) + len(shape) - 1
     if not dof:
         zero = fnp.zeros((), dtype)
-        return Chi2ContingencyResult(zero, zero + 1, dof, expected.astype(dtype))
+        return Chi2ContingencyResult(
+            zero, zero + 1, fnp.asarray(dof), expected.astype(dtype)
+        )
     if dof == 1 and correction:
         gap = expected - table
         table = table + fnp.minimum(0.5, abs(gap)) * fnp.sign(gap)
@@ -215,7 +217,7 @@ def chi2_contingency(
     value = fnp.where(fnp.any(expected == 0), math.nan, value)
     p = chdtrc(fnp.asarray(float(dof), table.aval.dtype), value)
     value, p, expected = (v.astype(dtype) for v in (value, p, expected))
-    return Chi2ContingencyResult(value, p, dof, expected)
+    return Chi2ContingencyResult(value, p, fnp.asarray(dof), expected)
 
 
 @statistic()

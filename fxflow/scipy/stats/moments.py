@@ -20,7 +20,8 @@ class DescribeResult(NamedTuple):
     """What `describe` returns.
 
     Attributes:
-      nobs: how many elements a sample has: an int; an array, where nan is left out.
+      nobs: how many elements a sample has: a number, or one for each where nan is left
+        out.
       minmax: the least and the greatest elements.
       mean: the means.
       variance: the variances.
@@ -91,7 +92,7 @@ def describe(
       Array(3., dtype=float32)
     """
     (x,), done = taken("describe", (a,), axis, nan_policy)
-    count: Any = x.size if x.kept is None else done(x.n)
+    count: Any = fnp.asarray(x.size) if x.kept is None else done(x.n)
     return DescribeResult(
         count,
         (done(x.min()), done(x.max())),

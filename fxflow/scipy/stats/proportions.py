@@ -108,8 +108,8 @@ def binomtest(
         pvalue = fnp.where(count == middle, 1, fnp.minimum(pvalue, 1))
     pvalue = fnp.where(valid, pvalue, math.nan)
     return BinomTestResult(
-        k,
-        n,
+        fnp.asarray(k),
+        fnp.asarray(n),
         (count / trials).astype(dtype),
         pvalue.astype(dtype),
         _alternative=alternative,

@@ -526,7 +526,7 @@ class Chi2ContingencyResult(NamedTuple):
     Attributes:
       statistic: of the test.
       pvalue: how probable it is that it is at least as great.
-      dof: the degrees of freedom: an int.
+      dof: the degrees of freedom.
       expected_freq: the frequencies that the sums of the table make expect.
     """
 
