@@ -331,3 +331,41 @@ def test_signs_and_functions_of_compressed_rows():
     dense = sparse.BCSR.fromdense(random((2, 3, 4)), n_dense=1)
     found = sparse.bcsr_extract(dense.indices, dense.indptr, random((2, 3, 4)))
     np.testing.assert_array_equal(found, dense.data)
+
+
+@pytest.mark.parametrize("kind", ["COO", "CSR", "CSC"])
+def test_plain_matrices(kind):
+    x = random((3, 4))
+    mat = getattr(sparse, kind).fromdense(x)
+    made = sparse.eye(3, 4, k=1, sparse_format=kind.lower())
+    assert type(made).__name__ == kind
+    close(made, np.eye(3, 4, k=1))
+    close(sparse.eye(5, 3, k=-2, sparse_format=kind.lower()), np.eye(5, 3, k=-2))
+    close(sparse.empty((3, 4), sparse_format=kind.lower()), np.zeros((3, 4)))
+    with pytest.raises(ValueError, match="ndim=2"):
+        sparse.empty((2, 3, 4), sparse_format=kind.lower())
+    slope = sparse.grad(lambda m: fnp.sum((m @ x[0]) ** 2))(mat)
+    assert type(slope).__name__ == kind
+    close(slope, np.where(x != 0, 2 * np.outer(x @ x[0], x[0]), 0))
+    for refused in (operator.neg, lambda m: m + m, lambda m: 2 * m, lambda m: m[0]):
+        with pytest.raises(NotImplementedError, match=kind):
+            refused(mat)
+
+
+def test_jacobian_of_compressed_rows():
+    x = random((3, 4))
+    found = sparse.jacrev(lambda m: m @ x[0])(sparse.BCSR.fromdense(x))
+    assert isinstance(found, sparse.BCSR) and found.n_batch == 1
+    close(found, np.einsum("ij,ik->ijk", np.eye(3), np.where(x != 0, x[0], 0)))
+
+
+def test_solution_for_traced_indices():
+    x = np.eye(4, dtype=np.float32) * 3 + random((4, 4)) * 0.1
+    mat = sparse.BCSR.fromdense(x)
+    b = np.arange(4, dtype=np.float32)
+    solve = fxflow.jit(sparse.linalg.spsolve)
+    close(solve(mat.data, mat.indices, mat.indptr, b), np.linalg.solve(x, b))
+    slope = fxflow.grad(lambda b: solve(mat.data, mat.indices, mat.indptr, b).sum())(
+        fnp.asarray(b)
+    )
+    close(slope, np.linalg.solve(x.T, np.ones(4)))

@@ -96,6 +96,19 @@ class JAXSparse:
         return self
 
 
+def _refused(name: str) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **options: Any) -> Any:
+        raise NotImplementedError(f"{type(self)}.{name}")
+
+    return method
+
+
+_REFUSED = ("neg", "pos", "add", "radd", "sub", "rsub", "mul", "rmul", "matmul")
+for _name in (*_REFUSED, "rmatmul", "getitem"):
+    setattr(JAXSparse, f"__{_name}__", _refused(f"__{_name}__"))
+JAXSparse.sum = _refused("sum")  # type: ignore[attr-defined]
+
+
 def over_batch(function: Callable[..., Any], count: int) -> Callable[..., Any]:
     """Maps a function over leading axes."""
     for _ in range(count):

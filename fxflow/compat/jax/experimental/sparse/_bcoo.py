@@ -547,7 +547,7 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
     """
     order = axes_of(permutation, mat.ndim)
     if sorted(order) != list(range(mat.ndim)):
-        raise ValueError(f"{permutation=} is not an order of {mat.ndim} axes")
+        raise TypeError(f"{permutation=} is not an order of {mat.ndim} axes")
     b, s = mat.n_batch, mat.n_sparse
     front, mid, back = order[:b], order[b : b + s], order[b + s :]
     shape = tuple(mat.shape[i] for i in order)

@@ -316,7 +316,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
         raise ValueError("bcoo_concatenate requires inputs to have matching layouts")
     rests = {(*m.shape[:dimension], *m.shape[dimension + 1 :]) for m in operands}
     if len(rests) > 1:
-        raise ValueError(
+        raise TypeError(
             f"bcoo_concatenate: shapes differ: {[m.shape for m in operands]}"
         )
     b = operands[0].n_batch

@@ -12,9 +12,11 @@ from fxflow import random, tree
 from fxflow.compat.jax.experimental.sparse._base import over_batch
 from fxflow.compat.jax.experimental.sparse._bcoo import BCOO, with_data
 from fxflow.compat.jax.experimental.sparse._bcsr import BCSR
+from fxflow.compat.jax.experimental.sparse._plain import COO, CSC, CSR
 from fxflow.compat.jax.experimental.sparse._sparsify import is_sparse
 
-_FORMATS = {"bcoo": BCOO, "coo": BCOO, "bcsr": BCSR, "csr": BCSR}
+_PLAIN = {"coo": COO, "csr": CSR, "csc": CSC}
+_FORMATS = {"bcoo": BCOO, "bcsr": BCSR, **_PLAIN}
 
 
 def _made(sparse_format: str, mat: BCOO) -> Any:
@@ -44,6 +46,13 @@ def empty(
     """
     if sparse_format not in _FORMATS:
         raise ValueError(f"sparse_format={sparse_format!r} not recognized")
+    if sparse_format in _PLAIN:
+        plain = _PLAIN[sparse_format]
+        return plain._empty(shape, dtype=dtype, index_dtype=index_dtype, **kwds)
+    if sparse_format == "bcsr":
+        more = kwds.get("n_batch", 0) + kwds.get("n_dense", 0)
+        if len(tuple(shape)) - more != 2:
+            raise ValueError("BCSR sparse.empty: must have 2 sparse dimensions.")
     made = BCOO._empty(shape, dtype=dtype, index_dtype=index_dtype, **kwds)
     return _made(sparse_format, made)
 
@@ -72,6 +81,9 @@ def eye(
       A sparse array.
     """
     M = N if M is None else M
+    if sparse_format in _PLAIN:
+        plain = _PLAIN[sparse_format]
+        return plain._eye(N, M, k, dtype=dtype, index_dtype=index_dtype, **kwds)
     size = max(0, min(N, M - k) if k >= 0 else min(N + k, M))
     n_batch, n_dense = kwds.get("n_batch", 0), kwds.get("n_dense", 0)
     if n_batch or n_dense:
@@ -210,13 +222,23 @@ def _by_data(transform: Any, unpack: Any) -> Any:
 
 
 def _with(x: Any, data: Any) -> Any:
-    if isinstance(x, BCSR):
-        return BCSR((data, x.indices, x.indptr), shape=x.shape)
     extra = data.ndim - x.data.ndim
+    front = data.shape[: max(extra, 0)]
+    if isinstance(x, BCSR):
+        # A Jacobian: the axes of the result are batch axes.
+        places = (
+            fnp.broadcast_to(i, (*front, *i.shape)) for i in (x.indices, x.indptr)
+        )
+        return BCSR((data, *places), shape=(*front, *x.shape))
+    if isinstance(x, COO | CSR | CSC):
+        if extra > 0:
+            raise NotImplementedError(
+                f"a Jacobian by a {type(x).__name__}: it has no batch axes; use BCOO"
+            )
+        parts, shape = x.tree_flatten()
+        return type(x)((data, *parts[1:]), shape=shape)
     if extra <= 0:
         return with_data(x, data)
-    # A Jacobian: the axes of the result are batch axes.
-    front = data.shape[:extra]
     indices = fnp.broadcast_to(x.indices, (*front, *x.indices.shape))
     return BCOO((data, indices), shape=(*front, *x.shape))
 

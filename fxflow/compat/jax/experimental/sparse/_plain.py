@@ -44,6 +44,16 @@ class _Plain(JAXSparse):
         made.shape = shape
         return made
 
+    @classmethod
+    def _empty(
+        cls, shape: Sequence[int], *, dtype: Any = None, index_dtype: Any = "int32"
+    ) -> Any:
+        return _empty(cls, shape, dtype, index_dtype)
+
+    @classmethod
+    def _eye(cls, N: int, M: int, k: int, **dtypes: Any) -> Any:
+        return _eye(cls, N, M, k, **dtypes)
+
     def to_bcoo(self) -> BCOO:
         """The matrix as `BCOO`."""
         raise NotImplementedError
@@ -56,6 +66,32 @@ class _Plain(JAXSparse):
         if isinstance(other, JAXSparse):
             raise NotImplementedError("matmul between two sparse objects.")
         return self.to_bcoo() @ other
+
+
+def _empty(kind: Any, shape: Sequence[int], dtype: Any, index_dtype: Any) -> Any:
+    """A matrix of this kind without elements."""
+    if len(tuple(shape)) != 2:
+        raise ValueError(f"{kind.__name__} must have ndim=2; got shape={tuple(shape)}")
+    lines = {"indptr": tuple(shape)[1 if kind is CSC else 0] + 1}
+    args = [fnp.zeros(0, dtype)]
+    args += [fnp.zeros(lines.get(name, 0), index_dtype) for name in kind._names[1:]]
+    return kind(args, shape=tuple(shape))
+
+
+def _eye(
+    kind: Any, N: int, M: int, k: int, dtype: Any = None, index_dtype: Any = "int32"
+) -> Any:
+    """Ones on a diagonal, as a matrix of this kind."""
+    count = max(0, min(N + min(k, 0), M - max(k, 0)))
+    row = fnp.arange(count, dtype=index_dtype) + max(-k, 0)
+    col = fnp.arange(count, dtype=index_dtype) + max(k, 0)
+    row, col = row.astype(index_dtype), col.astype(index_dtype)
+    data = fnp.ones(count, dtype)
+    if kind is COO:
+        return COO((data, row, col), shape=(N, M))
+    lines, first = (M, max(k, 0)) if kind is CSC else (N, max(-k, 0))
+    indptr = fnp.clip(fnp.arange(lines + 1) - first, 0, count).astype(index_dtype)
+    return kind((data, row if kind is CSC else col, indptr), shape=(N, M))
 
 
 @tree.register_pytree_node_class

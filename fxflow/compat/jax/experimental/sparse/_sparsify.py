@@ -174,7 +174,15 @@ _CONTROL: dict[str, Callable[..., list[Any]]] = {
     "cond": _cond,
 }
 
-_CALLS = ("jit", "custom_jvp_call", "custom_vjp_call", "checkpoint", "named_call")
+_CALLS = (
+    "jit",
+    "custom_jvp",
+    "custom_vjp",
+    "custom_jvp_call",
+    "custom_vjp_call",
+    "checkpoint",
+    "named_call",
+)
 
 
 def _single(x: BCOO) -> BCOO:

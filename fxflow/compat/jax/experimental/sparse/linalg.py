@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from fxflow import ShapeDtypeStruct, lax, pure_callback
 from fxflow import numpy as fnp
 from fxflow.compat.jax._mirror import listen
+from fxflow.compat.jax.experimental.sparse._bcsr import BCSR
 from fxflow.core.ir.trace import Tracer
 from fxflow.scipy.sparse import linalg as solvers
 from fxflow.sparse import csr_array
+from fxflow.sparse.interchange import scipy_sparse
 
 
 def spsolve(
@@ -21,15 +24,38 @@ def spsolve(
     tol: float = 1e-6,
     reorder: int = 1,
 ) -> Any:
-    """Solves A x = b for compressed rows, whose indices must not be traced."""
+    """Solves A x = b for compressed rows by SuperLU on the host."""
     if isinstance(indices, Tracer) or isinstance(indptr, Tracer):
-        raise NotImplementedError(
-            "spsolve: fxflow factors for indices that are known when tracing: close "
-            "over them, or use fxflow.scipy.sparse.linalg.spsolve"
-        )
+        return _traced(*map(fnp.asarray, (data, indices, indptr, b)))
     n = fnp.shape(b)[0]
     parts = (data, np.asarray(indices), np.asarray(indptr))
     return solvers.spsolve(csr_array(parts, shape=(n, n)), b)
+
+
+def _traced(data: Any, indices: Any, indptr: Any, b: Any) -> Any:
+    """Solves a system whose indices are traced: it is factored in each call."""
+    n = b.shape[0]
+    dtype = fnp.result_type(data, b)
+    data, b = data.astype(dtype), b.astype(dtype)
+    matrix = BCSR((data, indices, indptr), shape=(n, n)).to_bcoo()
+    like = ShapeDtypeStruct(b.shape, dtype)
+
+    def solver(trans: str) -> Any:
+        def run(data: Any, indices: Any, indptr: Any, b: Any) -> Any:
+            parts = tuple(map(np.array, (data, indices, indptr)))
+            sparse = scipy_sparse("spsolve")
+            held = sparse.csr_array(parts, shape=(n, n)).tocsc()
+            found = sparse.linalg.splu(held).solve(np.array(b), trans)
+            return found.astype(dtype)
+
+        def solve(_: Any, b: Any) -> Any:
+            return pure_callback(
+                run, like, data, indices, indptr, b, vmap_method="sequential"
+            )
+
+        return solve
+
+    return lax.custom_linear_solve(lambda x: matrix @ x, b, solver("N"), solver("T"))
 
 
 def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: float | None = None) -> Any:
