@@ -17,6 +17,7 @@ from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.library import library
 from fxflow.numpy._operands import ArrayLike, convert
 from fxflow.scipy.special._operands import operands, safe, special_docs
+from fxflow.scipy.special._sici_tables import F_TERMS, G_TERMS
 from fxflow.scipy.special.error_functions import wofz
 from fxflow.transforms.custom_jvp import custom_jvp
 
@@ -114,21 +115,23 @@ def _sinc(x: Any) -> Any:
     return fnp.where(near, _polynomial(low * low, *terms), lax.sin(high) / high)
 
 
+def _chebyshev(t: Any, coefficients: tuple[float, ...]) -> Any:
+    """Returns ∑ cₖ Tₖ(t), by Clenshaw's recurrence."""
+    first, second = lax.full_like(t, 0), lax.full_like(t, 0)
+    twice = 2 * t
+    for c in reversed(coefficients[1:]):
+        first, second = twice * first - second + c, first
+    return t * first - second + coefficients[0]
+
+
 def _auxiliary(x: Any) -> tuple[Any, Any]:
-    """Returns f and g of exp(i x) E₁(i x) = g - i f, x ≥ 4: a continued fraction."""
-    z = lax.complex(0 * x, fnp.minimum(x, 1e4))
-    count = 60
-
-    def down(k: Any, tail: Any) -> Any:
-        j = convert(count - k, x.aval.dtype)
-        return z + 2 * j - 1 - j * j / tail
-
-    value = 1 / lax.fori_loop(0, count, down, z + 2 * count + 1)
-    inverse = 1 / x
-    square = inverse * inverse
-    f = fnp.where(x < 1e4, -fnp.imag(value), inverse * (1 - 2 * square))
-    g = fnp.where(x < 1e4, fnp.real(value), square * (1 - 6 * square))
-    return f, g
+    """Returns f and g of exp(i x) E₁(i x) = g - i f, for x ≥ 4."""
+    # The recurrence would lose a digit of 32 bits.
+    inverse = 1 / convert(x, dtypes.float64)
+    t = 32 * inverse * inverse - 1
+    f, g = _chebyshev(t, F_TERMS), _chebyshev(t, G_TERMS)
+    dtype = x.aval.dtype
+    return convert(inverse * f, dtype), convert(inverse * inverse * g, dtype)
 
 
 def _near_terms(x: Any) -> tuple[Any, Any]:

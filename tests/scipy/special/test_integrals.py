@@ -50,7 +50,8 @@ def test_of_one_argument(case: str) -> None:
         if name == "spence":
             edges[4] = -np.inf  # where SciPy's is nan
         np.testing.assert_allclose(ours(EDGES), edges, 1e-14)
-    np.testing.assert_allclose(ours(x), expected, 5e-7, 2e-7)
+    # Near a zero of Ci half a unit of its largest term is left.
+    np.testing.assert_allclose(ours(x), expected, 5e-7, 3e-7)
     half = ours(x.astype(np.float16)[:5])
     assert half.dtype == np.float16
     assert ours(np.arange(3)).dtype == np.float32
