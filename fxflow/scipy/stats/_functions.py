@@ -36,6 +36,8 @@ _EDGES = {
 }
 _COMMON = """
     Args:
+      key: a key of `fxflow.random`.
+      dtype: a float dtype; None means the default.
 
     Returns:
       Float array of the broadcast shape; nan where a parameter describes no

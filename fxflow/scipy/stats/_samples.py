@@ -54,7 +54,7 @@ _COMMON = """
       keepdims: whether the axis stays, with length 1.
 
     Returns:
-      Float array without the axis.
+      {returns}
 
     Raises:
       ArgumentError: there is no such option, or an argument is not an array.
@@ -64,6 +64,22 @@ _COMMON = """
 
     Source: `scipy.stats.{name}`.
 """
+
+_TUPLE = "A named tuple of `statistic` and `pvalue`."
+#: What stands under Returns, by the annotation.
+_RETURNS = {
+    "Array": "Float array without the axis.",
+    "CorrelationResult": _TUPLE,
+    "CramerVonMisesResult": _TUPLE,
+    "KstestResult": (
+        "A `KstestResult` with `statistic`, `pvalue`, `statistic_location` and\n"
+        "      `statistic_sign`."
+    ),
+    "SignificanceResult": _TUPLE,
+    "TtestResult": (
+        "A `TtestResult` with `statistic`, `pvalue`, `df` and `confidence_interval()`."
+    ),
+}
 
 
 def statistic(*static: str, compiled: bool = True) -> Callable[[F], F]:
@@ -79,7 +95,8 @@ def statistic(*static: str, compiled: bool = True) -> Callable[[F], F]:
     """
 
     def decorate(body: F) -> F:
-        body = shared(_COMMON)(body)
+        result = _RETURNS.get(body.__annotations__["return"], _RETURNS["Array"])
+        body = shared(_COMMON.replace("{returns}", result))(body)
         planned = library(*static)(body) if compiled else body
         if "nan_policy" not in body.__code__.co_varnames:
             return planned

@@ -11,6 +11,7 @@ import numpy as np
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import dtypes
+from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.special.normal import ndtri
@@ -35,6 +36,12 @@ from fxflow.scipy.stats.results import (
     SomersDResult,
     TheilslopesResult,
 )
+
+_docs_of_pairs = shared("""
+    Args:
+      x: real array-like[...].
+      y: real array-like[...], as many elements along the axis.
+""")
 
 
 def correlation(x: Sample, y: Sample) -> Any:
@@ -71,6 +78,7 @@ def _pearson(x: Sample, y: Sample, alternative: str) -> tuple[Any, Any]:
 
 
 @statistic("axis")
+@_docs_of_pairs
 def pearsonr(
     x: ArrayLike,
     y: ArrayLike,
@@ -82,8 +90,6 @@ def pearsonr(
     """Returns Pearson's correlation, and the p-value of the hypothesis of none.
 
     Args:
-      x: real array-like[...].
-      y: real array-like[...], as many elements along the axis.
       method: None. Call `permutation_test` for another p-value.
 
     Returns:
@@ -108,6 +114,7 @@ def pearsonr(
 
 
 @statistic("axis", "keepdims")
+@_docs_of_pairs
 def pointbiserialr(
     x: ArrayLike,
     y: ArrayLike,
@@ -120,10 +127,6 @@ def pointbiserialr(
 
     Args:
       x: bool array-like[...].
-      y: real array-like[...], as many elements along the axis.
-
-    Returns:
-      A named tuple of `statistic` and `pvalue`.
 
     Example:
       >>> x = np.array([False, False, True, True])
@@ -247,6 +250,7 @@ _METHODS = ("auto", "exact", "asymptotic")
 
 
 @statistic("axis", "keepdims")
+@_docs_of_pairs
 def kendalltau(
     x: ArrayLike,
     y: ArrayLike,
@@ -263,14 +267,9 @@ def kendalltau(
     All pairs are compared: the time grows with the square of the number of elements.
 
     Args:
-      x: real array-like[...].
-      y: real array-like[...], as many elements along the axis.
       method: "exact", which takes no ties; "asymptotic"; "auto": the exact p-value for
         up to 33 elements without ties, and for at most one pair out of order.
       variant: "b" or "c".
-
-    Returns:
-      A named tuple of `statistic` and `pvalue`.
 
     Special cases:
       nan, if all elements of one sample are equal, and with "exact" at ties. "omit"
@@ -495,6 +494,7 @@ def somersd(
 
 
 @statistic("axis", "y_continuous", "keepdims")
+@_docs_of_pairs
 def chatterjeexi(
     x: ArrayLike,
     y: ArrayLike,
@@ -508,14 +508,9 @@ def chatterjeexi(
     """Returns Chatterjee's ξ: how far y is a function of x.
 
     Args:
-      x: real array-like[...].
-      y: real array-like[...], as many elements along the axis.
       y_continuous: whether y has no ties, which is then assumed.
       method: "asymptotic". Call `permutation_test` for another p-value.
       nan_policy: "propagate" or "raise".
-
-    Returns:
-      A named tuple of `statistic` and `pvalue`.
 
     Example:
       >>> x = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
@@ -556,6 +551,7 @@ def chatterjeexi(
 
 
 @statistic("axis", "keepdims")
+@_docs_of_pairs
 def linregress(
     x: ArrayLike,
     y: ArrayLike,
@@ -566,10 +562,6 @@ def linregress(
     keepdims: bool = False,
 ) -> LinregressResult:
     """Fits a line to points by least squares.
-
-    Args:
-      x: real array-like[...].
-      y: real array-like[...], as many elements along the axis.
 
     Returns:
       A tuple of `slope`, `intercept`, `rvalue`, `pvalue` and `stderr`, which has

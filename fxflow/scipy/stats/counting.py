@@ -10,6 +10,7 @@ import numpy as np
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
+from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.stats._samples import Sample, operands, require_choice, statistic
@@ -125,6 +126,14 @@ class RelfreqResult(NamedTuple):
     extrapoints: Array
 
 
+_docs_of_bins = shared("""
+    Args:
+      numbins: how many bins there are.
+      defaultreallimits: the ends, a pair; None is a little wider than the sample.
+      weights: real array-like, like `a`: what each element counts; None is 1.
+""")
+
+
 def _counted(name: str, a: Any, bins: Any, limits: Any, weights: Any) -> Any:
     (x, *w), _ = operands(name, a, *(() if weights is None else (weights,)))
     if type(bins) is not int or bins < 1:
@@ -151,6 +160,7 @@ def _counted(name: str, a: Any, bins: Any, limits: Any, weights: Any) -> Any:
 
 
 @statistic("numbins")
+@_docs_of_bins
 def cumfreq(
     a: ArrayLike,
     numbins: int = 10,
@@ -158,11 +168,6 @@ def cumfreq(
     weights: ArrayLike | None = None,
 ) -> CumfreqResult:
     """Counts the elements in each bin of equal width and in those before it.
-
-    Args:
-      numbins: how many bins there are.
-      defaultreallimits: the ends, a pair; None is a little wider than the sample.
-      weights: real array-like, like `a`: what each element counts; None is 1.
 
     Returns:
       A named tuple of `cumcount`, float[numbins], and the bins.
@@ -176,6 +181,7 @@ def cumfreq(
 
 
 @statistic("numbins")
+@_docs_of_bins
 def relfreq(
     a: ArrayLike,
     numbins: int = 10,
@@ -183,11 +189,6 @@ def relfreq(
     weights: ArrayLike | None = None,
 ) -> RelfreqResult:
     """Returns which part of the elements is in each bin of equal width.
-
-    Args:
-      numbins: how many bins there are.
-      defaultreallimits: the ends, a pair; None is a little wider than the sample.
-      weights: real array-like, like `a`: what each element counts; None is 1.
 
     Returns:
       A named tuple of `frequency`, float[numbins], and the bins.

@@ -129,9 +129,7 @@ def rvs(
     """Draws vectors: `fxflow.random.dirichlet`.
 
     Args:
-      key: a key of `fxflow.random`.
       shape: of the array of vectors; None is one of them.
-      dtype: a float dtype; None means the default.
 
     Returns:
       Float array[*shape, n]: n is the last axis, as in SciPy's `rvs`.

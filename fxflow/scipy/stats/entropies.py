@@ -10,6 +10,7 @@ import numpy as np
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
+from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.special.entropies import entr, rel_entr
@@ -190,15 +191,7 @@ def _distance(name: str, u: Any, v: Any, weights: tuple[Any, Any], p: int) -> An
     return fnp.where(lost, math.nan, value).astype(dtype)
 
 
-@statistic()
-def wasserstein_distance(
-    u_values: ArrayLike,
-    v_values: ArrayLike,
-    u_weights: ArrayLike | None = None,
-    v_weights: ArrayLike | None = None,
-) -> Array:
-    """Returns the Wasserstein-1 distance of two samples: how far mass has to move.
-
+_docs_of_distances = shared("""
     Args:
       u_values: real array-like[n].
       v_values: real array-like[m].
@@ -207,6 +200,18 @@ def wasserstein_distance(
 
     Returns:
       A float.
+""")
+
+
+@statistic()
+@_docs_of_distances
+def wasserstein_distance(
+    u_values: ArrayLike,
+    v_values: ArrayLike,
+    u_weights: ArrayLike | None = None,
+    v_weights: ArrayLike | None = None,
+) -> Array:
+    """Returns the Wasserstein-1 distance of two samples: how far mass has to move.
 
     Example:
       >>> wasserstein_distance(np.array([0.0, 1.0]), np.array([2.0, 3.0]))
@@ -219,6 +224,7 @@ def wasserstein_distance(
 
 
 @statistic()
+@_docs_of_distances
 def energy_distance(
     u_values: ArrayLike,
     v_values: ArrayLike,
@@ -228,15 +234,6 @@ def energy_distance(
     """Returns the energy distance of two samples.
 
     It is the root of twice the integral of (U - V)², of the distribution functions.
-
-    Args:
-      u_values: real array-like[n].
-      v_values: real array-like[m].
-      u_weights: non-negative real array-like[n]; None is equal ones.
-      v_weights: non-negative real array-like[m]; None is equal ones.
-
-    Returns:
-      A float.
 
     Example:
       >>> energy_distance(np.array([0.0]), np.array([2.0]))

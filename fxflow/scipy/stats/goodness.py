@@ -115,10 +115,6 @@ def ks_1samp(
         one-sided one.
       nan_policy: "propagate" or "raise".
 
-    Returns:
-      A `KstestResult` with `statistic`, `pvalue`, `statistic_location` and
-      `statistic_sign`.
-
     Example:
       >>> d, p = ks_1samp(np.array([-1.0, -0.5, 0.2, 0.7]), "norm")
       >>> d.round(4), p.round(4)
@@ -160,10 +156,6 @@ def ks_2samp(
         the first sample is above the other, below it.
       method: "exact", "asymp", or "auto", which is "exact" to 10 000 elements.
       nan_policy: "propagate" or "raise".
-
-    Returns:
-      A `KstestResult` with `statistic`, `pvalue`, `statistic_location` and
-      `statistic_sign`.
 
     Example:
       >>> d, p = ks_2samp(np.array([1.0, 2, 3, 4]), np.array([3.5, 5, 6, 7]))
@@ -247,10 +239,6 @@ def kstest(
       N: not used: SciPy draws `N` elements, where `rvs` is a function.
       method: as `ks_1samp` or `ks_2samp` has it.
       nan_policy: "propagate" or "raise".
-
-    Returns:
-      A `KstestResult` with `statistic`, `pvalue`, `statistic_location` and
-      `statistic_sign`.
 
     Example:
       >>> kstest(np.array([-1.0, -0.5, 0.2, 0.7]), "norm").pvalue.round(4)
@@ -340,9 +328,6 @@ def cramervonmises(
       args: its parameters.
       nan_policy: "propagate" or "raise".
 
-    Returns:
-      A named tuple of `statistic` and `pvalue`.
-
     Example:
       >>> cramervonmises(np.array([-1.0, -0.5, 0.2, 0.7]), "norm").statistic.round(4)
       Array(0.0422, dtype=float32)
@@ -400,9 +385,6 @@ def cramervonmises_2samp(
     Args:
       method: "exact", "asymptotic", or "auto", which is "exact" to 20 elements.
       nan_policy: "propagate" or "raise".
-
-    Returns:
-      A named tuple of `statistic` and `pvalue`.
 
     Example:
       >>> x, y = np.array([1.0, 2, 3, 4]), np.array([3.5, 5, 6, 7])

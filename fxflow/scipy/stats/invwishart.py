@@ -5,38 +5,26 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
 from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike
 from fxflow.numpy.linalg import cholesky
-from fxflow.random._arguments import float_dtype, parameter
 from fxflow.scipy.linalg.solving import solve_triangular
 from fxflow.scipy.special.gammas import multigammaln
-from fxflow.scipy.stats._functions import Distribution
-from fxflow.scipy.stats.wishart import (
+from fxflow.scipy.stats._matrices import (
+    drawn_roots,
     factors,
     known,
     log_volume,
-    sample_shape,
-    standard_root,
+    mean_log_volume,
+    of_matrix,
     trace_ratio,
 )
 
 __all__ = ["entropy", "logpdf", "mean", "mode", "pdf", "rvs", "var"]
 
-_of = Distribution(
-    """
-x: symmetric, positive definite real array-like[..., p, p].
-df: real array-like[...], degrees of freedom: at least p.
-scale: symmetric, positive definite real array-like[..., p, p].
-""",
-    "shape",
-    "dtype",
-)
 
-
-@_of
+@of_matrix
 def logpdf(x: ArrayLike, df: ArrayLike, scale: ArrayLike) -> Array:
     """Returns the logarithm of the probability density.
 
@@ -65,10 +53,10 @@ def logpdf(x: ArrayLike, df: ArrayLike, scale: ArrayLike) -> Array:
     return known(df, p, value)
 
 
-pdf: Final = _of.exp(logpdf)
+pdf: Final = of_matrix.exp(logpdf)
 
 
-@_of
+@of_matrix
 def mean(df: ArrayLike, scale: ArrayLike) -> Array:
     """Returns the mean.
 
@@ -81,7 +69,7 @@ def mean(df: ArrayLike, scale: ArrayLike) -> Array:
     return scale / some[..., None, None]
 
 
-@_of
+@of_matrix
 def mode(df: ArrayLike, scale: ArrayLike) -> Array:
     """Returns the mode.
 
@@ -93,7 +81,7 @@ def mode(df: ArrayLike, scale: ArrayLike) -> Array:
     return scale / (df + p + 1)[..., None, None]
 
 
-@_of
+@of_matrix
 def var(df: ArrayLike, scale: ArrayLike) -> Array:
     """Returns the variance of each element.
 
@@ -109,7 +97,7 @@ def var(df: ArrayLike, scale: ArrayLike) -> Array:
     return top / (some * (some - 1) ** 2 * (some - 3))
 
 
-@_of
+@of_matrix
 def entropy(df: ArrayLike, scale: ArrayLike) -> Array:
     """Returns the differential entropy, in nats.
 
@@ -118,8 +106,7 @@ def entropy(df: ArrayLike, scale: ArrayLike) -> Array:
     """
     df, scale, root = factors("invwishart.entropy", df, scale)
     p = scale.aval.shape[-1]
-    i = fnp.arange(p, dtype=df.aval.dtype)
-    mean_log = fnp.sum(lax.digamma(0.5 * (df[..., None] - i)), axis=-1)
+    mean_log = mean_log_volume(df, p)
     value = (
         multigammaln(0.5 * df, p)
         + 0.5 * p * df
@@ -129,7 +116,7 @@ def entropy(df: ArrayLike, scale: ArrayLike) -> Array:
     return known(df, p, value)
 
 
-@_of
+@of_matrix
 def rvs(
     key: Array,
     df: ArrayLike,
@@ -139,22 +126,11 @@ def rvs(
 ) -> Array:
     """Draws matrices.
 
-    Args:
-      key: a key of `fxflow.random`.
-      shape: of the array of matrices; None means that of the parameters.
-      dtype: a float dtype; None means the default.
-
     Returns:
       Float array[*shape, p, p].
     """
-    name = "invwishart.rvs"
-    chosen = float_dtype(name, dtype)
-    df, scale = (parameter(name, v, chosen) for v in (df, scale))
-    df, scale, root = factors(name, df, scale)
-    p = scale.aval.shape[-1]
-    full = sample_shape(name, shape, df.aval.shape, scale.aval.shape[:-2])
-    drawn = standard_root(key, fnp.broadcast_to(df, full), full, p, chosen)
+    root, drawn = drawn_roots("invwishart.rvs", key, df, scale, shape, dtype)
     # (L⁻ᵀ A Aᵀ L⁻¹)⁻¹ = (L A⁻ᵀ) (L A⁻ᵀ)ᵀ.
-    root = fnp.matrix_transpose(fnp.broadcast_to(root, (*full, p, p)))
+    root = fnp.matrix_transpose(fnp.broadcast_to(root, drawn.aval.shape))
     made = solve_triangular(drawn, root, lower=True)
     return fnp.matrix_transpose(made) @ made

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from fxflow import lax, random
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
-from fxflow.errors import ShapeError
-from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike, promote_inexact
-from fxflow.numpy.linalg import cholesky
+from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike
 from fxflow.random._arguments import float_dtype, parameter
-from fxflow.scipy.linalg.solving import solve_triangular
 from fxflow.scipy.stats._functions import LOG_2PI, Distribution
-from fxflow.scipy.stats.wishart import log_volume, sample_shape
+from fxflow.scipy.stats._matrices import log_volume, matrices, sample_shape, whitened
 
 __all__ = ["entropy", "logpdf", "pdf", "rvs"]
 
@@ -27,39 +24,6 @@ colcov: symmetric, positive definite real array-like[..., p, p].
     "shape",
     "dtype",
 )
-
-
-def matrices(
-    name: str, mean: Any, rows: Any, columns: Any, *more: Any
-) -> tuple[Array, ...]:
-    """Returns a mean, roots of what rows and columns have, and other operands.
-
-    Raises:
-      ShapeError: the shapes do not go together.
-    """
-    mean, rows, columns, *more_ = promote_inexact(name, mean, rows, columns, *more)
-    sizes = [a.aval.shape[-2:] for a in (mean, rows, columns, *more_[:1])]
-    n, p = sizes[0] if mean.aval.ndim > 1 else (-1, -1)
-    if sizes[1:3] != [(n, n), (p, p)] or sizes[3:] not in ([], [(n, p)]):
-        given = ", ".join(str(a.aval) for a in (mean, rows, columns, *more_[:1]))
-        raise ShapeError(
-            f"{name}: the mean (and x) must be [..., n, p], what is between rows "
-            f"[..., n, n] and between columns [..., p, p], got {given}"
-        )
-    return mean, cholesky(rows), cholesky(columns), *more_
-
-
-def whitened(apart: Any, rows: Any, columns: Any) -> Array:
-    """Returns R⁻¹ X C⁻ᵀ for lower triangular R and C."""
-    n, p = apart.aval.shape[-2:]
-    batch = [a.aval.shape[:-2] for a in (apart, rows, columns)]
-    full = fnp.broadcast_shapes(*batch)
-    rows = fnp.broadcast_to(rows, (*full, n, n))
-    columns = fnp.broadcast_to(columns, (*full, p, p))
-    apart = fnp.broadcast_to(apart, (*full, n, p))
-    left = solve_triangular(rows, apart, lower=True)
-    turned = solve_triangular(columns, fnp.matrix_transpose(left), lower=True)
-    return fnp.matrix_transpose(turned)
 
 
 @_of
@@ -116,9 +80,7 @@ def rvs(
     """Draws matrices.
 
     Args:
-      key: a key of `fxflow.random`.
       shape: of the array of matrices; None means that of the parameters.
-      dtype: a float dtype; None means the default.
 
     Returns:
       Float array[*shape, n, p].

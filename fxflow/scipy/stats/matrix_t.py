@@ -14,8 +14,13 @@ from fxflow.random._arguments import float_dtype, parameter
 from fxflow.scipy.linalg.solving import solve_triangular
 from fxflow.scipy.special.gammas import multigammaln
 from fxflow.scipy.stats._functions import Distribution
-from fxflow.scipy.stats.matrix_normal import matrices, whitened
-from fxflow.scipy.stats.wishart import log_volume, sample_shape, standard_root
+from fxflow.scipy.stats._matrices import (
+    log_volume,
+    matrices,
+    sample_shape,
+    standard_root,
+    whitened,
+)
 
 __all__ = ["logpdf", "pdf", "rvs"]
 
@@ -86,9 +91,7 @@ def rvs(
     """Draws matrices.
 
     Args:
-      key: a key of `fxflow.random`.
       shape: of the array of matrices; None means that of the parameters.
-      dtype: a float dtype; None means the default.
 
     Returns:
       Float array[*shape, n, p].

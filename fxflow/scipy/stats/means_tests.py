@@ -7,6 +7,7 @@ from typing import Any
 
 from fxflow import lax
 from fxflow import numpy as fnp
+from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.special.inverses import chdtrc
@@ -57,9 +58,6 @@ def ttest_1samp(
     Args:
       popmean: real array-like: the mean of the hypothesis; it broadcasts with the
         result, and if it has all axes of the sample then the tested one has length 1.
-
-    Returns:
-      A `TtestResult` with `statistic`, `pvalue`, `df` and `confidence_interval()`.
 
     Example:
       >>> t, p = ttest_1samp(np.array([1.0, 2.0, 4.0]), 0.0)
@@ -123,7 +121,14 @@ def _trimmed(x: Sample, trim: float) -> tuple[Any, Any, Any]:
     return mean, fnp.where(lost, math.nan, spread), count
 
 
+_docs_of_variances = shared("""
+    Args:
+      equal_var: whether the variances are equal; False is Welch's test.
+""")
+
+
 @statistic("axis", "equal_var", "trim", "keepdims")
+@_docs_of_variances
 def ttest_ind(
     a: ArrayLike,
     b: ArrayLike,
@@ -140,13 +145,9 @@ def ttest_ind(
 
     Args:
       b: real array-like[...]: another sample.
-      equal_var: whether the variances are equal; False is Welch's test.
       trim: the proportion of elements that are cut off at each end, which makes it
         Yuen's test.
       method: None. Call `permutation_test` for another p-value.
-
-    Returns:
-      A `TtestResult` with `statistic`, `pvalue`, `df` and `confidence_interval()`.
 
     Example:
       >>> t, p = ttest_ind(np.array([1.0, 2.0, 3.0]), np.array([3.0, 4.0, 6.0]))
@@ -182,9 +183,6 @@ def ttest_rel(
     Args:
       b: real array-like[...], as many elements along the axis.
 
-    Returns:
-      A `TtestResult` with `statistic`, `pvalue`, `df` and `confidence_interval()`.
-
     Example:
       >>> t, p = ttest_rel(np.array([1.0, 2.0, 3.0]), np.array([3.0, 3.0, 6.0]))
       >>> t.round(4), p.round(4)
@@ -199,6 +197,7 @@ def ttest_rel(
 
 
 @statistic("equal_var")
+@_docs_of_variances
 def ttest_ind_from_stats(
     mean1: ArrayLike,
     std1: ArrayLike,
@@ -218,7 +217,6 @@ def ttest_ind_from_stats(
       mean2: real array-like: the mean of the other sample.
       std2: real array-like: its corrected standard deviation.
       nobs2: array-like: its number of elements.
-      equal_var: whether the variances are equal; False is Welch's test.
 
     Returns:
       A named tuple of `statistic` and `pvalue`, of the broadcast shape.
@@ -250,6 +248,7 @@ def require_several(name: str, samples: Any, least: int = 2) -> None:
 
 
 @statistic("axis", "equal_var", "keepdims")
+@_docs_of_variances
 def f_oneway(
     *samples: ArrayLike,
     axis: Any = 0,
@@ -258,12 +257,6 @@ def f_oneway(
     keepdims: bool = False,
 ) -> SignificanceResult:
     """Tests whether the means of several samples are equal: analysis of variance.
-
-    Args:
-      equal_var: whether the variances are equal; False is Welch's test.
-
-    Returns:
-      A named tuple of `statistic` and `pvalue`.
 
     Special cases:
       inf, if the elements of each sample are equal; nan, if all are.
@@ -322,9 +315,6 @@ def alexandergovern(
     keepdims: bool = False,
 ) -> SignificanceResult:
     """Tests whether the means of samples of different variances are equal.
-
-    Returns:
-      A named tuple of `statistic` and `pvalue`.
 
     Special cases:
       nan, if the elements of a sample are equal.

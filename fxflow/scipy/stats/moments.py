@@ -11,6 +11,7 @@ import numpy as np
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
+from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError
 from fxflow.numpy._operands import ArrayLike, array_of
 from fxflow.scipy.stats._samples import Sample, require_choice, statistic, taken
@@ -143,7 +144,17 @@ def moment(
     return out[0] if np.ndim(order) == 0 else fnp.stack(out)
 
 
+_docs_of_shapes = shared("""
+    Args:
+      bias: whether it is that of the sample; False corrects it for the sample's size.
+
+    Special cases:
+      nan, if all elements are equal.
+""")
+
+
 @statistic("axis", "bias", "keepdims")
+@_docs_of_shapes
 def skew(
     a: ArrayLike,
     axis: Any = 0,
@@ -154,12 +165,6 @@ def skew(
 ) -> Array:
     """Returns the skewness: the third central moment over the variance's power 3/2.
 
-    Args:
-      bias: whether it is that of the sample; False corrects it for the sample's size.
-
-    Special cases:
-      nan, if all elements are equal.
-
     Example:
       >>> skew(np.array([1.0, 2.0, 6.0])).round(4)
       Array(0.5952, dtype=float32)
@@ -169,6 +174,7 @@ def skew(
 
 
 @statistic("axis", "fisher", "bias", "keepdims")
+@_docs_of_shapes
 def kurtosis(
     a: ArrayLike,
     axis: Any = 0,
@@ -182,10 +188,6 @@ def kurtosis(
 
     Args:
       fisher: whether 3, that of a normal distribution, is subtracted.
-      bias: whether it is that of the sample; False corrects it for the sample's size.
-
-    Special cases:
-      nan, if all elements are equal.
 
     Example:
       >>> kurtosis(np.array([1.0, 2.0, 6.0, 7.0])).round(4)
@@ -283,6 +285,14 @@ def variation(
 # -- means -----------------------------------------------------------------------------
 
 
+_docs_of_means = shared("""
+    Args:
+      dtype: of the computation; None is that of `a`.
+      weights: non-negative real array-like, like `a` or one number for each place
+        along the axis; None is equal ones.
+""")
+
+
 def _weighted(
     name: str, a: Any, axis: Any, weights: Any, nan_policy: str, keepdims: bool
 ) -> tuple[Sample, Any, Callable[[Any], Array]]:
@@ -308,6 +318,7 @@ def _average(x: Sample, v: Any, w: Any) -> Any:
 
 
 @statistic("axis", "dtype", "keepdims")
+@_docs_of_means
 def gmean(
     a: ArrayLike,
     axis: Any = 0,
@@ -319,11 +330,6 @@ def gmean(
 ) -> Array:
     """Returns the geometric mean: the n-th root of the product of n elements.
 
-    Args:
-      dtype: of the computation; None is that of `a`.
-      weights: non-negative real array-like, like `a` or one number for each place
-        along the axis; None is equal ones.
-
     Example:
       >>> gmean(np.array([1.0, 4.0])).round(4)
       Array(2., dtype=float32)
@@ -334,6 +340,7 @@ def gmean(
 
 
 @statistic("axis", "dtype", "keepdims")
+@_docs_of_means
 def hmean(
     a: ArrayLike,
     axis: Any = 0,
@@ -344,11 +351,6 @@ def hmean(
     keepdims: bool = False,
 ) -> Array:
     """Returns the harmonic mean: n over the sum of the reciprocals of n elements.
-
-    Args:
-      dtype: of the computation; None is that of `a`.
-      weights: non-negative real array-like, like `a` or one number for each place
-        along the axis; None is equal ones.
 
     Special cases:
       0, if an element is 0; nan, if one is negative.
@@ -364,6 +366,7 @@ def hmean(
 
 
 @statistic("axis", "dtype", "keepdims")
+@_docs_of_means
 def pmean(
     a: ArrayLike,
     p: ArrayLike,
@@ -378,9 +381,6 @@ def pmean(
 
     Args:
       p: a real number; 0 gives the geometric mean.
-      dtype: of the computation; None is that of `a`.
-      weights: non-negative real array-like, like `a` or one number for each place
-        along the axis; None is equal ones.
 
     Special cases:
       nan, if an element is negative.

@@ -117,9 +117,7 @@ def rvs(
     """Draws counts: `fxflow.random.multinomial`.
 
     Args:
-      key: a key of `fxflow.random`.
       shape: of the array of vectors of counts; None means that of the parameters.
-      dtype: a float dtype; None means the default.
 
     Returns:
       Float array[*shape, r].

@@ -38,9 +38,6 @@ def combine_pvalues(
       method: "fisher", "pearson", "mudholkar_george", "tippett" or "stouffer".
       weights: real array-like[...], for "stouffer"; None is equal ones.
 
-    Returns:
-      A named tuple of `statistic` and `pvalue`.
-
     Example:
       >>> combine_pvalues(np.array([0.01, 0.05, 0.1])).pvalue.round(4)
       Array(0.003, dtype=float32)

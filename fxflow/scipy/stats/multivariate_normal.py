@@ -34,6 +34,8 @@ mean: real array-like[..., n], or a number: then everything is a number.
 cov: symmetric, positive definite real array-like[..., n, n]; or [n], the diagonal.
 allow_singular: whether `cov` may be singular: the density is then one in the
   subspace that it spans.
+lower_limit: real array-like[..., n]: the lower corner of the box; None is -inf.
+maxpts: how many points of the lattice are used.
 """,
     "allow_singular",
     "dimensions",
@@ -150,10 +152,6 @@ def cdf(
     points, so that it is a smooth function of all arguments. With 8192 points the
     error is about 1e-5 for three elements.
 
-    Args:
-      lower_limit: real array-like[..., n]: the lower corner of the box; None is -inf.
-      maxpts: how many points of the lattice are used.
-
     Returns:
       Float array[...].
 
@@ -181,10 +179,6 @@ def logcdf(
     maxpts: int = 8192,
 ) -> Array:
     """Returns the logarithm of the probability of a box below a point.
-
-    Args:
-      lower_limit: real array-like[..., n]: the lower corner of the box; None is -inf.
-      maxpts: how many points of the lattice are used.
 
     Returns:
       Float array[...].
@@ -241,9 +235,7 @@ def rvs(
     """Draws vectors: `fxflow.random.multivariate_normal`.
 
     Args:
-      key: a key of `fxflow.random`.
       shape: of the array of vectors; None means that of the parameters.
-      dtype: a float dtype; None means the default.
 
     Returns:
       Float array[*shape, n].

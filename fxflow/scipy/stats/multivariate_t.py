@@ -15,7 +15,7 @@ from fxflow.random._arguments import float_dtype, parameter
 from fxflow.scipy.special.gammas import betaln, gammaln
 from fxflow.scipy.stats._boxes import box_probability, kept_axes
 from fxflow.scipy.stats._functions import LOG_2PI, Distribution
-from fxflow.scipy.stats.wishart import log_volume, sample_shape
+from fxflow.scipy.stats._matrices import log_volume, sample_shape
 
 __all__ = ["cdf", "entropy", "logpdf", "marginal", "pdf", "rvs"]
 
@@ -189,10 +189,8 @@ def rvs(
     """Draws vectors.
 
     Args:
-      key: a key of `fxflow.random`.
       size: shape of the array of vectors; None means that of the parameters. It is not
         called `shape`, which is a parameter.
-      dtype: a float dtype; None means the default.
 
     Returns:
       Float array[*size, n].

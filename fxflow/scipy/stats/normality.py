@@ -192,9 +192,6 @@ def shapiro(
       nan_policy: "propagate" or "raise": the coefficients depend on how many elements
         there are.
 
-    Returns:
-      A named tuple of `statistic` and `pvalue`.
-
     Example:
       >>> w, p = shapiro(np.array([1.0, 2, 3, 4, 5, 6, 7, 80]))
       >>> w.round(4), (1e6 * p).round()

@@ -16,6 +16,7 @@ from fxflow import lax, random
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.boundary import public as _public
+from fxflow.core.docs import shared
 from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import ArrayLike, promote_inexact
@@ -99,6 +100,19 @@ def _sobol(table: Any, shift: Any, n: int, skip: int) -> Array:
     return out
 
 
+_docs_of_points = shared("""
+    Args:
+      n: how many.
+      skip: how many of the sequence come before.
+
+    Returns:
+      float[n, d], from 0 to less than 1.
+
+    Raises:
+      ArgumentError: a number is out of range.
+""")
+
+
 class Sobol:
     """Sobol's sequence, with the direction numbers of Joe and Kuo.
 
@@ -132,18 +146,12 @@ class Sobol:
             table, shift = _scrambled(table, key)
         self._table, self._shift = table, shift
 
+    @_docs_of_points
     def random(self, n: int = 1, *, skip: int = 0) -> Array:
         """Returns points of the sequence.
 
         Args:
           n: how many; a power of 2 fills the cube best.
-          skip: how many of the sequence come before.
-
-        Returns:
-          float[n, d], from 0 to less than 1.
-
-        Raises:
-          ArgumentError: a number is out of range.
 
         Example:
           >>> Sobol(1, scramble=False).random(2, skip=1)
@@ -259,18 +267,9 @@ class Halton:
         _require_key("Halton", scramble, key)
         self._key = key if scramble else None
 
+    @_docs_of_points
     def random(self, n: int = 1, *, skip: int = 0) -> Array:
         """Returns points of the sequence.
-
-        Args:
-          n: how many.
-          skip: how many of the sequence come before.
-
-        Returns:
-          float[n, d], from 0 to less than 1.
-
-        Raises:
-          ArgumentError: a number is out of range.
 
         Example:
           >>> Halton(1, scramble=False).random(2, skip=2)
@@ -316,14 +315,9 @@ class LatinHypercube:
         _require_key("LatinHypercube", True, key)
         self._key, self._scramble = key, bool(scramble)
 
+    @_docs_of_points
     def random(self, n: int = 1) -> Array:
         """Returns points.
-
-        Args:
-          n: how many.
-
-        Returns:
-          float[n, d], from 0 to less than 1.
 
         Raises:
           ArgumentError: `n` is not positive.

@@ -278,9 +278,6 @@ def kruskal(
 ) -> SignificanceResult:
     """Tests whether samples have one median, by Kruskal and Wallis's H.
 
-    Returns:
-      A named tuple of `statistic` and `pvalue`.
-
     Example:
       >>> x, y = np.array([1.0, 3, 5, 7, 9]), np.array([2.0, 4, 6, 8, 10])
       >>> kruskal(x, y).pvalue.round(4)
@@ -313,9 +310,6 @@ def friedmanchisquare(
 
     Args:
       *samples: three or more real array-likes[...], as many elements along the axis.
-
-    Returns:
-      A named tuple of `statistic` and `pvalue`.
 
     Example:
       >>> x = np.array([1.0, 2.0, 3.0, 4.0])
@@ -352,9 +346,6 @@ def brunnermunzel(
 
     Args:
       distribution: of the statistic: "t" or "normal".
-
-    Returns:
-      A named tuple of `statistic` and `pvalue`.
 
     Example:
       >>> x, y = np.array([1.0, 2, 1, 1, 1, 4]), np.array([3.0, 3, 4, 3, 1, 2])
@@ -442,9 +433,6 @@ def ansari(
     Args:
       nan_policy: "propagate" or "raise": the exact distribution depends on how many
         elements there are.
-
-    Returns:
-      A named tuple of `statistic` and `pvalue`.
 
     Example:
       >>> x, y = np.array([1.0, 5, 9, 13]), np.array([6.0, 7, 8, 7.5])

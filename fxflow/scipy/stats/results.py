@@ -604,15 +604,3 @@ class PowerResult(NamedTuple):
 
     power: Array
     pvalues: Array
-
-
-class TukeyHSDResult(Result):
-    """What `tukey_hsd` returns.
-
-    Attributes:
-      statistic: float[k, k]: the differences of the means of samples.
-      pvalue: float[k, k]: how probable it is that they are at least as great.
-    """
-
-    statistic: Array
-    pvalue: Array

@@ -11,6 +11,7 @@ import numpy as np
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
+from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import canonical_axis
 from fxflow.numpy._operands import ArrayLike, array_of
@@ -215,6 +216,13 @@ def trim1(
 # -- within limits ---------------------------------------------------------------------
 
 
+_docs_of_limits = shared("""
+    Args:
+      limits: a pair of numbers, either of which may be None; None: there are none.
+      inclusive: a pair: whether each limit itself is within.
+""")
+
+
 def _limited(
     name: str, a: Any, limits: Any, inclusive: Any, axis: Any, policy: str, keep: bool
 ) -> tuple[Sample, Any]:
@@ -237,6 +245,7 @@ def _limited(
 
 
 @statistic("inclusive", "axis", "keepdims")
+@_docs_of_limits
 def tmean(
     a: ArrayLike,
     limits: Any = None,
@@ -247,10 +256,6 @@ def tmean(
     keepdims: bool = False,
 ) -> Array:
     """Returns the mean of the elements within limits.
-
-    Args:
-      limits: a pair of numbers, either of which may be None; None: there are none.
-      inclusive: a pair: whether each limit itself is within.
 
     Special cases:
       nan, if no element is within.
@@ -265,6 +270,7 @@ def tmean(
 
 
 @statistic("inclusive", "axis", "ddof", "keepdims")
+@_docs_of_limits
 def tvar(
     a: ArrayLike,
     limits: Any = None,
@@ -277,10 +283,6 @@ def tvar(
 ) -> Array:
     """Returns the variance of the elements within limits.
 
-    Args:
-      limits: a pair of numbers, either of which may be None; None: there are none.
-      inclusive: a pair: whether each limit itself is within.
-
     Example:
       >>> tvar(np.array([1.0, 2.0, 4.0, 90.0]), (2, 10))
       Array(2., dtype=float32)
@@ -291,6 +293,7 @@ def tvar(
 
 
 @statistic("inclusive", "axis", "ddof", "keepdims")
+@_docs_of_limits
 def tstd(
     a: ArrayLike,
     limits: Any = None,
@@ -303,10 +306,6 @@ def tstd(
 ) -> Array:
     """Returns the standard deviation of the elements within limits.
 
-    Args:
-      limits: a pair of numbers, either of which may be None; None: there are none.
-      inclusive: a pair: whether each limit itself is within.
-
     Example:
       >>> tstd(np.array([1.0, 2.0, 4.0, 90.0]), (2, 10)).round(4)
       Array(1.4142, dtype=float32)
@@ -317,6 +316,7 @@ def tstd(
 
 
 @statistic("inclusive", "axis", "ddof", "keepdims")
+@_docs_of_limits
 def tsem(
     a: ArrayLike,
     limits: Any = None,
@@ -328,10 +328,6 @@ def tsem(
     keepdims: bool = False,
 ) -> Array:
     """Returns the standard error of the mean of the elements within limits.
-
-    Args:
-      limits: a pair of numbers, either of which may be None; None: there are none.
-      inclusive: a pair: whether each limit itself is within.
 
     Example:
       >>> tsem(np.array([1.0, 2.0, 4.0, 90.0]), (2, 10))

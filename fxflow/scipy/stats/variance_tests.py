@@ -7,6 +7,7 @@ from typing import Any
 
 from fxflow import lax
 from fxflow import numpy as fnp
+from fxflow.core.docs import shared
 from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.special.inverses import chdtrc
 from fxflow.scipy.special.normal import ndtri
@@ -29,9 +30,6 @@ def bartlett(
 ) -> SignificanceResult:
     """Tests whether the variances of normal samples are equal, by Bartlett's test.
 
-    Returns:
-      A named tuple of `statistic` and `pvalue`.
-
     Example:
       >>> x, y = np.array([1.0, 2.0, 3.0]), np.array([3.0, 4.0, 9.0])
       >>> bartlett(x, y).pvalue.round(4)
@@ -51,6 +49,14 @@ def bartlett(
     value = fnp.where(value < 0, 0, value)
     p = chdtrc(fnp.asarray(float(k - 1), xs[0].dtype), value)
     return SignificanceResult(done(value), done(p))
+
+
+_docs_of_distances = shared("""
+    Args:
+      center: from which distances are taken: "median", "mean", or "trimmed", the mean
+        without the least and greatest elements.
+      proportiontocut: of the elements, at each end, for "trimmed".
+""")
 
 
 def _distances(name: str, xs: list[Sample], center: str, cut: Any) -> list[Sample]:
@@ -95,6 +101,7 @@ def any_lost(xs: list[Sample]) -> Any:
 
 
 @statistic("center", "proportiontocut", "axis", "keepdims")
+@_docs_of_distances
 def levene(
     *samples: ArrayLike,
     center: str = "median",
@@ -108,10 +115,6 @@ def levene(
     Args:
       center: from which distances are taken: "median" (Brown and Forsythe), "mean", or
         "trimmed", the mean without the least and greatest elements.
-      proportiontocut: of the elements, at each end, for "trimmed".
-
-    Returns:
-      A named tuple of `statistic` and `pvalue`.
 
     Example:
       >>> x, y = np.array([1.0, 2.0, 3.0]), np.array([3.0, 4.0, 9.0])
@@ -135,6 +138,7 @@ def levene(
 
 
 @statistic("center", "proportiontocut", "axis", "keepdims")
+@_docs_of_distances
 def fligner(
     *samples: ArrayLike,
     center: str = "median",
@@ -144,14 +148,6 @@ def fligner(
     keepdims: bool = False,
 ) -> SignificanceResult:
     """Tests whether the variances of samples are equal, by ranks of distances.
-
-    Args:
-      center: from which distances are taken: "median", "mean", or "trimmed", the mean
-        without the least and greatest elements.
-      proportiontocut: of the elements, at each end, for "trimmed".
-
-    Returns:
-      A named tuple of `statistic` and `pvalue`.
 
     Example:
       >>> x, y = np.array([1.0, 2.0, 3.0]), np.array([3.0, 4.0, 9.0])

@@ -13,7 +13,7 @@ from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike, promote_inex
 from fxflow.random._arguments import float_dtype, parameter
 from fxflow.scipy.special.cylinder import ive
 from fxflow.scipy.stats._functions import LOG_2PI, Distribution
-from fxflow.scipy.stats.wishart import sample_shape
+from fxflow.scipy.stats._matrices import sample_shape
 
 __all__ = ["entropy", "fit", "logpdf", "pdf", "rvs"]
 
@@ -147,9 +147,7 @@ def rvs(
     """Draws directions, by Wood's rejection.
 
     Args:
-      key: a key of `fxflow.random`.
       shape: of the array of directions; None means that of the parameters.
-      dtype: a float dtype; None means the default.
 
     Returns:
       Float array[*shape, d].

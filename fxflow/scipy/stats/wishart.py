@@ -3,72 +3,27 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Final
 
-from fxflow import lax, random
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
-from fxflow.errors import ShapeError
-from fxflow.lax.axes import shape_or_length
-from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike, promote_inexact
+from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike
 from fxflow.numpy.linalg import cholesky
-from fxflow.random._arguments import float_dtype, parameter
-from fxflow.scipy.linalg.solving import solve_triangular
 from fxflow.scipy.special.gammas import multigammaln
-from fxflow.scipy.stats._functions import Distribution
+from fxflow.scipy.stats._matrices import (
+    drawn_roots,
+    factors,
+    known,
+    log_volume,
+    mean_log_volume,
+    of_matrix,
+    trace_ratio,
+)
 
 __all__ = ["entropy", "logpdf", "mean", "mode", "pdf", "rvs", "var"]
 
-_of = Distribution(
-    """
-x: symmetric, positive definite real array-like[..., p, p].
-df: real array-like[...], degrees of freedom: at least p.
-scale: symmetric, positive definite real array-like[..., p, p].
-""",
-    "shape",
-    "dtype",
-)
 
-
-def factors(name: str, df: Any, scale: Any, *more: Any) -> tuple[Array, ...]:
-    """Returns degrees of freedom, the scale, its root, and other matrices.
-
-    Raises:
-      ShapeError: a matrix is not square, or of another size than the scale.
-    """
-    df, scale, *more_ = promote_inexact(name, df, scale, *more)
-    if not scale.aval.ndim:
-        scale = scale[None, None]
-    if scale.aval.ndim < 2 or scale.aval.shape[-1] != scale.aval.shape[-2]:
-        raise ShapeError(f"{name}: scale must be [..., p, p], got {scale.aval}")
-    p = scale.aval.shape[-1]
-    for x in more_:
-        if x.aval.shape[-2:] != (p, p):
-            raise ShapeError(
-                f"{name}: with a scale {scale.aval}, x must be [..., {p}, {p}], got "
-                f"{x.aval}"
-            )
-    return df, scale, cholesky(scale), *more_
-
-
-def log_volume(root: Any) -> Array:
-    """Returns the logarithm of the determinant of L Lᵀ."""
-    return 2 * fnp.sum(lax.log(fnp.diagonal(root, axis1=-2, axis2=-1)), axis=-1)
-
-
-def trace_ratio(low: Any, high: Any) -> Array:
-    """Returns the trace of A⁻¹ B for A = low lowᵀ, B = high highᵀ."""
-    shape = fnp.broadcast_shapes(low.aval.shape, high.aval.shape)
-    low, high = fnp.broadcast_to(low, shape), fnp.broadcast_to(high, shape)
-    return fnp.sum(lax.square(solve_triangular(low, high, lower=True)), axis=(-2, -1))
-
-
-def known(df: Any, p: int, value: Any) -> Array:
-    """Returns a value where degrees of freedom are enough, nan elsewhere."""
-    return fnp.where(df > p - 1, value, math.nan)
-
-
-@_of
+@of_matrix
 def logpdf(x: ArrayLike, df: ArrayLike, scale: ArrayLike) -> Array:
     """Returns the logarithm of the probability density.
 
@@ -97,10 +52,10 @@ def logpdf(x: ArrayLike, df: ArrayLike, scale: ArrayLike) -> Array:
     return known(df, p, value)
 
 
-pdf: Final = _of.exp(logpdf)
+pdf: Final = of_matrix.exp(logpdf)
 
 
-@_of
+@of_matrix
 def mean(df: ArrayLike, scale: ArrayLike) -> Array:
     """Returns the mean, df times the scale.
 
@@ -111,7 +66,7 @@ def mean(df: ArrayLike, scale: ArrayLike) -> Array:
     return df[..., None, None] * scale
 
 
-@_of
+@of_matrix
 def mode(df: ArrayLike, scale: ArrayLike) -> Array:
     """Returns the mode.
 
@@ -124,7 +79,7 @@ def mode(df: ArrayLike, scale: ArrayLike) -> Array:
     return some[..., None, None] * scale
 
 
-@_of
+@of_matrix
 def var(df: ArrayLike, scale: ArrayLike) -> Array:
     """Returns the variance of each element.
 
@@ -138,7 +93,7 @@ def var(df: ArrayLike, scale: ArrayLike) -> Array:
     )
 
 
-@_of
+@of_matrix
 def entropy(df: ArrayLike, scale: ArrayLike) -> Array:
     """Returns the differential entropy, in nats.
 
@@ -147,8 +102,7 @@ def entropy(df: ArrayLike, scale: ArrayLike) -> Array:
     """
     df, scale, root = factors("wishart.entropy", df, scale)
     p = scale.aval.shape[-1]
-    i = fnp.arange(p, dtype=df.aval.dtype)
-    mean_log = fnp.sum(lax.digamma(0.5 * (df[..., None] - i)), axis=-1)
+    mean_log = mean_log_volume(df, p)
     volume = log_volume(root)
     value = (
         0.5 * (p + 1) * volume
@@ -160,18 +114,7 @@ def entropy(df: ArrayLike, scale: ArrayLike) -> Array:
     return known(df, p, value)
 
 
-def standard_root(key: Any, df: Any, shape: Any, p: int, dtype: Any) -> Array:
-    """Draws the root of a Wishart matrix of scale 1, by Bartlett's decomposition."""
-    normal, chi = random.split(key)
-    below = fnp.tril(random.normal(normal, (*shape, p, p), dtype), -1)
-    freedom = df[..., None] - fnp.arange(p, dtype=dtype)
-    freedom = fnp.where(freedom > 0, freedom, math.nan)
-    square = 2 * random.gamma(chi, 0.5 * freedom, (*shape, p), dtype)
-    root: Array = below + fnp.sqrt(square)[..., None] * fnp.eye(p, dtype=dtype)
-    return root
-
-
-@_of
+@of_matrix
 def rvs(
     key: Array,
     df: ArrayLike,
@@ -181,36 +124,9 @@ def rvs(
 ) -> Array:
     """Draws matrices.
 
-    Args:
-      key: a key of `fxflow.random`.
-      shape: of the array of matrices; None means that of the parameters.
-      dtype: a float dtype; None means the default.
-
     Returns:
       Float array[*shape, p, p].
     """
-    name = "wishart.rvs"
-    chosen = float_dtype(name, dtype)
-    df, scale = (parameter(name, v, chosen) for v in (df, scale))
-    df, scale, root = factors(name, df, scale)
-    p = scale.aval.shape[-1]
-    full = sample_shape(name, shape, df.aval.shape, scale.aval.shape[:-2])
-    made = root @ standard_root(key, fnp.broadcast_to(df, full), full, p, chosen)
+    root, drawn = drawn_roots("wishart.rvs", key, df, scale, shape, dtype)
+    made = root @ drawn
     return made @ fnp.matrix_transpose(made)
-
-
-def sample_shape(name: str, shape: Any, *own: Any) -> Any:
-    """Returns the shape of a sample; the parameters' where None is given.
-
-    Raises:
-      ShapeError: the parameters do not broadcast to it.
-    """
-    joint = fnp.broadcast_shapes(*own)
-    if shape is None:
-        return joint
-    shape = shape_or_length(name, shape)
-    if fnp.broadcast_shapes(joint, shape) != shape:
-        raise ShapeError(
-            f"{name}: parameters of shape {joint} do not broadcast to {shape}"
-        )
-    return shape

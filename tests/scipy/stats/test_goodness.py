@@ -10,23 +10,13 @@ import fxflow
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.scipy import stats
 from tests.scipy.stats.beside import same
-
-RNG = np.random.default_rng(35)
-X = RNG.normal(size=(3, 11))
-Y = RNG.normal(size=(3, 9)) + 0.4
-W = RNG.normal(size=(3, 13)) * 1.5
-P = RNG.normal(size=(3, 9))
-HOLED = Y.copy()
-HOLED[1, 2] = np.nan
-TIED = [np.round(2 * v) for v in (X, Y, W, P)]
-SIDES = ("two-sided", "less", "greater")
-POLICIES = ("propagate", "omit")
+from tests.scipy.stats.samples import SIDES, TIED, W, X, Y
 
 
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("n", [1, 3, 20, 200])
 def test_one_sample(n: int, side: str) -> None:
-    x = RNG.normal(size=n)
+    x = np.random.default_rng(n).normal(size=n)
     with fxflow.config.override(x64=True):
         for shift in (0.1, 0.3):
             for method in ("auto", "asymp", "approx"):
@@ -53,7 +43,7 @@ def test_two_samples(side: str) -> None:
 def test_cramer_and_von_mises() -> None:
     same("cramervonmises_2samp", X, Y, axis=1)
     same("cramervonmises_2samp", *TIED[:2], axis=1)
-    x, y = RNG.normal(size=(2, 30))
+    x, y = np.random.default_rng(36).normal(size=(2, 30))
     same("cramervonmises_2samp", x, y, tolerance=1e-6)
     with fxflow.config.override(x64=True):
         for shift in (0.0, 0.3, 1.0):

@@ -10,17 +10,7 @@ import fxflow
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.scipy import stats
 from tests.scipy.stats.beside import same
-
-RNG = np.random.default_rng(35)
-X = RNG.normal(size=(3, 11))
-Y = RNG.normal(size=(3, 9)) + 0.4
-W = RNG.normal(size=(3, 13)) * 1.5
-P = RNG.normal(size=(3, 9))
-HOLED = Y.copy()
-HOLED[1, 2] = np.nan
-TIED = [np.round(2 * v) for v in (X, Y, W, P)]
-SIDES = ("two-sided", "less", "greater")
-POLICIES = ("propagate", "omit")
+from tests.scipy.stats.samples import SIDES, X
 
 
 @pytest.mark.slow
