@@ -9,9 +9,22 @@ import numpy as np
 
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes, typeof
+from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.sparse import values as on_values
 from fxflow.sparse.pattern import Pattern
+
+_docs_of_values = shared("""
+    Args:
+      axis: 0: of each column; 1: of each row; None: of all.
+      explicit: whether only entries count; then `axis` must be None.
+""")
+_docs_of_places = shared("""
+    Args:
+      axis: 0: of each column, a row; 1: of each row, a column; None: of all, the
+        position in the elements row by row.
+      explicit: whether only entries count: each row or column must have one.
+""")
 
 
 class Extremes:
@@ -20,64 +33,38 @@ class Extremes:
     pattern: Pattern
     values: Any
 
+    @_docs_of_values
     def max(self: Any, axis: int | None = None, *, explicit: bool = False) -> Array:
-        """Returns the largest elements.
-
-        Args:
-          axis: 0: of each column; 1: of each row; None: of all.
-          explicit: whether only entries count; then `axis` must be None.
-        """
+        """Returns the largest elements."""
         found: Array = _extreme(self, "max", axis, explicit)
         return found
 
+    @_docs_of_values
     def min(self: Any, axis: int | None = None, *, explicit: bool = False) -> Array:
-        """Returns the smallest elements.
-
-        Args:
-          axis: 0: of each column; 1: of each row; None: of all.
-          explicit: whether only entries count; then `axis` must be None.
-        """
+        """Returns the smallest elements."""
         found: Array = _extreme(self, "min", axis, explicit)
         return found
 
+    @_docs_of_values
     def nanmax(self: Any, axis: int | None = None, *, explicit: bool = False) -> Array:
-        """Returns the largest elements, leaving out nan; nan where all are.
-
-        Args:
-          axis: 0: of each column; 1: of each row; None: of all.
-          explicit: whether only entries count; then `axis` must be None.
-        """
+        """Returns the largest elements, leaving out nan; nan where all are."""
         found: Array = _without_nan(self, "max", axis, explicit)
         return found
 
+    @_docs_of_values
     def nanmin(self: Any, axis: int | None = None, *, explicit: bool = False) -> Array:
-        """Returns the smallest elements, leaving out nan; nan where all are.
-
-        Args:
-          axis: 0: of each column; 1: of each row; None: of all.
-          explicit: whether only entries count; then `axis` must be None.
-        """
+        """Returns the smallest elements, leaving out nan; nan where all are."""
         found: Array = _without_nan(self, "min", axis, explicit)
         return found
 
+    @_docs_of_places
     def argmax(self: Any, axis: int | None = None, *, explicit: bool = False) -> Array:
-        """Returns where the first largest elements are.
-
-        Args:
-          axis: 0: of each column, a row; 1: of each row, a column; None: of all, the
-            position in the elements row by row.
-          explicit: whether only entries count: each row or column must have one.
-        """
+        """Returns where the first largest elements are."""
         return _place(self, "argmax", axis, explicit)
 
+    @_docs_of_places
     def argmin(self: Any, axis: int | None = None, *, explicit: bool = False) -> Array:
-        """Returns where the first smallest elements are.
-
-        Args:
-          axis: 0: of each column, a row; 1: of each row, a column; None: of all, the
-            position in the elements row by row.
-          explicit: whether only entries count: each row or column must have one.
-        """
+        """Returns where the first smallest elements are."""
         return _place(self, "argmin", axis, explicit)
 
     def setdiag(self: Any, values: Any, k: int = 0) -> Any:

@@ -374,6 +374,7 @@ def iirfilter(
     return design(N, *given, Wn, btype, analog, output, fs=fs)
 
 
+@_docs
 def iirdesign(
     wp: Any,
     ws: Any,
@@ -389,12 +390,8 @@ def iirdesign(
     Args:
       wp: the passband's edge or edges; see `buttord`.
       ws: the stopband's edge or edges.
-      gpass: the greatest loss in the passband in dB.
-      gstop: the least attenuation in the stopband in dB.
-      analog: whether the filter is an analog one.
       ftype: "butter", "cheby1", "cheby2" or "ellip".
       output: "ba", "zpk" or "sos".
-      fs: the sampling rate; None is 2.
 
     Returns:
       Coefficients `b` and `a`; or zeros, poles and gain; or sections.
@@ -408,8 +405,6 @@ def iirdesign(
       >>> b, a = iirdesign(0.2, 0.3, 3.0, 40.0)
       >>> b.shape, a.shape
       ((5,), (5,))
-
-    Source: `scipy.signal.iirdesign`.
     """
     family = _family("iirdesign", ftype, _ORDERS)
     N, Wn, kind = _least("iirdesign", family, wp, ws, gpass, gstop, analog, fs)

@@ -10,6 +10,7 @@ import numpy as np
 
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
+from fxflow.core.docs import shared
 from fxflow.core.tree import register_pytree_node_class
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis, integer, natural, number
@@ -59,6 +60,29 @@ def _one_of(what: str, value: Any, known_: tuple[Any, ...]) -> Any:
         listed = ", ".join(map(repr, known_))
         raise ArgumentError(f"{_NAME}: {what} must be one of {listed}, got {value!r}")
     return value
+
+
+_docs_of_options = shared("""
+    Args:
+      fs: the sampling rate.
+      fft_mode: see the class.
+      mfft: see the class.
+      scale_to: see the class.
+      phase_shift: see the class.
+""")
+_docs_of_slices = shared("""
+    Args:
+      x: array-like[...]: the signal.
+      p0: the first slice; None is `p_min`.
+      p1: the slice after the last; None is `p_max(n)`.
+      k_offset: the sample of slice 0.
+      padding: see `stft`.
+      axis: the axis of time.
+
+    Raises:
+      ArgumentError: as `stft`.
+      AxisError: there is no such axis.
+""")
 
 
 @register_pytree_node_class
@@ -199,6 +223,7 @@ class ShortTimeFFT:
         return out
 
     @classmethod
+    @_docs_of_options
     def from_window(
         cls,
         win_param: Any,
@@ -216,14 +241,9 @@ class ShortTimeFFT:
 
         Args:
           win_param: the name, or a tuple of it and parameters; see `get_window`.
-          fs: the sampling rate.
           nperseg: the number of points of the window.
           noverlap: how many samples slices have in common.
           symmetric_win: whether the window is symmetric instead of a period.
-          fft_mode: see the class.
-          mfft: see the class.
-          scale_to: see the class.
-          phase_shift: see the class.
 
         Returns:
           The transform.
@@ -242,6 +262,7 @@ class ShortTimeFFT:
         )
 
     @classmethod
+    @_docs_of_options
     def from_dual(
         cls,
         dual_win: ArrayLike,
@@ -258,11 +279,6 @@ class ShortTimeFFT:
         Args:
           dual_win: array-like[m]: the window of the inverse.
           hop: how many samples lie between slices.
-          fs: the sampling rate.
-          fft_mode: see the class.
-          mfft: see the class.
-          scale_to: see the class.
-          phase_shift: see the class.
 
         Returns:
           The transform, its window the canonical dual of `dual_win`.
@@ -580,6 +596,7 @@ class ShortTimeFFT:
 
     # -- transforms --------------------------------------------------------------------
 
+    @_docs_of_slices
     def stft(
         self,
         x: ArrayLike,
@@ -593,12 +610,7 @@ class ShortTimeFFT:
         """Returns the transform of a signal.
 
         Args:
-          x: array-like[...]: the signal.
-          p0: the first slice; None is `p_min`.
-          p1: the slice after the last; None is `p_max(n)`.
-          k_offset: the sample of slice 0.
           padding: what lies beyond the signal: "zeros", "edge", "even" or "odd".
-          axis: the axis of time.
 
         Returns:
           Complex array, frequencies in place of `axis` and slices in a last axis.
@@ -606,12 +618,12 @@ class ShortTimeFFT:
         Raises:
           ArgumentError: there is no such padding, slices are out of range, the signal
             is shorter than half of the window, or complex and `fft_mode` one-sided.
-          AxisError: there is no such axis.
         """
         return self.stft_detrend(
             x, None, p0, p1, k_offset=k_offset, padding=padding, axis=axis
         )
 
+    @_docs_of_slices
     def stft_detrend(
         self,
         x: ArrayLike,
@@ -626,21 +638,11 @@ class ShortTimeFFT:
         """Returns the transform of a signal whose slices have lost their trend.
 
         Args:
-          x: array-like[...]: the signal.
           detr: "linear" or "constant"; a function of slices along the last axis; None
             is for no change.
-          p0: the first slice; None is `p_min`.
-          p1: the slice after the last; None is `p_max(n)`.
-          k_offset: the sample of slice 0.
-          padding: see `stft`.
-          axis: the axis of time.
 
         Returns:
           As `stft`.
-
-        Raises:
-          ArgumentError: as `stft`.
-          AxisError: there is no such axis.
         """
         x = promote_inexact(_NAME, x, self.win)[0]
         if self.onesided_fft and dtypes.is_complex(x.dtype):
@@ -668,6 +670,7 @@ class ShortTimeFFT:
         out = self._forward(slices * fnp.conj(convert(self.win, x.dtype)))
         return fnp.moveaxis(fnp.swapaxes(out, -1, -2), -2, axis)
 
+    @_docs_of_slices
     def spectrogram(
         self,
         x: ArrayLike,
@@ -683,21 +686,11 @@ class ShortTimeFFT:
         """Returns the squares of a transform, or its product with another conjugated.
 
         Args:
-          x: array-like[...]: the signal.
           y: array-like of its shape: another signal; None is `x`.
           detr: see `stft_detrend`.
-          p0: the first slice; None is `p_min`.
-          p1: the slice after the last; None is `p_max(n)`.
-          k_offset: the sample of slice 0.
-          padding: see `stft`.
-          axis: the axis of time.
 
         Returns:
           Float array of the shape of `stft(x)`; with `y` a complex one.
-
-        Raises:
-          ArgumentError: as `stft`.
-          AxisError: there is no such axis.
         """
 
         def transformed(signal: Any) -> Array:

@@ -118,6 +118,7 @@ def tfqmr(
     return solved("tfqmr", _tfqmr, A, b, x0, rtol, atol, maxiter, M)
 
 
+@docs
 def qmr(
     A: Any,
     b: Any,
@@ -132,28 +133,11 @@ def qmr(
     """Solves A x = b by quasi-minimal residuals: for any maps; adjoints are derived.
 
     Args:
-      A: the linear map: a matrix, dense or sparse, a `LinearOperator`, or a function of
-        pytrees like `b`.
-      b: right side: an array-like, or a pytree of them.
-      x0: where to begin, like `b`; None is 0.
-      rtol: how small the residual is to get, relative to `b`.
-      atol: or how small it is to get absolutely; the larger bound holds.
-      maxiter: how many iterations are made at most; None is ten times the size of `b`.
       M1: the inverse of the left factor of what is nearly `A`; None is 1.
       M2: the inverse of its right factor; None is 1.
 
-    Returns:
-      x, like `b`, of its float dtype, and an integer: 0, or the number of iterations if
-      the residual is not small enough. The derivative of x is implicit.
-
     Raises:
       ArgumentError: `A`, `M1` or `M2` is neither a matrix nor a function.
-      ShapeError: the shapes do not go together.
-      TreeError: `A` returns another structure.
-
-    Special cases:
-      nan if `b` or the residual is not finite. The method may break down: then the
-      integer is not 0.
 
     Example:
       >>> x, info = qmr(fnp.array([[4.0, 1.0], [0.0, 2.0]]), fnp.array([6.0, 2.0]))

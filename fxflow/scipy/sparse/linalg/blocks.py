@@ -9,7 +9,12 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import dtypes, typeof
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import promote_inexact
-from fxflow.scipy.sparse.linalg.eigen import equation_roots, inverse_of, refined
+from fxflow.scipy.sparse.linalg.eigen import (
+    docs_of_eigenpairs,
+    equation_roots,
+    inverse_of,
+    refined,
+)
 from fxflow.scipy.sparse.linalg.interface import (
     LinearOperator,
     Map,
@@ -204,6 +209,7 @@ def _lobpcg(
 _ORDERS = ("LM", "SM", "LR", "SR", "LI", "SI")
 
 
+@docs_of_eigenpairs
 def eigs(
     A: Any,
     k: int = 6,
@@ -227,32 +233,16 @@ def eigs(
     Args:
       A: square matrix, dense or sparse, or `LinearOperator`.
       k: how many, fewer than rows less one. Static.
-      M: positive definite matrix of A x = λ M x; None is 1.
-      sigma: eigenvalues near it are found, by solving with A - sigma M. `which` then
-        tells of 1 / (λ - sigma).
       which: "LM": of largest magnitude; "SM": of smallest; "LR", "SR": of largest and
         smallest real part; "LI", "SI": of largest and smallest magnitude of the
         imaginary part.
-      v0: vector to begin with; None is a random one, always the same.
       ncv: dimension of the subspace, above k + 1; None is max(2 k + 1, 20).
-      maxiter: how often it restarts at most; None is 10 n.
-      tol: relative error of eigenvalues; 0 is the precision of the dtype.
-      return_eigenvectors: whether vectors are returned, too.
       Minv: with `M` and without `sigma`, its inverse: an operator or a function; None:
-        by SuperLU.
-      OPinv: with `sigma`, the inverse of A - sigma M: an operator or a function; None:
         by SuperLU.
 
     Returns:
       The eigenvalues, complex (k,), in the order of `which`, and vectors as columns,
       (n, k), normed.
-
-    Raises:
-      ArgumentError: `k`, `which` or `ncv` does not fit.
-      ShapeError: a matrix is not square.
-
-    Special cases:
-      nan in place of eigenvalues that did not converge.
 
     Example:
       >>> A = fnp.diag(fnp.arange(1.0, 31.0)) + fnp.eye(30, k=1)

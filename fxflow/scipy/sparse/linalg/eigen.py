@@ -7,6 +7,7 @@ from typing import Any
 from fxflow import lax, random
 from fxflow import numpy as fnp
 from fxflow.core.arrays import dtypes, typeof
+from fxflow.core.docs import shared
 from fxflow.core.ir.trace import Tracer
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.scipy.sparse.linalg.direct import splu
@@ -22,7 +23,28 @@ from fxflow.sparse.array import SparseArray
 from fxflow.sparse.construction import eye_array, fromdense
 from fxflow.transforms.vmap import vmap
 
+docs_of_eigenpairs = shared("""
+    Args:
+      M: positive definite matrix of A x = λ M x; None is 1.
+      sigma: eigenvalues near it are found, by solving with A - sigma M. `which` then
+        tells of 1 / (λ - sigma).
+      v0: vector to begin with; None is a random one, always the same.
+      maxiter: how often it restarts at most; None is 10 n.
+      tol: relative error of eigenvalues; 0 is the precision of the dtype.
+      return_eigenvectors: whether vectors are returned, too.
+      OPinv: with `sigma`, the inverse of A - sigma M: an operator or a function; None:
+        by SuperLU.
 
+    Raises:
+      ArgumentError: `k`, `which` or `ncv` does not fit.
+      ShapeError: a matrix is not square.
+
+    Special cases:
+      nan in place of eigenvalues that did not converge.
+""")
+
+
+@docs_of_eigenpairs
 def eigsh(
     A: Any,
     k: int = 6,
@@ -45,28 +67,12 @@ def eigsh(
     Args:
       A: symmetric or Hermitian matrix, dense or sparse, or `LinearOperator`.
       k: how many, fewer than rows. Static.
-      M: positive definite matrix of A x = λ M x; None is 1.
-      sigma: eigenvalues near it are found, by solving with A - sigma M. `which` then
-        tells of 1 / (λ - sigma).
       which: "LM": of largest magnitude; "SM": of smallest; "LA": largest; "SA":
         smallest; "BE": from both ends.
-      v0: vector to begin with; None is a random one, always the same.
       ncv: dimension of the subspace, above k; None is max(2 k + 1, 20).
-      maxiter: how often it restarts at most; None is 10 n.
-      tol: relative error of eigenvalues; 0 is the precision of the dtype.
-      return_eigenvectors: whether vectors are returned, too.
-      OPinv: with `sigma`, the inverse of A - sigma M: an operator or a function; None:
-        by SuperLU.
 
     Returns:
       The eigenvalues in ascending order, (k,), and vectors as columns, (n, k), normed.
-
-    Raises:
-      ArgumentError: `k`, `which` or `ncv` does not fit.
-      ShapeError: a matrix is not square.
-
-    Special cases:
-      nan in place of eigenvalues that did not converge.
 
     Example:
       >>> from fxflow.sparse import diags_array

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes, typeof
+from fxflow.core.docs import shared
 from fxflow.errors import ShapeError
 from fxflow.numpy._operands import promote_inexact
 from fxflow.scipy.sparse.linalg.interface import Map, aslinearoperator, function_of
@@ -196,6 +197,25 @@ class LeastSquares(NamedTuple):
     xnorm: Any
 
 
+_docs_of_least_squares = shared("""
+    Args:
+      A: matrix, dense or sparse, or `LinearOperator`, of any shape.
+      b: vector.
+      damp: of the solution.
+      atol: how small the residual of the normal equations is to get, relative.
+      btol: how small the residual is to get, relative to `b`.
+      x0: where to begin; None is 0.
+
+    Returns:
+      A `LeastSquares`: x first, and what is known of it.
+
+    Raises:
+      ArgumentError: `A` is not a matrix or an operator.
+      ShapeError: the shapes do not go together.
+""")
+
+
+@_docs_of_least_squares
 def lsqr(
     A: Any,
     b: Any,
@@ -211,20 +231,7 @@ def lsqr(
     conjugate gradients. `A` needs full column rank for it, or a `damp`.
 
     Args:
-      A: matrix, dense or sparse, or `LinearOperator`, of any shape.
-      b: vector.
-      damp: of the solution.
-      atol: how small the residual of the normal equations is to get, relative.
-      btol: how small the residual is to get, relative to `b`.
       iter_lim: how many iterations are made at most; None is 2 n.
-      x0: where to begin; None is 0.
-
-    Returns:
-      A `LeastSquares`: x first, and what is known of it.
-
-    Raises:
-      ArgumentError: `A` is not a matrix or an operator.
-      ShapeError: the shapes do not go together.
 
     Example:
       >>> A = fnp.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
@@ -237,6 +244,7 @@ def lsqr(
     return _least_squares("lsqr", _lsqr, A, b, damp, atol, btol, limit, x0)
 
 
+@_docs_of_least_squares
 def lsmr(
     A: Any,
     b: Any,
@@ -252,20 +260,7 @@ def lsmr(
     before `lsqr`. The derivative is implicit, as that of `lsqr`.
 
     Args:
-      A: matrix, dense or sparse, or `LinearOperator`, of any shape.
-      b: vector.
-      damp: of the solution.
-      atol: how small the residual of the normal equations is to get, relative.
-      btol: how small the residual is to get, relative to `b`.
       maxiter: how many iterations are made at most; None is min(m, n).
-      x0: where to begin; None is 0.
-
-    Returns:
-      A `LeastSquares`: x first, and what is known of it.
-
-    Raises:
-      ArgumentError: `A` is not a matrix or an operator.
-      ShapeError: the shapes do not go together.
 
     Example:
       >>> A = fnp.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
