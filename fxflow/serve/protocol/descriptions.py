@@ -14,6 +14,7 @@ Source: OpenAPI 3.1; Triton Inference Server,
 from __future__ import annotations
 
 import html
+import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -76,6 +77,7 @@ def openapi(models: Mapping[str, ModelSignature], version: str) -> dict[str, Any
     paths: dict[str, Any] = {}
     for path, (method, summary) in ROUTES.items():
         operation: dict[str, Any] = {
+            "operationId": _identifier(path),
             "summary": summary,
             "responses": {"200": {"description": "Success"}},
         }
@@ -103,6 +105,7 @@ def openapi(models: Mapping[str, ModelSignature], version: str) -> dict[str, Any
         # The plain route for each model, with the model's types.
         paths[f"/predict/{name}"] = {
             "post": {
+                "operationId": _identifier(f"/predict/{name}"),
                 "summary": f"Predict with {name}",
                 "requestBody": {"content": _content(signature.inputs)},
                 "responses": {
@@ -120,6 +123,11 @@ def openapi(models: Mapping[str, ModelSignature], version: str) -> dict[str, Any
         "info": {"title": "fxflow serve", "version": version},
         "paths": paths,
     }
+
+
+def _identifier(path: str) -> str:
+    """Returns the name of a route's operation, after which clients name a function."""
+    return re.sub(r"\W+", "_", path).strip("_")
 
 
 def _content(specs: tuple[TensorSpec, ...]) -> dict[str, Any]:
