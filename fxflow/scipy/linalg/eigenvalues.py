@@ -404,6 +404,16 @@ def bandwidth(a: ArrayLike) -> tuple[Array, Array]:
     return below, above
 
 
+_docs_of_equality = shared("""
+    Args:
+      atol: the absolute difference that is allowed, as in `isclose`.
+      rtol: the relative one. If both are None, elements must be equal.
+
+    Returns:
+      bool[...].
+""")
+
+
 def _equals_other(name: str, a: Any, other: Any, atol: Any, rtol: Any) -> Array:
     x = fnp.asarray(a)
     if x.aval.ndim < 2 or x.aval.shape[-1] != x.aval.shape[-2]:
@@ -419,15 +429,9 @@ def _equals_other(name: str, a: Any, other: Any, atol: Any, rtol: Any) -> Array:
 
 @library()
 @_docs
+@_docs_of_equality
 def issymmetric(a: ArrayLike, atol: Any = None, rtol: Any = None) -> Array:
     """Returns whether matrices equal their transposes.
-
-    Args:
-      atol: the absolute difference that is allowed, as in `isclose`.
-      rtol: the relative one. If both are None, elements must be equal.
-
-    Returns:
-      bool[...].
 
     Example:
       >>> bool(issymmetric(np.array([[1.0, 2.0], [2.0, 1.0]])))
@@ -438,15 +442,9 @@ def issymmetric(a: ArrayLike, atol: Any = None, rtol: Any = None) -> Array:
 
 @library()
 @_docs
+@_docs_of_equality
 def ishermitian(a: ArrayLike, atol: Any = None, rtol: Any = None) -> Array:
     """Returns whether matrices equal their conjugate transposes.
-
-    Args:
-      atol: the absolute difference that is allowed, as in `isclose`.
-      rtol: the relative one. If both are None, elements must be equal.
-
-    Returns:
-      bool[...].
 
     Example:
       >>> bool(ishermitian(np.array([[1, 2j], [-2j, 1]])))

@@ -321,6 +321,12 @@ _by_df = inverse_by(lambda df, x, nc: chndtr_of(x, df, nc), "positive", rising=F
 _by_nc = inverse_by(lambda nc, x, df: chndtr_of(x, df, nc), "positive", rising=False)
 
 
+def _with_ends(known: Any, p: Any, least: float, value: Any) -> Any:
+    """Returns quantiles, at 0 and 1 the ends of the support, for known parameters."""
+    edge = fnp.where(p == 0, least, fnp.where(p == 1, math.inf, math.nan))
+    return fnp.where(known & (edge == edge), edge, value)
+
+
 @library()
 @_docs
 def chndtrix(p: ArrayLike, df: ArrayLike, nc: ArrayLike) -> Array:
@@ -336,9 +342,7 @@ def chndtrix(p: ArrayLike, df: ArrayLike, nc: ArrayLike) -> Array:
 
     def of(p: Any, df: Any, nc: Any) -> Any:
         known = (df > 0) & (nc >= 0) & (nc <= _MOST)
-        edge = fnp.where(p == 0, 0.0, fnp.where(p == 1, math.inf, math.nan))
-        end = known & (edge == edge)
-        return fnp.where(end, edge, _by_x(p, df, nc))
+        return _with_ends(known, p, 0.0, _by_x(p, df, nc))
 
     return in_64_bits(of, "chndtrix", p, df, nc)
 
@@ -393,9 +397,7 @@ def ncfdtri(dfn: ArrayLike, dfd: ArrayLike, nc: ArrayLike, p: ArrayLike) -> Arra
 
     def of(dfn: Any, dfd: Any, nc: Any, p: Any) -> Any:
         known = (dfn > 0) & (dfd > 0) & (nc >= 0) & (nc <= _MOST)
-        edge = fnp.where(p == 0, 0.0, fnp.where(p == 1, math.inf, math.nan))
-        end = known & (edge == edge)
-        return fnp.where(end, edge, _by_f(p, dfn, dfd, nc))
+        return _with_ends(known, p, 0.0, _by_f(p, dfn, dfd, nc))
 
     return in_64_bits(of, "ncfdtri", dfn, dfd, nc, p)
 
@@ -435,9 +437,7 @@ def nctdtrit(df: ArrayLike, nc: ArrayLike, p: ArrayLike) -> Array:
     """
 
     def of(df: Any, nc: Any, p: Any) -> Any:
-        edge = fnp.where(p == 0, -math.inf, fnp.where(p == 1, math.inf, math.nan))
-        end = (df > 0) & (nc == nc) & (edge == edge)
-        return fnp.where(end, edge, _by_t(p, df, nc))
+        return _with_ends((df > 0) & (nc == nc), p, -math.inf, _by_t(p, df, nc))
 
     return in_64_bits(of, "nctdtrit", df, nc, p)
 

@@ -14,9 +14,11 @@ from types import FunctionType
 from typing import Any, TypeVar, cast
 
 from fxflow import lax
-from fxflow.core.arrays.array import Array
+from fxflow import numpy as fnp
+from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import shared
 from fxflow.core.runtime.library import library
+from fxflow.errors import DtypeError
 from fxflow.numpy.selection import choose_between
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -93,6 +95,19 @@ class Distribution:
         derived.__signature__ = inspect.signature(plain)  # type: ignore[attr-defined]
         del derived.__wrapped__  # type: ignore[attr-defined]
         return cast(F, library()(derived))
+
+
+def require_integers(name: str, **given: Array) -> None:
+    """Raises an error unless arrays, by their names, are of integers."""
+    for what, array in given.items():
+        if not dtypes.is_integer(array.aval.dtype):
+            raise DtypeError(f"{name}: {what} must be integers, got {array.aval}")
+
+
+def covariance_of_one(p: Any) -> Any:
+    """Returns diag(p) - p pᵀ: the covariance of one trial's results, [..., r, r]."""
+    along = p[..., None] * fnp.eye(p.aval.shape[-1], dtype=p.aval.dtype)
+    return along - p[..., :, None] * p[..., None, :]
 
 
 def inside(condition: Any, value: Any, outside: float) -> Array:

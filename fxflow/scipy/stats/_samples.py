@@ -69,6 +69,7 @@ _TUPLE = "A named tuple of `statistic` and `pvalue`."
 #: What stands under Returns, by the annotation.
 _RETURNS = {
     "Array": "Float array without the axis.",
+    "ChisquareResult": _TUPLE,
     "CorrelationResult": _TUPLE,
     "CramerVonMisesResult": _TUPLE,
     "KstestResult": (

@@ -6,11 +6,16 @@ import math
 from typing import Any, Final
 
 from fxflow import numpy as fnp
-from fxflow.core.arrays import Array, dtypes
-from fxflow.errors import DtypeError, ShapeError
+from fxflow.core.arrays import Array
+from fxflow.errors import ShapeError
 from fxflow.numpy._operands import ArrayLike, array_of, convert, promote_inexact
 from fxflow.scipy.special.gammas import gammaln
-from fxflow.scipy.stats._functions import Distribution, inside
+from fxflow.scipy.stats._functions import (
+    Distribution,
+    covariance_of_one,
+    inside,
+    require_integers,
+)
 
 __all__ = ["cov", "logpmf", "mean", "pmf", "var"]
 
@@ -25,8 +30,7 @@ def _parts(name: str, alpha: Any, n: Any) -> tuple[Array, Array, Array]:
     """Returns `alpha`, nan where one of it is not positive, its sum, and `n`."""
     n = array_of(n, name)
     (alpha,) = promote_inexact(name, alpha)
-    if not dtypes.is_integer(n.aval.dtype):
-        raise DtypeError(f"{name}: n must be integers, got {n.aval}")
+    require_integers(name, n=n)
     if not alpha.aval.ndim:
         raise ShapeError(f"{name}: alpha must be [..., r], got {alpha.aval}")
     positive = fnp.all(alpha > 0, axis=-1, keepdims=True)
@@ -57,8 +61,7 @@ def logpmf(x: ArrayLike, alpha: ArrayLike, n: ArrayLike) -> Array:
     name = "dirichlet_multinomial.logpmf"
     x = array_of(x, name)
     alpha, total, trials = _parts(name, alpha, n)
-    if not dtypes.is_integer(x.aval.dtype):
-        raise DtypeError(f"{name}: x must be integers, got {x.aval}")
+    require_integers(name, x=x)
     if not x.aval.ndim or x.aval.shape[-1] != alpha.aval.shape[-1]:
         raise ShapeError(
             f"{name}: x and alpha must have one number for each result, got {x.aval} "
@@ -112,6 +115,4 @@ def cov(alpha: ArrayLike, n: ArrayLike) -> Array:
     """
     alpha, total, trials = _parts("dirichlet_multinomial.cov", alpha, n)
     p = alpha / total[..., None]
-    along = p[..., None] * fnp.eye(p.aval.shape[-1], dtype=p.aval.dtype)
-    inner = along - p[..., :, None] * p[..., None, :]
-    return _spread(total, trials)[..., None, None] * inner
+    return _spread(total, trials)[..., None, None] * covariance_of_one(p)

@@ -247,6 +247,12 @@ def require_several(name: str, samples: Any, least: int = 2) -> None:
         )
 
 
+def chi_square_result(value: Any, df: int, done: Any) -> SignificanceResult:
+    """Returns the result of a test whose statistic has the distribution χ²."""
+    p = chdtrc(fnp.asarray(float(df), value.aval.dtype), value)
+    return SignificanceResult(done(value), done(p))
+
+
 @statistic("axis", "equal_var", "keepdims")
 @_docs_of_variances
 def f_oneway(
@@ -346,5 +352,4 @@ def alexandergovern(
         far = c * (4 * c**6 + 33 * c**4 + 240 * c * c + 855)
         z = c + (c**3 + 3 * c) / b - far / (b * b * 10 + 8 * b * c**4 + 1000 * b)
         value = value + z * z
-    p = chdtrc(fnp.asarray(float(len(xs) - 1), xs[0].dtype), value)
-    return SignificanceResult(done(value), done(p))
+    return chi_square_result(value, len(xs) - 1, done)

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from fxflow import numpy as fnp
 from fxflow import random
-from fxflow.core.arrays import Array, dtypes
-from fxflow.errors import DtypeError, ShapeError
+from fxflow.core.arrays import Array
+from fxflow.errors import ShapeError
 from fxflow.lax.axes import shape_or_length
 from fxflow.numpy._operands import (
     ArrayLike,
@@ -20,7 +20,12 @@ from fxflow.numpy._operands import (
 )
 from fxflow.scipy.special.entropies import xlogy
 from fxflow.scipy.special.gammas import gammaln
-from fxflow.scipy.stats._functions import Distribution, inside
+from fxflow.scipy.stats._functions import (
+    Distribution,
+    covariance_of_one,
+    inside,
+    require_integers,
+)
 
 __all__ = ["cov", "logpmf", "mean", "pmf", "rvs"]
 
@@ -52,9 +57,7 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     name = "multinomial.logpmf"
     x, n = array_of(x, name), array_of(n, name)
     (p,) = promote_inexact(name, p)
-    for what, given in (("x", x), ("n", n)):
-        if not dtypes.is_integer(given.aval.dtype):
-            raise DtypeError(f"{name}: {what} must be integers, got {given.aval}")
+    require_integers(name, x=x, n=n)
     if not x.aval.ndim or not p.aval.ndim or x.aval.shape[-1] != p.aval.shape[-1]:
         raise ShapeError(
             f"{name}: x and p must have one number for each result, got {x.aval} and "
@@ -74,8 +77,7 @@ pmf: Final = _of.exp(logpmf)
 def _trials(name: str, n: Any, p: Any) -> tuple[Array, Array]:
     n = array_of(n, name)
     (p,) = promote_inexact(name, p)
-    if not dtypes.is_integer(n.aval.dtype):
-        raise DtypeError(f"{name}: n must be integers, got {n.aval}")
+    require_integers(name, n=n)
     if not p.aval.ndim:
         raise ShapeError(f"{name}: p must be [..., r], got {p.aval}")
     trials = convert(fnp.maximum(n, 0), p.aval.dtype)
@@ -101,9 +103,7 @@ def cov(n: ArrayLike, p: ArrayLike) -> Array:
       Float array[..., r, r].
     """
     trials, p = _trials("multinomial.cov", n, p)
-    along = p[..., None] * fnp.eye(p.aval.shape[-1], dtype=p.aval.dtype)
-    inner = along - p[..., :, None] * p[..., None, :]
-    return trials[..., None, None] * inner
+    return trials[..., None, None] * covariance_of_one(p)
 
 
 @_of

@@ -11,7 +11,6 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import dtypes
 from fxflow.numpy._operands import ArrayLike
-from fxflow.scipy.special.inverses import chdtrc
 from fxflow.scipy.special.normal import ndtr
 from fxflow.scipy.stats._exact import (
     signed_ranks,
@@ -30,7 +29,7 @@ from fxflow.scipy.stats._samples import (
     taken,
 )
 from fxflow.scipy.stats.correlations import ranked, require_asymptotic
-from fxflow.scipy.stats.means_tests import require_several
+from fxflow.scipy.stats.means_tests import chi_square_result, require_several
 from fxflow.scipy.stats.results import SignificanceResult, WilcoxonResult
 from fxflow.scipy.stats.variance_tests import any_lost, parted, pooled
 
@@ -295,8 +294,7 @@ def kruskal(
         squares = squares + x.n * (x.but(part).mean() - (n + 1) / 2) ** 2
     h = 12 / (n * (n + 1)) * squares / (1 - ties)
     h = fnp.where(any_lost(xs), math.nan, h)
-    p = chdtrc(fnp.asarray(float(len(xs) - 1), xs[0].dtype), h)
-    return SignificanceResult(done(h), done(p))
+    return chi_square_result(h, len(xs) - 1, done)
 
 
 @statistic("axis", "keepdims")
@@ -327,8 +325,7 @@ def friedmanchisquare(
         squares = squares + (xs[0].sum(ranks.values[..., i]) - n * (k + 1) / 2) ** 2
     value = 12 / (k * n * (k + 1)) * squares / (1 - ties / (k * (k * k - 1) * n))
     value = fnp.where(any_lost(xs), math.nan, value)
-    p = chdtrc(fnp.asarray(float(k - 1), xs[0].dtype), value)
-    return SignificanceResult(done(value), done(p))
+    return chi_square_result(value, k - 1, done)
 
 
 @statistic("axis", "keepdims")

@@ -9,12 +9,11 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.docs import shared
 from fxflow.numpy._operands import ArrayLike
-from fxflow.scipy.special.inverses import chdtrc
 from fxflow.scipy.special.normal import ndtri
 from fxflow.scipy.special.probabilities import fdtrc
 from fxflow.scipy.stats._samples import Sample, require_choice, statistic, taken
 from fxflow.scipy.stats.correlations import ranked
-from fxflow.scipy.stats.means_tests import require_several
+from fxflow.scipy.stats.means_tests import chi_square_result, require_several
 from fxflow.scipy.stats.results import SignificanceResult
 from fxflow.scipy.stats.spread import middle_part, require_cut
 
@@ -47,8 +46,7 @@ def bartlett(
     shares: Any = sum(1 / (x.n - 1) for x in xs)
     value = top / (1 + (shares - 1 / (total - k)) / (3 * (k - 1)))
     value = fnp.where(value < 0, 0, value)
-    p = chdtrc(fnp.asarray(float(k - 1), xs[0].dtype), value)
-    return SignificanceResult(done(value), done(p))
+    return chi_square_result(value, k - 1, done)
 
 
 _docs_of_distances = shared("""
@@ -169,5 +167,4 @@ def fligner(
     for x, part in zip(xs, parted(xs, scores.values), strict=True):
         value = value + x.n * (x.but(part).mean() - middle) ** 2
     value = fnp.where(any_lost(xs), math.nan, value / spread)
-    p = chdtrc(fnp.asarray(float(len(xs) - 1), xs[0].dtype), value)
-    return SignificanceResult(done(value), done(p))
+    return chi_square_result(value, len(xs) - 1, done)

@@ -9,6 +9,7 @@ import numpy as np
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import dtypes, is_arraylike, typeof
+from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import promote_inexact
 from fxflow.sparse.array import SparseArray, from_scipy
@@ -165,6 +166,20 @@ def _module(name: str) -> Any:
     return scipy.sparse.csgraph
 
 
+_docs_of_paths = shared("""
+    Args:
+      csgraph: (n, n) sparse or dense array of weights.
+      directed: whether edges have a direction.
+      indices: from which vertices: an integer or a vector; None is all.
+      return_predecessors: whether the vertex before each is returned.
+      unweighted: whether each edge has length 1.
+
+    Returns:
+      As `shortest_path`.
+""")
+
+
+@_docs_of_paths
 def shortest_path(
     csgraph: Any,
     method: str = "auto",
@@ -178,12 +193,7 @@ def shortest_path(
     Compiled, for traced weights as well; they may be negative. It has no derivative.
 
     Args:
-      csgraph: (n, n) sparse or dense array of weights.
       method: "auto", "FW", "D", "BF" or "J": has no effect.
-      directed: whether edges have a direction.
-      return_predecessors: whether the vertex before each is returned.
-      unweighted: whether each edge has length 1.
-      indices: from which vertices: an integer or a vector; None is all.
 
     Returns:
       Lengths, (n,) or (k, n): inf where there is no path. With predecessors a pair:
@@ -209,6 +219,7 @@ def shortest_path(
     return _paths(name, A, directed, return_predecessors, unweighted, indices, np.inf)
 
 
+@_docs_of_paths
 def bellman_ford(
     csgraph: Any,
     directed: bool = True,
@@ -217,16 +228,6 @@ def bellman_ford(
     unweighted: bool = False,
 ) -> Any:
     """Returns the lengths of shortest paths; see `shortest_path`.
-
-    Args:
-      csgraph: (n, n) sparse or dense array of weights.
-      directed: whether edges have a direction.
-      indices: from which vertices: an integer or a vector; None is all.
-      return_predecessors: whether the vertex before each is returned.
-      unweighted: whether each edge has length 1.
-
-    Returns:
-      As `shortest_path`.
 
     Example:
       >>> bellman_ford(fnp.array([[0.0, 2.0], [0.0, 0.0]]), indices=0)
@@ -240,6 +241,7 @@ def bellman_ford(
     )
 
 
+@_docs_of_paths
 def dijkstra(
     csgraph: Any,
     directed: bool = True,
@@ -253,15 +255,7 @@ def dijkstra(
     It is `shortest_path`, with a limit.
 
     Args:
-      csgraph: (n, n) sparse or dense array of weights.
-      directed: whether edges have a direction.
-      indices: from which vertices: an integer or a vector; None is all.
-      return_predecessors: whether the vertex before each is returned.
-      unweighted: whether each edge has length 1.
       limit: longer paths count as none.
-
-    Returns:
-      As `shortest_path`.
 
     Example:
       >>> A = fnp.array([[0.0, 1.0, 5.0], [0.0, 0.0, 2.0], [0.0, 0.0, 0.0]])

@@ -415,7 +415,11 @@ def _lsqr(
         "istop": fnp.where(begin, 2, 0),
         "itn": fnp.zeros((), dtypes.int32),
     }
-    end = lax.while_loop(more, step, state)
+    return _ended(lax.while_loop(more, step, state), bnorm, zero)
+
+
+def _ended(end: dict[str, Any], bnorm: Any, zero: Any) -> LeastSquares:
+    """Returns the last state of a method, the norms of residuals still unknown."""
     istop = fnp.where(bnorm == 0, 0, fnp.where(end["istop"] == 0, 7, end["istop"]))
     x = fnp.where(fnp.isfinite(bnorm), end["x"], fnp.nan)
     anorm = fnp.sqrt(end["anorm2"])
@@ -536,8 +540,4 @@ def _lsmr(
         "istop": fnp.where(begin, 2, 0),
         "itn": fnp.zeros((), dtypes.int32),
     }
-    end = lax.while_loop(more, step, state)
-    istop = fnp.where(bnorm == 0, 0, fnp.where(end["istop"] == 0, 7, end["istop"]))
-    x = fnp.where(fnp.isfinite(bnorm), end["x"], fnp.nan)
-    anorm = fnp.sqrt(end["anorm2"])
-    return LeastSquares(x, istop, end["itn"], zero, zero, anorm, zero, zero)
+    return _ended(lax.while_loop(more, step, state), bnorm, zero)
