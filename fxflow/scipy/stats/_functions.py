@@ -104,7 +104,7 @@ def require_integers(name: str, **given: Array) -> None:
             raise DtypeError(f"{name}: {what} must be integers, got {array.aval}")
 
 
-def covariance_of_one(p: Any) -> Any:
+def covariance_of_one(p: Array) -> Array:
     """Returns diag(p) - p pᵀ: the covariance of one trial's results, [..., r, r]."""
     along = p[..., None] * fnp.eye(p.aval.shape[-1], dtype=p.aval.dtype)
     return along - p[..., :, None] * p[..., None, :]

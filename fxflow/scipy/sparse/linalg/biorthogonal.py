@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
 from fxflow.core.docs import shared
 from fxflow.scipy.sparse.linalg.interface import function_of
-from fxflow.scipy.sparse.linalg.iterative import solved
+from fxflow.scipy.sparse.linalg.iterative import docs_of_solvers, solved
 from fxflow.scipy.sparse.linalg.vectors import (
     add,
     adjoint,
@@ -22,31 +23,26 @@ from fxflow.scipy.sparse.linalg.vectors import (
     zeros,
 )
 
-docs = shared("""
+F = TypeVar("F", bound=Callable[..., Any])
+
+_docs = shared("""
     Args:
-      A: the linear map: a matrix, dense or sparse, a `LinearOperator`, or a function of
-        pytrees like `b`.
-      b: right side: an array-like, or a pytree of them.
-      x0: where to begin, like `b`; None is 0.
       rtol: how small the residual is to get, relative to `b`.
-      atol: or how small it is to get absolutely; the larger bound holds.
-      maxiter: how many iterations are made at most; None is ten times the size of `b`.
-      M: what is nearly the inverse of `A`, given as `A` is; None is 1.
 
     Returns:
       x, like `b`, of its float dtype, and an integer: 0, or the number of iterations if
       the residual is not small enough. The derivative of x is implicit: it solves the
       same system again, the transposed one in reverse mode.
 
-    Raises:
-      ArgumentError: `A` or `M` is neither a matrix nor a function.
-      ShapeError: the shapes do not go together.
-      TreeError: `A` returns another structure.
-
     Special cases:
       nan if `b` or the residual is not finite. The method may break down: then the
       integer is not 0.
 """)
+
+
+def docs(solver: F) -> F:
+    """Completes the docstring of a solver that also returns whether it converged."""
+    return docs_of_solvers(_docs(solver))
 
 
 @docs

@@ -36,7 +36,7 @@ from fxflow.scipy.sparse.linalg.vectors import (
 )
 from fxflow.transforms.inspection import eval_shape
 
-_docs = shared("""
+docs_of_solvers = shared("""
     Args:
       A: the linear map: a matrix, dense or sparse, a `LinearOperator`, or a function of
         pytrees like `b`.
@@ -57,7 +57,7 @@ _docs = shared("""
 """)
 
 
-@_docs
+@docs_of_solvers
 def cg(
     A: Any,
     b: Any,
@@ -85,7 +85,7 @@ def cg(
     return x, None
 
 
-@_docs
+@docs_of_solvers
 def bicgstab(
     A: Any,
     b: Any,
@@ -112,7 +112,7 @@ def bicgstab(
     return solved("bicgstab", _bicgstab, A, b, x0, tol, atol, maxiter, M)[0], None
 
 
-@_docs
+@docs_of_solvers
 def gmres(
     A: Any,
     b: Any,
