@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 import fxflow.numpy as fnp
+from fxflow import tree
 from fxflow.core.arrays import dtypes
 from fxflow.errors import FxflowError
+from fxflow.scipy.stats.results import Result
 from tests.sweeps.catalogue import kind_of
 
 
@@ -41,6 +43,8 @@ def alike(got: Any, want: Any, exact: bool = False) -> bool:
         return isinstance(want, Refused) and isinstance(got, Refused)
     if isinstance(want, dict):
         got, want = list(got.values()), list(want.values())
+    if isinstance(want, Result) and isinstance(got, Result):
+        got, want = tree.leaves(got), tree.leaves(want)
     if isinstance(want, list | tuple):
         return len(got) == len(want) and all(
             alike(g, w, exact) for g, w in zip(got, want, strict=True)

@@ -195,7 +195,7 @@ def spearmanr(
             raise ShapeError(f"{name}: takes arrays of one or two axes, got {v.aval}")
         if axis is None:
             v = fnp.ravel(v)
-        rows.append(v[None] if v.aval.ndim < 2 else v if axis else v.T)
+        rows.append(fnp.atleast_2d(v) if v.aval.ndim < 2 else v if axis else v.T)
     if len({v.aval.shape[1] for v in rows}) > 1:
         listed = " and ".join(str(v.aval) for v in found)
         raise ShapeError(f"{name}: there must be as many elements, got {listed}")

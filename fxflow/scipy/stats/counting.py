@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+import operator
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
@@ -140,10 +141,7 @@ def _counted(name: str, a: Any, bins: Any, limits: Any, weights: Any) -> Any:
         raise ArgumentError(f"{name}: numbins must be a positive int, got {bins!r}")
     x = fnp.ravel(x)
     if limits is not None:
-        if not isinstance(limits, tuple | list) or len(limits) != 2:
-            raise ArgumentError(
-                f"{name}: defaultreallimits must be a pair, got {limits!r}"
-            )
+        _require_pair(name, "defaultreallimits", limits)
         low, high = (fnp.asarray(v, x.aval.dtype) for v in limits)
     elif not x.aval.size:
         low, high = (fnp.asarray(v, x.aval.dtype) for v in (0, 1))
@@ -238,7 +236,10 @@ _STATISTICS = ("mean", "std", "median", "count", "sum", "min", "max")
 
 
 def _edges(name: str, x: Any, bins: Any, limits: Any) -> Any:
-    if type(bins) is int:
+    if limits is not None:
+        _require_pair(name, "range", limits)
+    if isinstance(bins, SupportsIndex) and np.ndim(bins) == 0:
+        bins = operator.index(bins)
         return fnp.histogram_bin_edges(x, bins, range=limits).astype(x.aval.dtype)
     edges = fnp.asarray(bins, x.aval.dtype)
     if edges.aval.ndim != 1 or edges.aval.shape[0] < 2:
@@ -247,6 +248,11 @@ def _edges(name: str, x: Any, bins: Any, limits: Any) -> Any:
             f"{edges.aval}"
         )
     return edges
+
+
+def _require_pair(name: str, argument: str, value: Any) -> None:
+    if not isinstance(value, tuple | list | np.ndarray) or len(value) != 2:
+        raise ArgumentError(f"{name}: {argument} must be a pair, got {value!r}")
 
 
 def _number(x: Any, edges: Any) -> Any:
@@ -340,7 +346,6 @@ def binned_statistic(
         raise ShapeError(
             f"{name}: there must be a value for each x, got {at.aval} and {v.aval}"
         )
-    bins = int(bins) if type(bins) is not int and np.ndim(bins) == 0 else bins
     edges = _edges(name, at, bins, range)
     number = _number(at, edges)
     found = _by_bin(statistic, v, number, edges.aval.shape[0] + 1)[..., 1:-1]
@@ -390,6 +395,8 @@ def binned_statistic_2d(
         )
     pair = isinstance(bins, tuple | list) and len(bins) == 2
     each = tuple(bins) if pair else (bins, bins)
+    if range is not None:
+        _require_pair(name, "range", range)
     limits = (None, None) if range is None else tuple(range)
     edges = [
         _edges(name, p, b, r) for p, b, r in zip((at, to), each, limits, strict=True)

@@ -104,6 +104,9 @@ def test_tables_and_xi() -> None:
 def test_constants_and_few_pairs() -> None:
     flat = np.full(5, 2.0)
     x = np.arange(5.0)
+    with pytest.raises(ShapeError, match="as many elements"):
+        stats.spearmanr(1.0, np.ones(3))
+    assert np.isnan(np.asarray(stats.spearmanr(1.0, 2.0).statistic))
     for name in ("pearsonr", "spearmanr", "kendalltau"):
         assert np.isnan(getattr(stats, name)(x, flat).statistic)
     for y in (x[:2], -x[:2], flat[:2]):

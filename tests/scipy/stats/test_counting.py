@@ -43,7 +43,7 @@ def test_binned(statistic: str) -> None:
     same("binned_statistic", U, W, statistic, 5)
     same("binned_statistic", U, W, statistic, np.array([-1, 0, 0.3, 1.0]))
     same("binned_statistic", U, np.stack([W, U]), statistic, 5, range=(-1, 1))
-    same("binned_statistic_2d", U, U[::-1] * 2, W, statistic, 3)
+    same("binned_statistic_2d", U, U[::-1] * 2, W, statistic, np.int64(3))
     bins = (3, np.array([-1, 0, 1.0]))
     same("binned_statistic_2d", U, 2 * W, W, statistic, bins, expand_binnumbers=True)
 
@@ -53,3 +53,10 @@ def test_bad_arguments() -> None:
         stats.binned_statistic(U, W, "mode")
     with pytest.raises(ShapeError, match="a value for each"):
         stats.binned_statistic(U, W[:-1])
+    for wrong in (..., 1j, (0, 1, 2)):
+        with pytest.raises(ArgumentError, match="range must be a pair"):
+            stats.binned_statistic(U, W, range=wrong)
+        with pytest.raises(ArgumentError, match="range must be a pair"):
+            stats.binned_statistic_2d(U, W, W, range=wrong)
+    with pytest.raises(ArgumentError, match="bins must be a number"):
+        stats.binned_statistic(U, W, bins=2.5)
