@@ -7,8 +7,30 @@ from typing import Any
 
 import numpy as np
 
+from fxflow.errors import ArgumentError
+from fxflow.lax.axes import number
+
 Prototype = tuple[Any, Any, float]
 _NONE = np.zeros(0, np.complex128)
+
+
+def ripple(name: str, what: str, value: Any) -> float:
+    """Returns a ripple or an attenuation in dB.
+
+    Args:
+      name: of the function, for the message.
+      what: name of the argument.
+      value: the argument.
+
+    Raises:
+      ArgumentError: it is not positive, or no power of 10 is that large.
+    """
+    found = number(name, what, value)
+    if not 0 < found < 3000:
+        raise ArgumentError(
+            f"{name}: {what} must be positive and below 3000, in dB, got {found}"
+        )
+    return found
 
 
 def _angles(n: int) -> Any:
@@ -129,30 +151,49 @@ def _reverse_bessel(n: int) -> list[int]:
     ]
 
 
+#: Binary places in which polynomials are evaluated: in 64 bits their own rounding
+#: errors would leave some 6 digits at n = 20.
+_PLACES = 200
+
+Pair = tuple[int, int]
+
+
+def _fixed(root: complex) -> Pair:
+    """Returns a number in `_PLACES` binary places."""
+    shift = _PLACES - 60
+    return int(root.real * 2.0**60) << shift, int(root.imag * 2.0**60) << shift
+
+
+def _newton(at: Pair, coefficients: list[int]) -> Pair:
+    """Returns Newton's step."""
+    x, y = at
+
+    def times(a: int, b: int) -> Pair:
+        return (a * x - b * y) >> _PLACES, (a * y + b * x) >> _PLACES
+
+    value, slope = (0, 0), (0, 0)
+    for c in coefficients:
+        slope = times(*slope)
+        slope = slope[0] + value[0], slope[1] + value[1]
+        value = times(*value)
+        value = value[0] + (c << _PLACES), value[1]
+    square = slope[0] ** 2 + slope[1] ** 2
+    across = value[0] * slope[0] + value[1] * slope[1]
+    down = value[1] * slope[0] - value[0] * slope[1]
+    return (across << _PLACES) // square, (down << _PLACES) // square
+
+
+def _complex(value: Pair) -> complex:
+    return complex(value[0] / 2**_PLACES, value[1] / 2**_PLACES)
+
+
 def _refined(root: complex, coefficients: list[int]) -> complex:
-    """Returns a root after Newton's steps in 200 binary places.
-
-    In 64 bits the polynomial's own rounding errors would leave some 6 digits at n = 20.
-    """
-    places = 200
-    x, y = (int(part * 2.0**60) << (places - 60) for part in (root.real, root.imag))
-
-    def times(a: int, b: int) -> tuple[int, int]:
-        return (a * x - b * y) >> places, (a * y + b * x) >> places
-
-    for _ in range(5):
-        value, slope = (0, 0), (0, 0)
-        for c in coefficients:
-            slope = times(*slope)
-            slope = slope[0] + value[0], slope[1] + value[1]
-            value = times(*value)
-            value = value[0] + (c << places), value[1]
-        square = slope[0] ** 2 + slope[1] ** 2
-        across = value[0] * slope[0] + value[1] * slope[1]
-        down = value[1] * slope[0] - value[0] * slope[1]
-        x -= (across << places) // square
-        y -= (down << places) // square
-    return complex(x / 2**places, y / 2**places)
+    """Returns a root after Newton's steps."""
+    x, y = _fixed(root)
+    for _ in range(3):
+        step = _newton((x, y), coefficients)
+        x, y = x - step[0], y - step[1]
+    return _complex((x, y))
 
 
 def _roots(coefficients: list[int]) -> Any:
@@ -161,6 +202,16 @@ def _roots(coefficients: list[int]) -> Any:
     scale = float(coefficients[-1]) ** (1 / n)
     # In the variable s / scale the constant term is 1.
     rough = np.roots([float(v) / scale**i for i, v in enumerate(coefficients)]) * scale
+    # Aberth's steps keep the roots apart: eigenvalues of 28 and above are so far off
+    # that Newton's steps alone lead several to one root.
+    for _ in range(100):
+        step = np.asarray([_complex(_newton(_fixed(r), coefficients)) for r in rough])
+        apart = rough[:, None] - rough
+        np.fill_diagonal(apart, np.inf)
+        step = step / (1 - step * np.sum(1 / apart, axis=1))
+        rough = rough - step
+        if np.all(abs(step) <= 1e-8 * abs(rough)):
+            break
     above = np.asarray([_refined(r, coefficients) for r in rough[rough.imag > 1e-6]])
     if n % 2 == 0:
         return np.concatenate([above, np.conj(above)])
@@ -168,14 +219,19 @@ def _roots(coefficients: list[int]) -> Any:
     return np.concatenate([above, [real], np.conj(above)])
 
 
-def bessel(n: int, norm: str) -> Prototype:
+def bessel(name: str, n: int, norm: str) -> Prototype:
     """Returns a filter of maximally flat delay.
 
     Args:
+      name: of the function, for the message.
       n: the order.
       norm: "delay" (1 at frequency 0), "phase" (its limit is that of a Butterworth
         filter) or "mag" (-3 dB at 1).
     """
+    if n > 150:
+        raise ArgumentError(
+            f"{name}: N must be at most 150, whose coefficients are floats, got {n}"
+        )
     coefficients = _reverse_bessel(n)
     poles = _roots(coefficients)
     if norm == "phase":

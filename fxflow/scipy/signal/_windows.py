@@ -227,7 +227,8 @@ def window_of(name: str, window: Any, n: int, periodic: bool = True) -> Values:
     """
     if isinstance(window, int | float):
         window = ("kaiser", window)
-    kind, *parameters = (window,) if isinstance(window, str) else tuple(window)
+    given = window if isinstance(window, tuple | list) else (window,)
+    kind, *parameters = given or (None,)
     if isinstance(kind, str):
         for ending in ("_periodic", "_symmetric"):
             if kind.endswith(ending):

@@ -10,7 +10,7 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
 from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError, ShapeError
-from fxflow.lax.axes import natural, number
+from fxflow.lax.axes import natural
 from fxflow.numpy._operands import ArrayLike, promote_inexact
 from fxflow.scipy.signal import _prototypes as prototypes
 from fxflow.scipy.signal._recursions import Coefficients, known, numbers
@@ -42,13 +42,6 @@ def _prototype(
     return fnp.asarray(z), fnp.asarray(p), fnp.asarray(float(k))
 
 
-def _ripple(name: str, what: str, value: Any) -> float:
-    found = number(name, what, value)
-    if not found > 0:
-        raise ArgumentError(f"{name}: {what} must be positive, in dB, got {found}")
-    return found
-
-
 @_docs_of_prototypes
 def buttap(N: int) -> tuple[Array, Array, Array]:
     """Returns the analog prototype of a Butterworth filter.
@@ -71,7 +64,7 @@ def cheb1ap(N: int, rp: float) -> tuple[Array, Array, Array]:
       >>> cheb1ap(1, 3.0)[1].real.round(3)
       Array([-1.002], dtype=float32)
     """
-    ripple = _ripple("cheb1ap", "rp", rp)
+    ripple = prototypes.ripple("cheb1ap", "rp", rp)
     return _prototype("cheb1ap", N, lambda n: prototypes.chebyshev(n, ripple), ripple)
 
 
@@ -86,7 +79,7 @@ def cheb2ap(N: int, rs: float) -> tuple[Array, Array, Array]:
       >>> cheb2ap(2, 40.0)[0].imag.round(3)
       Array([-1.414,  1.414], dtype=float32)
     """
-    stop = _ripple("cheb2ap", "rs", rs)
+    stop = prototypes.ripple("cheb2ap", "rs", rs)
     return _prototype("cheb2ap", N, lambda n: prototypes.inverse_chebyshev(n, stop))
 
 
@@ -106,7 +99,10 @@ def ellipap(N: int, rp: float, rs: float) -> tuple[Array, Array, Array]:
       >>> ellipap(1, 3.0, 40.0)[1].real.round(3)
       Array([-1.002], dtype=float32)
     """
-    low, high = _ripple("ellipap", "rp", rp), _ripple("ellipap", "rs", rs)
+    low, high = (
+        prototypes.ripple("ellipap", "rp", rp),
+        prototypes.ripple("ellipap", "rs", rs),
+    )
     if low >= high:
         raise ArgumentError(f"ellipap: rs must be above rp, got rp={low}, rs={high}")
     return _prototype("ellipap", N, lambda n: prototypes.elliptic(n, low, high), low)
@@ -130,7 +126,7 @@ def besselap(N: int, norm: str = "phase") -> tuple[Array, Array, Array]:
         raise ArgumentError(
             f'besselap: norm must be "phase", "delay" or "mag", got {norm!r}'
         )
-    return _prototype("besselap", N, lambda n: prototypes.bessel(n, norm))
+    return _prototype("besselap", N, lambda n: prototypes.bessel("besselap", n, norm))
 
 
 # -- zeros, poles and gain -------------------------------------------------------------

@@ -16,7 +16,7 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError, ShapeError
-from fxflow.lax.axes import natural, number
+from fxflow.lax.axes import natural
 from fxflow.numpy._operands import ArrayLike, promote_inexact
 from fxflow.scipy.signal import _prototypes as prototypes
 from fxflow.scipy.signal._recursions import Coefficients, known, numbers
@@ -248,13 +248,6 @@ _docs = shared("""
 """)
 
 
-def _ripple(name: str, what: str, value: Any) -> float:
-    found = number(name, what, value)
-    if not found > 0:
-        raise ArgumentError(f"{name}: {what} must be positive, in dB, got {found}")
-    return found
-
-
 @_docs
 def butter(
     N: int,
@@ -300,7 +293,7 @@ def cheby1(
       [0.5006, 0.5006]
     """
     prototype = prototypes.chebyshev(
-        natural("cheby1", "N", N), _ripple("cheby1", "rp", rp)
+        natural("cheby1", "N", N), prototypes.ripple("cheby1", "rp", rp)
     )
     return _designed("cheby1", prototype, Wn, btype, analog, output, fs)
 
@@ -323,7 +316,7 @@ def cheby2(
       1.0
     """
     prototype = prototypes.inverse_chebyshev(
-        natural("cheby2", "N", N), _ripple("cheby2", "rs", rs)
+        natural("cheby2", "N", N), prototypes.ripple("cheby2", "rs", rs)
     )
     return _designed("cheby2", prototype, Wn, btype, analog, output, fs)
 
@@ -349,7 +342,10 @@ def ellip(
       >>> round(float(b.sum() / a.sum()), 4)
       1.0
     """
-    low, high = _ripple("ellip", "rp", rp), _ripple("ellip", "rs", rs)
+    low, high = (
+        prototypes.ripple("ellip", "rp", rp),
+        prototypes.ripple("ellip", "rs", rs),
+    )
     if low >= high:
         raise ArgumentError(f"ellip: rs must be above rp, got rp={low}, rs={high}")
     prototype = prototypes.elliptic(natural("ellip", "N", N), low, high)
@@ -384,7 +380,7 @@ def bessel(
         raise ArgumentError(
             f'bessel: norm must be "phase", "delay" or "mag", got {norm!r}'
         )
-    prototype = prototypes.bessel(natural("bessel", "N", N), norm)
+    prototype = prototypes.bessel("bessel", natural("bessel", "N", N), norm)
     return _designed("bessel", prototype, Wn, btype, analog, output, fs)
 
 

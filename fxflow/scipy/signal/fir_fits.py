@@ -301,7 +301,12 @@ def remez(
     weights = _weights(name, weight, len(pairs))
     odd = type != "bandpass"
     terms = n // 2 + (n % 2 and not odd)
-    step = 0.5 / (natural(name, "grid_density", grid_density) * terms)
+    density = natural(name, "grid_density", grid_density)
+    if density > 10**6:
+        raise ArgumentError(
+            f"{name}: grid_density must be at most 1000000, got {density}"
+        )
+    step = 0.5 / (density * terms)
     parts = []
     for index, (low, high) in enumerate(pairs):
         # The response is 0 at 0, at half the rate, or at both, whatever is asked.

@@ -12,6 +12,7 @@ from fxflow.core.arrays import Array
 from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError, ConcretizationError
 from fxflow.lax.axes import number
+from fxflow.scipy.signal import _prototypes as prototypes
 from fxflow.scipy.signal._recursions import known, numbers
 from fxflow.scipy.signal.filter_design import bessel, butter, cheby1, cheby2, ellip
 
@@ -116,8 +117,9 @@ class _Problem:
     def __init__(
         self, name: str, wp: Any, ws: Any, gpass: Any, gstop: Any, analog: Any, fs: Any
     ) -> None:
-        low, high = number(name, "gpass", gpass), number(name, "gstop", gstop)
-        if not 0 < low < high:
+        low = prototypes.ripple(name, "gpass", gpass)
+        high = prototypes.ripple(name, "gstop", gstop)
+        if not low < high:
             raise ArgumentError(
                 f"{name}: gstop must be above gpass > 0, got gpass={low}, gstop={high}"
             )

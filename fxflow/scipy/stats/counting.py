@@ -238,7 +238,7 @@ _STATISTICS = ("mean", "std", "median", "count", "sum", "min", "max")
 def _edges(name: str, x: Any, bins: Any, limits: Any) -> Any:
     if limits is not None:
         _require_pair(name, "range", limits)
-    if isinstance(bins, SupportsIndex) and np.ndim(bins) == 0:
+    if np.ndim(bins) == 0 and isinstance(bins, SupportsIndex):
         bins = operator.index(bins)
         return fnp.histogram_bin_edges(x, bins, range=limits).astype(x.aval.dtype)
     edges = fnp.asarray(bins, x.aval.dtype)

@@ -43,8 +43,10 @@ from fxflow.scipy.stats.results import (
 from fxflow.scipy.stats.variance_tests import parted, pooled
 
 
-def _function_of(name: str, cdf: Any) -> Callable[..., Any]:
+def _function_of(name: str, cdf: Any, args: Any) -> Callable[..., Any]:
     """Returns the distribution function that the user means."""
+    if not isinstance(args, tuple | list):
+        raise ArgumentError(f"{name}: args must be a tuple, got {args!r}")
     if callable(cdf):
         found: Callable[..., Any] = cdf
         return found
@@ -124,7 +126,7 @@ def ks_1samp(
     require_alternative(name, alternative)
     require_choice(name, "method", method, _KS)
     _require_complete(name, nan_policy)
-    function = _function_of(name, cdf)
+    function = _function_of(name, cdf, args)
     (s,), done = taken(name, (x,), axis, nan_policy, keepdims)
     if not s.size:
         raise ShapeError(f"{name}: takes at least one element, got none")
@@ -334,7 +336,7 @@ def cramervonmises(
     """
     name = "cramervonmises"
     _require_complete(name, nan_policy)
-    function = _function_of(name, cdf)
+    function = _function_of(name, cdf, args)
     (s,), done = taken(name, (rvs,), axis, nan_policy, keepdims)
     if s.size < 2:
         raise ShapeError(f"{name}: takes at least 2 elements, got {s.size}")

@@ -90,8 +90,10 @@ def _negative_correlation(x: Any) -> Callable[[Any], Any]:
     return distance
 
 
-def _ends(brack: Any, row: Any) -> tuple[Any, ...]:
+def _ends(name: str, brack: Any, row: Any) -> tuple[Any, ...]:
     """Returns the ends of a bracket in the dtype of the sample."""
+    if not isinstance(brack, tuple | list) or len(brack) not in (2, 3):
+        raise ArgumentError(f"{name}: brack must be two or three numbers, got {brack}")
     return tuple(fnp.asarray(end, row.aval.dtype) for end in brack)
 
 
@@ -113,7 +115,7 @@ def boxcox_normmax(
 
     Args:
       x: positive real array-like[n]: the sample.
-      brack: two numbers where the search begins; None is (-2, 2).
+      brack: two or three numbers where the search begins; None is (-2, 2).
       method: "mle" maximizes the likelihood, "pearsonr" the correlation of the
         probability plot; "all" is both.
       optimizer: called with a function of one number; returns an object whose `x` is
@@ -141,10 +143,17 @@ def boxcox_normmax(
     limit = float(fnp.finfo(row.aval.dtype).max) / 10000 if ymax is None else ymax
     limit = fnp.asarray(limit, row.aval.dtype)
 
+    ends = _ends(name, (-2.0, 2.0) if brack is None else brack, row)
+
     def best(fun: Callable[[Any], Any]) -> Any:
         if optimizer is not None:
-            return optimizer(fun).x
-        return minimize_scalar(fun, bracket=_ends(brack or (-2.0, 2.0), row)).x
+            found = optimizer(fun)
+            if not hasattr(found, "x"):
+                raise ArgumentError(
+                    f"{name}: optimizer must return an object with `x`, got {found!r}"
+                )
+            return found.x
+        return minimize_scalar(fun, bracket=ends).x
 
     found = []
     if method != "mle":
@@ -282,7 +291,7 @@ def yeojohnson_normmax(x: ArrayLike, brack: Any = None) -> Array:
 
     Args:
       x: real array-like[n]: the sample.
-      brack: two numbers where the search begins; None searches all that do not
+      brack: two or three numbers where the search begins; None searches all that do not
         overflow.
 
     Returns:
@@ -295,7 +304,8 @@ def yeojohnson_normmax(x: ArrayLike, brack: Any = None) -> Array:
       >>> yeojohnson_normmax(np.array([-3.0, -1.0, 0.0, 1.0, 2.0, 4.0])).round(2)
       Array(0.99, dtype=float32)
     """
-    row, dtype = _row("yeojohnson_normmax", x)
+    name = "yeojohnson_normmax"
+    row, dtype = _row(name, x)
     valid = fnp.all(abs(row) < math.inf)
     zero = fnp.all(row == 0)
     row = fnp.where(valid & ~zero, row, fnp.arange(row.aval.shape[0]))
@@ -306,7 +316,7 @@ def yeojohnson_normmax(x: ArrayLike, brack: Any = None) -> Array:
         return fnp.where(value == -math.inf, math.inf, value)
 
     if brack is not None:
-        found = minimize_scalar(fun, bracket=_ends(brack, row)).x
+        found = minimize_scalar(fun, bracket=_ends(name, brack, row)).x
     else:
         info = fnp.finfo(row.aval.dtype)
         most = lax.log1p(20 * lax.stop_gradient(fnp.max(abs(row))))

@@ -587,6 +587,8 @@ def power(
                 f"{name}: n_observations must be positive ints, got {n_observations!r}"
             )
     functions = _functions(name, rvs, len(sizes))
+    if kwargs is not None and not isinstance(kwargs, dict):
+        raise ArgumentError(f"{name}: kwargs must be a dict, got {kwargs!r}")
     options = dict(kwargs or {})
 
     def one(k: Any) -> Any:

@@ -89,7 +89,7 @@ def test_a_design_is_differentiated_by_its_edge() -> None:
 @pytest.mark.parametrize("norm", ["phase", "delay", "mag"])
 def test_bessel_filters_of_each_norm(norm: Any) -> None:
     with fxflow.config.override(x64=True):
-        for n in (1, 5, 20):
+        for n in (1, 5, 20, 34):
             got = signal.bessel(n, 1.0, analog=True, output="zpk", norm=norm)
             expected = want.bessel(n, 1.0, analog=True, output="zpk", norm=norm)
             order = [np.lexsort((p.real, p.imag)) for p in map(np.asarray, (got[1],))]
@@ -132,6 +132,10 @@ def test_bad_designs_are_refused() -> None:
         signal.ellip(3, 40.0, 1.0, 0.5)
     with pytest.raises(ArgumentError, match="norm"):
         signal.bessel(3, 0.5, norm="size")
+    with pytest.raises(ArgumentError, match="at most 150"):
+        signal.bessel(2**62, 0.5)
+    with pytest.raises(ArgumentError, match="rs must be positive and below"):
+        signal.cheby2(3, float("inf"), 0.5)
     with pytest.raises(ArgumentError, match="w0"):
         signal.iirnotch(1.5, 10.0)
     with pytest.raises(ArgumentError, match="differ"):

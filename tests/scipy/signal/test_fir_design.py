@@ -55,6 +55,9 @@ def test_bad_windowed_designs_are_refused() -> None:
         signal.firwin(5, [0.5, 0.2])
     with pytest.raises(ArgumentError, match="must be odd"):
         signal.firwin(4, 0.5, pass_zero=False)
+    for window in (None, (), 1j):
+        with pytest.raises(ArgumentError, match="no window is called"):
+            signal.firwin(5, 0.5, window=window)
     with pytest.raises(ArgumentError, match="one cutoff"):
         signal.firwin(5, [0.2, 0.5], pass_zero="lowpass")
     with pytest.raises(ArgumentError, match="ascend from 0"):

@@ -93,6 +93,8 @@ def test_rules_agree_with_scipy() -> None:
 def test_bad_designs_are_refused() -> None:
     with pytest.raises(ArgumentError, match="numtaps must be odd"):
         signal.firls(4, [0, 1], [1, 1])
+    with pytest.raises(ArgumentError, match="grid_density must be at most"):
+        signal.remez(9, [0, 0.1, 0.2, 0.5], [1, 0], grid_density=2**62)
     with pytest.raises(ShapeError, match="pairs"):
         signal.remez(9, [0, 0.1, 0.2], [1])
     with pytest.raises(ArgumentError, match="ascend"):

@@ -57,6 +57,8 @@ def test_bad_edges_are_refused() -> None:
         signal.cheb2ord([0.1, 0.3], 0.2, 3.0, 40.0)
     with pytest.raises(ArgumentError, match="between 0 and 1"):
         signal.ellipord(0.2, 1.2, 3.0, 40.0)
+    with pytest.raises(ArgumentError, match="gstop must be positive and below"):
+        signal.ellipord(0.2, 0.3, 3.0, float("inf"))
     with pytest.raises(ArgumentError, match="gstop must be above"):
         signal.iirdesign(0.2, 0.3, 40.0, 3.0)
     with pytest.raises(ArgumentError, match="ftype"):

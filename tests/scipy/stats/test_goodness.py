@@ -75,6 +75,8 @@ def test_anderson_of_samples() -> None:
 
 
 def test_bad_arguments() -> None:
+    with pytest.raises(ArgumentError, match="args must be a tuple"):
+        stats.cramervonmises(np.ones(3), "norm", args=np.ones(3))
     with pytest.raises(ArgumentError, match="name of a distribution"):
         stats.ks_1samp(X[0], "normal")
     with pytest.raises(ArgumentError, match="must be an array"):

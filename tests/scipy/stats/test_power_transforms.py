@@ -40,7 +40,8 @@ def test_best_powers() -> None:
     np.testing.assert_allclose(stats.yeojohnson_normmax(y), found, 1e-5)
     # A power with which a sample of great numbers does not exceed a limit.
     great = np.array([2003.0, 1950.0, 1997.0, 2000.0, 2009.0])
-    want = scipy.stats.boxcox_normmax(great, method="mle", ymax=1e10)
+    with pytest.warns(UserWarning, match="constrained optimum"):
+        want = scipy.stats.boxcox_normmax(great, method="mle", ymax=1e10)
     got = stats.boxcox_normmax(fnp.asarray(great, "f8"), method="mle", ymax=1e10)
     np.testing.assert_allclose(got, want, 1e-6)
 
@@ -56,6 +57,12 @@ def test_derivative_of_the_best_power() -> None:
 
 def test_bad_arguments() -> None:
     assert np.isnan(stats.boxcox_normmax(np.array([1.0, -2.0, 3.0]), method="mle"))
+    for function in (stats.boxcox_normmax, stats.yeojohnson_normmax):
+        for wrong in (1.5, (), (1.0,)):
+            with pytest.raises(ArgumentError, match="brack must be"):
+                function(np.ones(3), wrong)
+    with pytest.raises(ArgumentError, match="optimizer must return"):
+        stats.boxcox_normmax(np.ones(3), optimizer=lambda fun: None)
     with pytest.raises(ArgumentError, match="method"):
         stats.boxcox_normmax(X, method="best")
     with pytest.raises(ShapeError, match="row"):

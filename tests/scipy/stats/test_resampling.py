@@ -122,5 +122,7 @@ def test_bad_arguments() -> None:
         stats.permutation_test((X, Y), apart, key=KEY, n_resamples=0)
     with pytest.raises(ShapeError, match="pairs"):
         stats.bootstrap((X, Y[:-1]), apart, key=KEY, paired=True)
+    with pytest.raises(ArgumentError, match="kwargs must be a dict"):
+        stats.power(fnp.mean, random.normal, 5, key=random.key(0), kwargs=1.5)
     with pytest.raises(ArgumentError, match="rvs"):
         stats.monte_carlo_test(X, "normal", fnp.mean, key=KEY)
