@@ -12,7 +12,7 @@ import numpy as np
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import optim, tree
+from fxflow import optim, random, tree
 from tests.sweeps.catalogue import Call, call
 
 X = np.linspace(0.1, 0.9, 4, dtype=np.float32)
@@ -281,4 +281,46 @@ TREES = [
     f("tree.register_pytree_with_keys_class", Node),
 ]
 
-OTHER = [c for c in TOP + LAX + NUMPY + INITIALIZERS + OPTIM + TREES if c.name]
+
+def _apart(x: Any, y: Any) -> Any:
+    return fnp.mean(x) - fnp.mean(y)
+
+
+KEY = random.key(0)
+TRIES: dict[str, Any] = {"key": KEY, "n_resamples": 19}
+BANDS = (0.2, 0.3, 3.0, 40.0)
+RATIO = ([1.0, 0.2], [1.0, 0.1])
+ZEROS, POLES = np.array([0.5, -0.5], np.float32), np.array([0.2, 0.3], np.float32)
+SCIPY = [
+    f("scipy.interpolate.interpn", (X,), X, SHORT),
+    f("scipy.stats.bootstrap", (X,), fnp.mean, **TRIES),
+    f("scipy.stats.permutation_test", (SHORT, X), _apart, **TRIES),
+    f("scipy.stats.monte_carlo_test", X, random.normal, fnp.max, **TRIES),
+    f("scipy.stats.power", fnp.mean, random.normal, 5, **TRIES),
+    *each("scipy.stats", "kstest ks_1samp cramervonmises", X, "norm"),
+    f("scipy.stats.anderson_ksamp", [X, X**2]),
+    *each("scipy.stats", "boxcox_normmax yeojohnson_normmax", X),
+    f("scipy.signal.iirfilter", 3, 0.2, btype="lowpass"),
+    *each("scipy.signal", "bessel butter", 3, 0.2),
+    f("scipy.signal.cheby1", 3, 1.0, 0.2),
+    f("scipy.signal.cheby2", 3, 30.0, 0.2),
+    f("scipy.signal.ellip", 3, 1.0, 30.0, 0.2),
+    *each("scipy.signal", "buttord cheb1ord cheb2ord ellipord iirdesign", *BANDS),
+    f("scipy.signal.firwin", 9, 0.3),
+    f("scipy.signal.firwin2", 9, [0.0, 0.5, 1.0], [1.0, 0.5, 0.0]),
+    f("scipy.signal.firls", 9, [0.0, 0.4, 0.6, 1.0], [1.0, 1.0, 0.0, 0.0]),
+    f("scipy.signal.remez", 9, [0.0, 0.2, 0.3, 0.5], [1.0, 0.0]),
+    *each("scipy.signal", "iirnotch iirpeak", 0.2, 30.0),
+    *each("scipy.signal", "besselap buttap", 3),
+    *each("scipy.signal", "cheb1ap cheb2ap", 3, 1.0),
+    f("scipy.signal.ellipap", 3, 1.0, 30.0),
+    f("scipy.signal.kaiser_atten", 9, 0.3),
+    f("scipy.signal.kaiser_beta", 50.0),
+    f("scipy.signal.kaiserord", 50.0, 0.1),
+    *each("scipy.signal", "zpk2sos zpk2tf", ZEROS, POLES, 1.0),
+    *each("scipy.signal", "tf2sos tf2zpk normalize", *RATIO),
+    *each("scipy.signal", "lp2lp lp2hp bilinear", *RATIO, 2.0),
+    *each("scipy.signal", "lp2bp lp2bs", *RATIO, 2.0, 1.0),
+]
+
+OTHER = [c for c in TOP + LAX + NUMPY + INITIALIZERS + OPTIM + TREES + SCIPY if c.name]

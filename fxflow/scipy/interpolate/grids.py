@@ -83,11 +83,21 @@ class RegularGridInterpolator:
         fill_value: float | None = float("nan"),
     ) -> None:
         _require_method(method)
+        if not isinstance(points, Sequence | np.ndarray | Array):
+            raise ArgumentError(
+                f"{_NAME}: points must be a tuple of a vector for each axis, got "
+                f"{points!r}"
+            )
+        if not isinstance(bounds_error, int | np.bool_):
+            raise ArgumentError(
+                f"{_NAME}: bounds_error must be a bool, got {bounds_error!r}"
+            )
         (data,) = promote_inexact(_NAME, values)
         grid = tuple(promote_inexact(_NAME, p)[0] for p in points)
         shape = tuple(p.aval.size for p in grid)
         lengths = data.aval.shape[: len(grid)]
-        if any(p.aval.ndim != 1 for p in grid) or shape != lengths or min(shape) < 2:
+        vectors = bool(grid) and all(p.aval.ndim == 1 for p in grid)
+        if not vectors or shape != lengths or min(shape) < 2:
             raise ShapeError(
                 f"{_NAME}: each axis must have a vector of at least two points, "
                 f"got {', '.join(str(p.aval) for p in grid)} for {data.aval}"
@@ -317,6 +327,6 @@ def _ascending(points: Array, values: Array, axis: int) -> tuple[Array, Array]:
 
 
 def _require_method(method: str) -> None:
-    if method not in _METHODS:
+    if not isinstance(method, str) or method not in _METHODS:
         listed = ", ".join(f'"{m}"' for m in _METHODS)
         raise ArgumentError(f"{_NAME}: method must be one of {listed}, got {method!r}")

@@ -118,3 +118,12 @@ def test_points_outside_are_an_error_where_it_is_asked_for() -> None:
             fxflow.jit(call)(inside)
     assert np.isnan(interpn(GRID, VALUES, outside, bounds_error=False)[1]).all()
     assert (interpn(GRID, VALUES, outside, "nearest", False, None)[1] < 9).all()
+    for points in (1.5, None, 1j):
+        with pytest.raises(ArgumentError, match="points must be a tuple"):
+            interpn(points, VALUES, inside)
+    with pytest.raises(ShapeError, match="each axis must have"):
+        interpn((), VALUES, inside)
+    with pytest.raises(ArgumentError, match="method must be one of"):
+        interpn(GRID, VALUES, inside, ["linear"])
+    with pytest.raises(ArgumentError, match="bounds_error must be a bool"):
+        interpn(GRID, VALUES, inside, bounds_error=np.array([True, False]))
