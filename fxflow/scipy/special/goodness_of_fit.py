@@ -172,6 +172,9 @@ def smirnovi(n: ArrayLike, p: ArrayLike) -> Array:
     def of(n: Any, p: Any) -> Any:
         usual = (n >= 1) & (n == lax.floor(n)) & (n < math.inf)
         out = _ends(p, 1.0, 0.0, _smirnovi(p, fnp.where(usual, n, 1)))
+        # Near it, p is 1 - d (1 + d)ⁿ⁻¹.
+        rest = 1 - p
+        out = fnp.where(p == 1, rest - (n - 1) * rest * rest, out)
         return fnp.where(usual, out, math.nan)
 
     return in_64_bits(of, "smirnovi", n, p)

@@ -5,6 +5,7 @@ Roots of the functions, with derivatives of implicit functions.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from fxflow import lax
@@ -245,13 +246,18 @@ def nrdtrisd(mn: ArrayLike, p: ArrayLike, x: ArrayLike) -> Array:
     """Standard deviation of a normal distribution with a given quantile.
 
     Special cases:
-      Outside: nan.
+      p not between 0 and 1: nan.
 
     Example:
       >>> nrdtrisd(0.0, 0.84134, 2.0).round(2)
       Array(2., dtype=float32)
     """
-    of = lambda mn, p, x: (x - mn) / ndtri(p)
+
+    def of(mn: Any, p: Any, x: Any) -> Any:
+        inside = (p > 0) & (p < 1)
+        value = (x - mn) / ndtri(fnp.where(inside, p, 0.75))
+        return fnp.where(inside, value, math.nan)
+
     return in_64_bits(of, "nrdtrisd", mn, p, x)
 
 

@@ -53,3 +53,7 @@ def test_smirnov() -> None:
         h = 1e-6
         rise = scipy.special.smirnov(5, 0.3 + h) - scipy.special.smirnov(5, 0.3 - h)
         np.testing.assert_allclose(slope, rise / (2 * h), 1e-7)
+        # Near 0, smirnov(n, d) is 1 - d (1 + d)ⁿ⁻¹.
+        slope = fxflow.grad(special.smirnovi, 1)
+        np.testing.assert_allclose(slope(4.0, 1.0), -1)
+        np.testing.assert_allclose(fxflow.grad(slope, 1)(4.0, 1.0), -6)

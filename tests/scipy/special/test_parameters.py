@@ -56,3 +56,5 @@ def test_no_root_is_nan() -> None:
     assert np.isnan(special.stdtridf(0.5, 0.0))
     assert np.isnan(special.gdtrib(1.0, 1.5, 2.0))
     assert float(special.pdtrik(0.01, 3.0)) == 0
+    for p in (0.0, 1.0, 1.5):
+        assert np.isnan(special.nrdtrisd(0.0, p, 1.0))
