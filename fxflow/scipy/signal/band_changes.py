@@ -180,7 +180,11 @@ def _real_ratio(z: Array, p: Array) -> Array:
 
 
 def _halves(middle: Array, square: Any) -> Array:
-    apart = fnp.sqrt(middle * middle - square)
+    square = middle * middle - square
+    apart = fnp.sqrt(square)
+    # A negative number has SciPy's root, whatever the sign of its imaginary zero.
+    upper = (fnp.imag(square) == 0) & (fnp.imag(apart) > 0)
+    apart = fnp.where(upper, -apart, apart)
     return fnp.concatenate([middle + apart, middle - apart])
 
 

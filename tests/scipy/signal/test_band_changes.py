@@ -66,6 +66,19 @@ def test_prototypes_agree_with_scipy() -> None:
                 )
 
 
+@pytest.mark.parametrize("name", ["lp2bp_zpk", "lp2bs_zpk"])
+def test_one_order_of_roots(name: str) -> None:
+    roots = (np.array([-0.45, 0.3]), np.array([-0.4, 0.3]), 1.5)
+    function = getattr(signal, name)
+    for call in (function, fxflow.jit(function)):
+        for got, other in zip(
+            call(*roots, 4.0, 2.0), function(*roots, 4.0, 2.0), strict=True
+        ):
+            np.testing.assert_allclose(got, other, 1e-5)
+    first = getattr(want, name)(*roots, 4.0, 2.0)[1]
+    np.testing.assert_allclose(function(*roots, 4.0, 2.0)[1][:1], first[:1], 1e-5)
+
+
 def test_leading_zeros_are_left_out() -> None:
     got = signal.normalize([[0, 0, 1], [0, 1, 2.0]], [0, 2, 3.0])
     close(got, ([[0, 0.5], [0.5, 1]], [1, 1.5]))
