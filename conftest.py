@@ -30,7 +30,7 @@ if "FXFLOW_CACHE_DIR" not in os.environ:
 
 #: Where each case stands for a primitive, a program, a page or a module.
 WHOLE = ("tests/conformance/", "tests/docs/", "tests/golden/", "tests/test_")
-#: Tests of which `--draw-cases` draws a third, each seed another one.
+#: Tests of which `--draw-cases` draws a quarter, each seed another one.
 SCIENCE = ("tests/scipy/", "fxflow/scipy/")
 
 import numpy as np  # noqa: E402
@@ -78,7 +78,7 @@ def pytest_collection_modifyitems(
 def _undrawn(items: list[pytest.Item], seed: int, parts: int) -> Iterator[pytest.Item]:
     """Yields the cases that a part leaves out.
 
-    They are cases of tests with more than two, slow tests, and two thirds of the
+    They are cases of tests with more than two, slow tests, and three quarters of the
     tests and examples of `fxflow.scipy`, which has the most functions.
     """
     if parts == 1:
@@ -93,7 +93,7 @@ def _undrawn(items: list[pytest.Item], seed: int, parts: int) -> Iterator[pytest
         if len(cases) > 2:
             first = (seed + zlib.crc32(name.encode())) % parts
             yield from (c for i, c in enumerate(cases) if i % parts != first)
-        elif name.startswith(SCIENCE) and (seed + zlib.crc32(name.encode())) % 3:
+        elif name.startswith(SCIENCE) and (seed + zlib.crc32(name.encode())) % 4:
             yield from cases
 
 

@@ -65,7 +65,7 @@ done
 cores=$(getconf _NPROCESSORS_ONLN)
 workers=$((cores < 3 ? cores + 1 : 4))
 # Each commit runs another tenth of the slow tests and of the cases of long tests, and
-# another third of the tests of `fxflow.scipy`.
+# another quarter of the tests of `fxflow.scipy`.
 commit=$(git rev-parse --short=7 HEAD 2>/dev/null || echo 0)
 run_suite() {
     "$python" -m pytest -q --durations=10 --draw-cases "$((16#$commit))/10" \

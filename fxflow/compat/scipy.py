@@ -130,9 +130,9 @@ def _replace(module: ModuleType, new: dict[Any, Any]) -> None:
     """Replaces the functions in one module that has them or has imported them."""
     library = any(f"{name}." in f"{module.__name__}." for name in _LIBRARIES)
     for name, value in list(vars(module).items()):
-        asked = getattr(value, "__name__", None)
-        if asked not in _ANSWERS or not isinstance(value, FunctionType):
+        if not isinstance(value, FunctionType) or value.__name__ not in _ANSWERS:
             continue
+        asked = value.__name__
         # A function of the same name in another package asks about something else.
         home = f"{value.__module__}."
         if not home.startswith("scipy.") and not any(

@@ -123,13 +123,13 @@ class Browser:
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
-    def until(self, expression: str, seconds: float = 20) -> Any:
+    def until(self, expression: str, seconds: float = 60) -> Any:
         """Waits until an expression is true, and returns its value."""
         end = time.monotonic() + seconds
         # The element may not exist yet.
         tried = f"(() => {{ try {{ return {expression} }} catch {{ return null }} }})()"
         while not (value := self.value(tried)):
-            assert time.monotonic() < end, self.value("document.body.innerText")
+            assert time.monotonic() < end, self.value("document.body?.innerText")
             time.sleep(0.05)
         return value
 

@@ -45,7 +45,7 @@ def test_methods_are_those_of_scipy(name: str, args: Any, kwargs: Any) -> None:
 
 def test_it_passes_through_transformations() -> None:
     law = stats.lomax(np.array([1.0, 2.0], np.float32), scale=2.0)
-    assert repr(stats.norm(0, 2)) == "norm(loc=0, scale=2)"
+    assert repr(stats.norm(0, 2)) == "norm(loc=0.0, scale=2.0)"
     leaves, structure = fxflow.tree.flatten(law)
     assert (
         len(leaves) == 3 and fxflow.tree.unflatten(structure, leaves).dist is law.dist

@@ -478,8 +478,8 @@ def test_the_status_page_in_a_browser(serving: Serving, tmp_path: Path) -> None:
         )
         assert "Weights of the models" in mixed and "linear-2" in mixed
         # It updates by itself.
-        before = browser.value("document.getElementById('said').innerText")
-        browser.until(f"document.getElementById('said').innerText != {before!r}")
+        before = browser.value("document.getElementById('message').innerText")
+        browser.until(f"document.getElementById('message').innerText != {before!r}")
         assert not browser.errors
 
         # With keys, it prompts for one.
