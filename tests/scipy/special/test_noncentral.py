@@ -62,6 +62,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_derivatives_and_inverses(name: str) -> None:
     args, inverse, at = CASES[name]

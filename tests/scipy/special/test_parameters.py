@@ -30,6 +30,7 @@ CASES: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_agree_with_scipy(name: str) -> None:
     function, theirs = getattr(special, name), getattr(scipy.special, name)
