@@ -10,6 +10,8 @@ import pytest
 from hypothesis import settings
 
 from fxflow._config import Option, config
+from fxflow.core.caches import alive
+from fxflow.transforms.jit import _all_caches
 from tests.processes import hear_interrupts, starts_processes
 from tests.sweeps import sampling
 from tests.timing import Timing
@@ -90,6 +92,13 @@ def pytest_report_header() -> str:
 
 def _values() -> dict[str, object]:
     return {name: getattr(config, name) for name in _OPTIONS}
+
+
+@pytest.fixture(autouse=True)
+def traces_counted_anew() -> None:
+    """Counts traces from 0 in each test: many trace the same public function."""
+    for caches in alive(_all_caches):
+        caches.traces, caches.signatures = 0, ()
 
 
 @pytest.fixture(autouse=True)
