@@ -96,7 +96,7 @@ _PREFERENCE = {"cuda": 0, "rocm": 1, "tpu": 3}
 # -- finding ---------------------------------------------------------------------------
 
 
-def _folder(package: str) -> Path | None:
+def folder_of(package: str) -> Path | None:
     """Returns a package's folder, without importing it."""
     try:
         spec = importlib.util.find_spec(package)
@@ -118,7 +118,7 @@ def _version(distribution: str) -> str:
 def _from_wheels() -> list[Plugin]:
     found = []
     for wheel in _WHEELS:
-        folder = _folder(wheel.package)
+        folder = folder_of(wheel.package)
         if folder is not None and (folder / wheel.file).exists():
             version = _version(wheel.distribution)
             found.append(

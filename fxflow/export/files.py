@@ -171,10 +171,13 @@ def save(
             "save: compiled=True is for a file with one function; this one has "
             f"{', '.join(functions)}"
         )
-    contents: list[tuple[str, list[Buffer]]] = [
-        (_part_name(i, name), [bytes(function.serialize(vjp_order))])
-        for i, (name, function) in enumerate(functions.items())
-    ]
+    contents: list[tuple[str, list[Buffer]]] = []
+    programs = {}
+    for i, (name, function) in enumerate(functions.items()):
+        whole, code = function.serialize(vjp_order), function.mlir_module_serialized
+        contents.append((_part_name(i, name), [bytes(whole)]))
+        digest = hashlib.sha256(code).digest()
+        programs[name] = tables.Place(whole.index(code), len(code), digest)
     contents += _onnx_models(functions, onnx)
     described: dict[str, Any] = {"fxflow": __version__}
     if first.in_names:
@@ -184,17 +187,18 @@ def save(
             {"name": name, "in_names": list(function.in_names)}
             for name, function in functions.items()
         ]
-    table = _Table(functions)
+    table = _Table(functions, programs)
     if params is not None:
-        arrays = _named_arrays(functions, params)
+        structure = _structure(functions, params)
+        arrays = _named_arrays(functions, structure, params)
         parts = list[Buffer](safetensors.encode(arrays))
-        table = _with_params(table, _structure(functions, params), arrays, parts)
+        table = _with_params(table, structure, arrays, parts)
         if beside is None:
             contents.append(("params", parts))
         else:
-            digest, size = _digest(parts)
-            described["beside"] = {"name": beside, "size": size, "sha256": digest}
-            held = tables.Place(0, size, bytes.fromhex(digest))
+            sha256, size = _digest(parts)
+            described["beside"] = {"name": beside, "size": size, "sha256": sha256}
+            held = tables.Place(0, size, bytes.fromhex(sha256))
             table = table._replace(beside=beside, held=held)
             files.write(Path(path).parent / beside, *map(bytes, parts), durable=True)
     if compiled:
@@ -244,6 +248,8 @@ class _Table(NamedTuple):
     """What the table of a file is made from."""
 
     functions: Mapping[str, Exported]
+    #: Where the StableHLO program of each function is in its part.
+    programs: Mapping[str, tables.Place]
     params: tuple[Any, Sequence[Aval]] | None = None
     names: Sequence[str] = ()
     #: Start and size of each parameter in its safetensors file.
@@ -252,18 +258,13 @@ class _Table(NamedTuple):
     beside: str = ""
     held: tables.Place = tables.Place(0, 0, bytes(32))
 
-    def encode(
-        self, parts: Sequence[_Part], contents: Mapping[str, bytes], start: int
-    ) -> bytes:
+    def encode(self, parts: Sequence[_Part], start: int) -> bytes:
         """Returns the table, given the places of the other parts."""
         known = {part.name: part for part in parts}
-        programs = {}
-        for i, (name, function) in enumerate(self.functions.items()):
-            where = _part_name(i, name)
-            code = function.mlir_module_serialized
-            at = known[where].start + contents[where].index(code)
-            digest = hashlib.sha256(code).digest()
-            programs[name] = tables.Place(at, len(code), digest)
+        programs = {
+            name: place._replace(start=known[_part_name(i, name)].start + place.start)
+            for i, (name, place) in enumerate(self.programs.items())
+        }
         held = self.held
         if "params" in known:
             part = known["params"]
@@ -330,9 +331,6 @@ def _laid_out(
 ) -> list[bytes]:
     """Returns the bytes of a file, in parts."""
     known = [(name, parts, *_digest(parts)) for name, parts in contents]
-    programs = {
-        name: bytes(parts[0]) for name, parts in contents if name.startswith("program")
-    }
     length = 0
     # The parts' positions depend on the length of the header that lists them.
     for _ in range(8):
@@ -340,7 +338,7 @@ def _laid_out(
         for name, _, digest, size in known:
             places.append(_Part(name, at, size, digest))
             at = _aligned(at + size)
-        last: list[Buffer] = [table.encode(places, programs, at)] if table else []
+        last: list[Buffer] = [table.encode(places, at)] if table else []
         if last:
             digest, size = _digest(last)
             places.append(_Part("table", at, size, digest))
@@ -574,8 +572,12 @@ def _names(treedef: Any) -> list[str]:
     return names if plain else [f"{i}:{name}" for i, name in enumerate(names)]
 
 
-def _named_arrays(functions: Mapping[str, Exported], params: Any) -> dict[str, Any]:
-    treedef, avals = _structure(functions, params)
+def _named_arrays(
+    functions: Mapping[str, Exported],
+    structure: tuple[Any, Sequence[Aval]],
+    params: Any,
+) -> dict[str, Any]:
+    treedef, avals = structure
     found = {}
     for name, leaf, aval in zip(
         _names(treedef), tree.leaves(params), avals, strict=True

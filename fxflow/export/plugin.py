@@ -10,7 +10,6 @@ jaxlib's own CPU runtime is not a plug-in. Wheels with one are `xla-cpu-pjrt` an
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -51,23 +50,12 @@ def find_plugin(platform: str = "cpu") -> Path:
         return found[platform].library
     if platform == "cpu":
         for package, file, _ in _CPU:
-            library = _library(package, file)
-            if library is not None:
-                return library
+            folder = plugins.folder_of(package)
+            if folder is not None and (folder / file).exists():
+                return folder / file
         wheels = " or ".join(f"pip install {wheel}" for _, _, wheel in _CPU)
         raise BackendError(f"no PJRT plug-in for cpu is installed: {wheels}")
     raise BackendError(f"no PJRT plug-in for {platform} is installed")
-
-
-def _library(package: str, file: str) -> Path | None:
-    try:
-        spec = importlib.util.find_spec(package)
-    except (ImportError, ValueError):  # its parent is not installed
-        return None
-    for folder in (spec and spec.submodule_search_locations) or ():
-        if Path(folder, file).exists():
-            return Path(folder, file)
-    return None
 
 
 def main(argv: Sequence[str]) -> int:

@@ -20,14 +20,14 @@ def wheels(
     # A namespace package caches the folders of its last search.
     monkeypatch.delitem(sys.modules, "jax_plugins", raising=False)
     monkeypatch.setattr(plugins, "_loaded", {})
-    anywhere = plugins._folder
+    anywhere = plugins.folder_of
 
     def only_here(package: str) -> Path | None:
         """Hides installed plug-ins."""
         folder = anywhere(package)
         return folder if folder and folder.is_relative_to(tmp_path) else None
 
-    monkeypatch.setattr(plugins, "_folder", only_here)
+    monkeypatch.setattr(plugins, "folder_of", only_here)
     monkeypatch.delenv("PJRT_NAMES_AND_LIBRARY_PATHS", raising=False)
     monkeypatch.syspath_prepend(str(tmp_path))
 

@@ -19,7 +19,7 @@ FOLDER = Path(sys.prefix) / "clients-frontends"
 
 
 def compiler(name):
-    """Returns the path of a compiler, or skips the test."""
+    """Returns the path of a compiler or another program, or skips the test."""
     found = shutil.which(name)
     if found is None:
         pytest.skip(f"{name} is not installed")

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from fxflow.serve.protocol import proto, rpc
+from tests.frontends.building import compiler, run
 
 from ..clients import FOLDER
 from .serving import both_protocols
@@ -40,28 +38,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def program(name: str) -> str:
-    """Returns the path of a program, or skips the test."""
-    found = shutil.which(name)
-    if found is None:
-        pytest.skip(f"{name} is not installed")
-    return found
-
-
-def run(*command: Any, **environment: str) -> str:
-    """Runs a command; returns what it printed, or fails with it."""
-    done = subprocess.run(
-        list(map(str, command)),
-        capture_output=True,
-        text=True,
-        timeout=600,
-        env={**os.environ, **environment},
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 def test_the_file_has_all_messages(folder: Path) -> None:
     text = (folder / "inference.proto").read_text()
     for name, fields in rpc.MESSAGES.items():
@@ -74,9 +50,9 @@ def test_the_file_has_all_messages(folder: Path) -> None:
 
 
 def test_curl(ports: dict[str, int]) -> None:
-    program("curl")
+    compiler("curl")
     address = f"http://127.0.0.1:{ports['http']}"
-    text = run("bash", CLIENTS / "client.sh", address, "linear", *ROW)
+    text = run(["bash", CLIENTS / "client.sh", address, "linear", *ROW]).stdout
     assert "[[3.0,4.0,-6.0]]" in text.replace(" ", "")
 
 
@@ -86,9 +62,9 @@ def test_python(ports: dict[str, int], folder: Path) -> None:
         pytest.skip("tests/serve/clients.txt lists grpcio-tools")
     options = [f"-I{folder}", f"--python_out={folder}", f"--grpc_python_out={folder}"]
     file = folder / "inference.proto"
-    run(sys.executable, "-m", "grpc_tools.protoc", *options, file, PYTHONPATH=path)
+    run([sys.executable, "-m", "grpc_tools.protoc", *options, file], PYTHONPATH=path)
     command = [sys.executable, CLIENTS / "client.py", f"127.0.0.1:{ports['grpc']}"]
-    text = run(*command, "linear", *ROW, PYTHONPATH=path)
+    text = run([*command, "linear", *ROW], PYTHONPATH=path).stdout
     assert text.split() == ["3.0", "4.0", "-6.0"]
 
 
@@ -96,32 +72,26 @@ def test_node(ports: dict[str, int], folder: Path) -> None:
     packages = Path(sys.prefix) / "clients-node"
     if not (packages / "node_modules" / "@grpc").exists():
         pytest.skip("tests/frontends/node_packages.txt lists the packages")
-    text = run(
-        program("node"),
-        CLIENTS / "client.mjs",
-        f"http://127.0.0.1:{ports['http']}",
-        f"127.0.0.1:{ports['grpc']}",
-        folder / "inference.proto",
-        "linear",
-        *ROW,
-        NODE_PACKAGES=str(packages),
-    )
-    over_http, over_grpc = text.splitlines()
+    command = [compiler("node"), CLIENTS / "client.mjs"]
+    command += [f"http://127.0.0.1:{ports['http']}", f"127.0.0.1:{ports['grpc']}"]
+    command += [folder / "inference.proto", "linear", *ROW]
+    over_http, over_grpc = run(command, NODE_PACKAGES=str(packages)).stdout.splitlines()
     assert over_http.startswith("http") and "[[3,4,-6]]" in over_http
     assert over_grpc == "grpc 3 4 -6"
 
 
 @pytest.mark.soak  # gRPC's headers take a minute to compile
 def test_cpp(ports: dict[str, int], folder: Path) -> None:
-    protoc, plugin = program("protoc"), program("grpc_cpp_plugin")
-    compiler, config = program("g++"), program("pkg-config")
+    protoc, plugin = compiler("protoc"), compiler("grpc_cpp_plugin")
+    cpp, config = compiler("g++"), compiler("pkg-config")
     generate = [f"-I{folder}", f"--cpp_out={folder}", f"--grpc_out={folder}"]
     plug = f"--plugin=protoc-gen-grpc={plugin}"
-    run(protoc, *generate, plug, folder / "inference.proto")
-    flags = run(config, "--cflags", "--libs", "grpc++", "protobuf").split()
+    run([protoc, *generate, plug, folder / "inference.proto"])
+    flags = run([config, "--cflags", "--libs", "grpc++", "protobuf"]).stdout.split()
     sources = [folder / "inference.pb.cc", folder / "inference.grpc.pb.cc"]
     sources.insert(0, CLIENTS / "client.cc")
     made = folder / "client"
-    run(compiler, "-std=c++17", f"-I{folder}", *sources, *flags, "-o", made)
-    text = run(made, f"127.0.0.1:{ports['grpc']}", "linear", *ROW)
+    command = [cpp, "-std=c++17", f"-I{folder}", *sources, *flags, "-o", made]
+    run(command, timeout=600)
+    text = run([made, f"127.0.0.1:{ports['grpc']}", "linear", *ROW]).stdout
     assert text.split() == ["3", "4", "-6"]
