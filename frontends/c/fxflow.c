@@ -907,30 +907,39 @@ static fx_buffer *wrapped(fx_runtime *runtime, PJRT_Buffer *buffer, const value 
   return made;
 }
 
-/* Copies the results that the caller wants; the others are dropped. */
+/* Copies the results that the caller wants; the others are dropped. Those that stay on
+   the device are handed out last, when nothing can fail any more. */
 static fx_status results_of(fx_model *model, const function *f, PJRT_Buffer **results,
                             fx_array *outputs, size_t count) {
   const PJRT_Api *api = model->runtime->api;
   PJRT_Event **events = allocate(f->output_count, sizeof *events);
-  fx_status status = events ? FX_OK : FX_NO_MEMORY;
+  fx_buffer **kept = allocate(f->output_count, sizeof *kept);
+  fx_status status = events && kept ? FX_OK : FX_NO_MEMORY;
   for (uint32_t i = 0; i < f->output_count && !status; ++i) {
     const value *v = f->outputs + i;
-    fx_array *wanted = v->param == NONE ? (fx_array *)given_for(v, outputs, count) : NULL;
+    const fx_array *wanted = v->param == NONE ? given_for(v, outputs, count) : NULL;
     if (!wanted) continue;
-    if (wanted->data) {
+    if (wanted->data)
       status = to_host(model->runtime, results[i], v->type.rank, wanted->data, v->type.bytes,
                        v->type.name, events + i);
-    } else if ((wanted->buffer = wrapped(model->runtime, results[i], v))) {
-      results[i] = NULL;
-    } else {
+    else if (!(kept[i] = wrapped(model->runtime, results[i], v)))
       status = FX_NO_MEMORY;
-    }
   }
   for (uint32_t i = 0; events && i < f->output_count; ++i) {
     fx_status late = awaited(api, events[i], f->outputs[i].type.name);
     if (!status) status = late;
   }
+  for (uint32_t i = 0; kept && i < f->output_count; ++i) {
+    if (!kept[i]) continue;
+    if (status) {
+      free(kept[i]);
+      continue;
+    }
+    ((fx_array *)given_for(f->outputs + i, outputs, count))->buffer = kept[i];
+    results[i] = NULL;
+  }
   free(events);
+  free(kept);
   return status;
 }
 

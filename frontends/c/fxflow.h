@@ -99,7 +99,7 @@ const fx_type *fx_output(const fx_model *model, const char *function, int index)
 /* Calls a function. `inputs` are its arguments in any order, without the parameters;
    `outputs` are the results that the caller wants. A result whose `data` is NULL stays
    on the device: `buffer` is set, for fx_drop. If a call fails, parameters keep their
-   values. */
+   values, and no `buffer` is set. */
 fx_status fx_call(fx_model *model, const char *function, const fx_array *inputs,
                   size_t input_count, fx_array *outputs, size_t output_count);
 
