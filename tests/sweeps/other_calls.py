@@ -319,6 +319,10 @@ SCIPY = [
     f("scipy.signal.kaiserord", 50.0, 0.1),
     *each("scipy.signal", "zpk2sos zpk2tf", ZEROS, POLES, 1.0),
     *each("scipy.signal", "tf2sos tf2zpk normalize", *RATIO),
+    *each("scipy.signal", "residue residuez", *RATIO),
+    *each("scipy.signal", "invres invresz", SHORT, POLES, []),
+    f("scipy.signal.findfreqs", *RATIO, 5),
+    f("scipy.signal.unique_roots", POLES),
     *each("scipy.signal", "lp2lp lp2hp bilinear", *RATIO, 2.0),
     *each("scipy.signal", "lp2bp lp2bs", *RATIO, 2.0, 1.0),
 ]

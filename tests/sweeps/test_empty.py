@@ -153,6 +153,7 @@ BY_VALUE = {
     "scipy.signal.lfil*": "a first coefficient of 0",
     "scipy.signal.filtfilt-*": "a first coefficient of 0",
     "scipy.signal.sosfilt*": "a first coefficient of 0",
+    "scipy.signal.deconvolve*": "a first coefficient of 0",
 }
 
 

@@ -14,7 +14,7 @@ from fxflow.scipy.signal.filtering import (
 )
 from fxflow.scipy.signal.fir_design import firwin, firwin2
 from fxflow.scipy.signal.frequency_responses import (
-    freqz, freqz_sos, group_delay, sosfreqz,
+    findfreqs, freqs, freqs_zpk, freqz, freqz_sos, freqz_zpk, group_delay, sosfreqz,
 )
 from fxflow.scipy.signal.peaks import (
     argrelextrema, argrelmax, argrelmin, find_peaks, peak_prominences, peak_widths,
@@ -45,23 +45,27 @@ from fxflow.scipy.signal.fir_fits import (
     firls, kaiser_atten, kaiser_beta, kaiserord, minimum_phase, remez,
 )
 from fxflow.scipy.signal.short_time import ShortTimeFFT
+from fxflow.scipy.signal.partial_fractions import (
+    deconvolve, invres, invresz, residue, residuez, unique_roots,
+)
 
 __all__ = [
     "ShortTimeFFT", "argrelextrema", "argrelmax", "argrelmin", "bessel", "besselap",
     "bilinear", "bilinear_zpk", "buttap", "butter", "buttord", "cheb1ap", "cheb1ord",
     "cheb2ap", "cheb2ord", "cheby1", "cheby2", "chirp", "coherence", "convolve",
     "convolve2d", "correlate", "correlate2d", "csd", "czt", "czt_points", "decimate",
-    "detrend", "ellip", "ellipap", "ellipord", "envelope", "fftconvolve", "filtfilt",
-    "find_peaks", "firls", "firwin", "firwin2", "freqz", "freqz_sos", "gausspulse",
-    "get_window", "group_delay", "hilbert", "iirdesign", "iirfilter", "iirnotch",
-    "iirpeak", "istft", "kaiser_atten", "kaiser_beta", "kaiserord", "lfilter",
+    "deconvolve", "detrend", "ellip", "ellipap", "ellipord", "envelope", "fftconvolve",
+    "filtfilt", "find_peaks", "findfreqs", "firls", "firwin", "firwin2", "freqs",
+    "freqs_zpk", "freqz", "freqz_sos", "freqz_zpk", "gausspulse", "get_window",
+    "group_delay", "hilbert", "iirdesign", "iirfilter", "iirnotch", "iirpeak", "invres",
+    "invresz", "istft", "kaiser_atten", "kaiser_beta", "kaiserord", "lfilter",
     "lfilter_zi", "lfiltic", "lombscargle", "lp2bp", "lp2bp_zpk", "lp2bs", "lp2bs_zpk",
     "lp2hp", "lp2hp_zpk", "lp2lp", "lp2lp_zpk", "medfilt", "medfilt2d", "minimum_phase",
     "normalize", "peak_prominences", "peak_widths", "periodogram", "remez", "resample",
-    "resample_poly", "savgol_coeffs", "savgol_filter", "sawtooth", "sos2tf", "sos2zpk",
-    "sosfilt", "sosfilt_zi", "sosfiltfilt", "sosfreqz", "spectrogram", "square", "stft",
-    "tf2sos", "tf2zpk", "unit_impulse", "upfirdn", "welch", "wiener", "zoom_fft",
-    "zpk2sos", "zpk2tf",
+    "resample_poly", "residue", "residuez", "savgol_coeffs", "savgol_filter",
+    "sawtooth", "sos2tf", "sos2zpk", "sosfilt", "sosfilt_zi", "sosfiltfilt", "sosfreqz",
+    "spectrogram", "square", "stft", "tf2sos", "tf2zpk", "unique_roots", "unit_impulse",
+    "upfirdn", "welch", "wiener", "zoom_fft", "zpk2sos", "zpk2tf",
 ]
 # fmt: on
 

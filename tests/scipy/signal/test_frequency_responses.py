@@ -8,9 +8,10 @@ import scipy.signal as want
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.errors import ArgumentError, ShapeError
+from fxflow.errors import ArgumentError, ConcretizationError, ShapeError
 from fxflow.scipy import signal
 
+RNG = np.random.default_rng(3)
 B, A = want.ellip(4, 1.0, 40.0, 0.3)
 SOS = want.butter(5, [0.1, 0.4], "bandpass", output="sos")
 
@@ -63,3 +64,28 @@ def test_bad_responses_are_refused() -> None:
         signal.freqz(np.ones((2, 2)))
     with pytest.raises(ShapeError, match="sos must be"):
         signal.freqz_sos(np.ones((2, 5)))
+
+
+def test_analog_filters_agree_with_scipy() -> None:
+    with fxflow.config.override(x64=True):
+        b, a = want.butter(3, [2.0, 5.0], "bandpass", analog=True)
+        z, p, k = want.cheby2(4, 30.0, 3.0, analog=True, output="zpk")
+        w = RNG.uniform(0.1, 9, 7)
+        for worN in (20, None, w):
+            close(signal.freqs(b, a, worN), want.freqs(b, a, worN))
+            close(signal.freqs_zpk(z, p, k, worN), want.freqs_zpk(z, p, k, worN))
+        close([signal.findfreqs(b, a, 9)], [want.findfreqs(b, a, 9)])
+        close([signal.findfreqs(z, p, 9, "zp")], [want.findfreqs(z, p, 9, kind="zp")])
+        close(fxflow.jit(signal.freqs)(b, a, w), want.freqs(b, a, w))
+        for whole, worN in ((False, 16), (True, 9), (False, w / 9)):
+            got = signal.freqz_zpk(z / 9, p / 9, k, worN, whole, 5.0)
+            close(got, want.freqz_zpk(z / 9, p / 9, k, worN, whole, 5.0))
+        # |1 / (1 + s)|² at w = 1 is 1 / (1 + p²), p the pole: slope -2p / (1 + p²)².
+        rise = fxflow.grad(
+            lambda p: (abs(signal.freqs_zpk([], -p, 1.0, [1.0])[1]) ** 2).sum()
+        )(fnp.asarray([2.0]))
+        assert float(rise[0]) == pytest.approx(-4 / 25)
+    with pytest.raises(ConcretizationError, match="give the frequencies"):
+        fxflow.jit(signal.freqs)(b, a)
+    with pytest.raises(ArgumentError, match="kind"):
+        signal.findfreqs(b, a, 5, "no")

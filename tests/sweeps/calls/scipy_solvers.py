@@ -106,7 +106,9 @@ EXEMPT = {
             *("scipy.signal.zpk2sos", "scipy.signal.tf2sos", "scipy.signal.tf2zpk"),
             *("scipy.signal.zpk2tf", "scipy.signal.normalize", "scipy.signal.lp2lp"),
             *("scipy.signal.lp2hp", "scipy.signal.lp2bp", "scipy.signal.lp2bs"),
-            "scipy.signal.bilinear",
+            *("scipy.signal.bilinear", "scipy.signal.residue", "scipy.signal.residuez"),
+            *("scipy.signal.invres", "scipy.signal.invresz", "scipy.signal.findfreqs"),
+            "scipy.signal.unique_roots",
         ),
         "the form of the result depends on the values",
     ),
@@ -273,6 +275,17 @@ CALLS = [
             call("scipy.signal.sos2tf", _SOS, numpy=""),
             call("scipy.signal.freqz", inexact(3), _LEAD, 5),
             *each("scipy.signal", "freqz_sos sosfreqz", _SOS, 5, numpy=""),
+            call(
+                "scipy.signal.freqs", inexact(3), _LEAD, np.array([0.5, 2.0]), numpy=""
+            ),
+            *each(
+                "scipy.signal",
+                "freqs_zpk freqz_zpk",
+                *(inexact(2), _ROOTS, floating(), np.array([0.5, 2.0])),
+                numpy="",
+            ),
+            # A divisor that leads with 0 is refused.
+            call("scipy.signal.deconvolve", inexact(5), _LEAD, numpy=""),
             call("scipy.signal.group_delay", (inexact(3), _LEAD), 5),
             call("scipy.signal.hilbert", real(2, 6)),
             call("scipy.signal.savgol_filter", inexact(2, 7), 5, 2, numpy=""),
