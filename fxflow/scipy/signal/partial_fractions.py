@@ -6,7 +6,8 @@ traced, all poles are taken to be different.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from fxflow.scipy.signal._recursions import Coefficients, known, numbers
 from fxflow.scipy.signal.filtering import lfilter
 from fxflow.scipy.signal.transfer_functions import polynomial
 
-_KINDS = {
+_KINDS: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("max", "maximum"), np.max),
     **dict.fromkeys(("min", "minimum"), np.min),
     **dict.fromkeys(("avg", "mean"), np.mean),
@@ -49,6 +50,8 @@ _docs = shared("""
 """)
 
 Fractions = tuple[Array, Array, Array]
+#: Which zeros have no meaning: those at the front, or at the back.
+End = Literal["f", "b"]
 
 
 def _require_kind(name: str, rtype: str) -> None:
@@ -70,11 +73,14 @@ def _vectors(name: str, letters: str, *given: Any) -> list[Array]:
 
 def _host(name: str, *given: Any) -> list[np.ndarray[Any, Any]] | None:
     """Returns the values in 64 bits, or None where one of them is traced."""
-    found = [known(numbers(value), name) for value in given]
-    if any(value is None for value in found):
-        return None
-    wide = np.complex128 if any(map(np.iscomplexobj, found)) else np.float64
-    return [np.atleast_1d(np.asarray(v)).astype(wide) for v in found]
+    found = []
+    for value in given:
+        host = known(numbers(value), name)
+        if host is None:
+            return None
+        found.append(np.atleast_1d(np.asarray(host)))
+    wide = np.complex128 if any(np.iscomplexobj(v) for v in found) else np.float64
+    return [v.astype(wide) for v in found]
 
 
 def _grouped(
@@ -211,8 +217,8 @@ def _shares(
 
 
 def _fractions(
-    name: str, b: Any, a: Any, tol: float, rtype: str, end: str
-) -> Fractions:
+    name: str, b: Any, a: Any, tol: float, rtype: str, end: End
+) -> tuple[Any, Any, Any]:
     """Returns residues, poles and the rest, all known; "b" is for powers of 1/z."""
     over, under = (np.trim_zeros(v, end) for v in (b, a))
     if not under.size or under[0] == 0:
@@ -254,7 +260,7 @@ def _simple_fractions(b: Array, a: Array, turned: bool) -> Fractions:
 
 
 def _residue(
-    name: str, b: Coefficients, a: Coefficients, tol: float, rtype: str, end: str
+    name: str, b: Coefficients, a: Coefficients, tol: float, rtype: str, end: End
 ) -> Fractions:
     _require_kind(name, rtype)
     over, under = _vectors(name, "ba", b, a)
@@ -263,7 +269,7 @@ def _residue(
         if not under.size:
             raise ArgumentError(f"{name}: a must have a coefficient")
         return _simple_fractions(over, under, end == "b")
-    r, p, k = _fractions(name, *host, tol, rtype, end)
+    r, p, k = _fractions(name, host[0], host[1], tol, rtype, end)
     wide = dtypes.to_complex(over.dtype)
     return fnp.asarray(r, wide), fnp.asarray(p, wide), fnp.asarray(k, over.dtype)
 
@@ -355,7 +361,7 @@ def _inverse(
     k: Coefficients,
     tol: float,
     rtype: str,
-    end: str,
+    end: End,
 ) -> tuple[Array, Array]:
     _require_kind(name, rtype)
     shares, roots, more = _vectors(name, "rpk", r, p, k)
