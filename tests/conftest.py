@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
@@ -26,6 +28,9 @@ settings.register_profile(
     derandomize=bool(os.environ.get("CI")),
 )
 settings.load_profile("fxflow")
+
+# Where the random generators of test modules were when their tests were collected.
+_states: dict[np.random.Generator, Any] = {}
 
 _OPTIONS = [name for name, o in vars(type(config)).items() if isinstance(o, Option)]
 
@@ -53,6 +58,8 @@ def pytest_collection_modifyitems(
     """
     for item in items:
         names = vars(item.module) if isinstance(item, pytest.Function) else {}
+        for generator in _generators(names):
+            _states.setdefault(generator, generator.bit_generator.state)
         if starts_processes(item.nodeid, names):
             item.add_marker("processes")
     items[:] = spread(items)
@@ -92,6 +99,19 @@ def pytest_report_header() -> str:
 
 def _values() -> dict[str, object]:
     return {name: getattr(config, name) for name in _OPTIONS}
+
+
+def _generators(names: Mapping[str, object]) -> list[np.random.Generator]:
+    return [v for v in names.values() if isinstance(v, np.random.Generator)]
+
+
+@pytest.fixture(autouse=True)
+def generators_set_back(request: pytest.FixtureRequest) -> None:
+    """Lets a test draw the numbers that it draws alone, whatever ran before it."""
+    module = getattr(request.node, "module", None)  # a doctest has none
+    for generator in _generators(vars(module) if module else {}):
+        if generator in _states:
+            generator.bit_generator.state = _states[generator]
 
 
 @pytest.fixture(autouse=True)

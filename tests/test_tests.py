@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 
 from tests import timing
@@ -32,6 +33,7 @@ LONG_FUNCTIONS = {
     "scipy/optimize/scalar_minimization.py: minimize_scalar",
     "transforms/vmap.py: vmap",
 }
+RNG = np.random.default_rng(0)
 FILES = sorted([*(ROOT / "fxflow").rglob("*.py"), *TESTS.rglob("*.py")])
 #: Test names that do not say what is asked, and words that `scripts/words.py` keeps out
 #: of sentences.
@@ -245,3 +247,8 @@ def test_tests_that_start_processes_are_marked(
     nodeid: str, names: dict[str, object], expected: bool
 ) -> None:
     assert starts_processes(nodeid, names) is expected
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_numbers_of_a_test_do_not_depend_on_tests_before_it(again: bool) -> None:
+    assert RNG.random() == np.random.default_rng(0).random()

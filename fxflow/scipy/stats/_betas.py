@@ -9,7 +9,8 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.scipy.special.entropies import xlog1py, xlogy
 from fxflow.scipy.special.gammas import betaln
-from fxflow.scipy.special.normal import log_ndtr, ndtr
+from fxflow.scipy.special.incomplete_beta import stdtr, stdtrit
+from fxflow.scipy.special.normal import log_ndtr
 from fxflow.scipy.stats._building import LOG_SQRT_2PI, through_beta
 from fxflow.scipy.stats._continuous import Continuous
 from fxflow.scipy.stats._signatures import (
@@ -48,7 +49,7 @@ beta: Final = Continuous(
     shapes_ab,
     support=(0, 1),
     logpdf=lambda z, a, b: xlogy(a - 1, z) + xlog1py(b - 1, -z) - betaln(a, b),
-    **through_beta(lambda z, a, b: (a, b, z, 1 - z)),
+    **through_beta(lambda z, a, b: (a, b, z, 1 - z), lambda x, rest, a, b: x),
     mean=lambda a, b: a / (a + b),
     var=lambda a, b: a / (a + b) * (b / (a + b)) / (a + b + 1),
     skew=_beta_skew,
@@ -69,7 +70,10 @@ betaprime: Final = Continuous(
     shapes_ab,
     support=(0, math.inf),
     logpdf=lambda z, a, b: xlogy(a - 1, z) - (a + b) * lax.log1p(z) - betaln(a, b),
-    **through_beta(lambda z, a, b: (a, b, z / (1 + z), 1 / (1 + z))),
+    **through_beta(
+        lambda z, a, b: (a, b, z / (1 + z), 1 / (1 + z)),
+        lambda x, rest, a, b: x / rest,
+    ),
     mean=lambda a, b: _betaprime_raw(1, a, b),
     var=lambda a, b: fnp.where(
         b > 2,
@@ -125,7 +129,7 @@ f: Final = Continuous(
         - 0.5 * (m + n) * lax.log(n + m * z)
         - betaln(0.5 * m, 0.5 * n)
     ),
-    **through_beta(_f_share),
+    **through_beta(_f_share, lambda x, rest, m, n: n * x / (m * rest)),
     mean=_f_mean,
     var=_f_var,
     skew=_f_skew,
@@ -147,7 +151,7 @@ f: Final = Continuous(
 def _log_square(z: Any, n: Any) -> Any:
     """Returns log(1 + z² / n), also where the square overflows."""
     root = fnp.sqrt(n)
-    far = abs(z) > 1e4 * root
+    far = abs(z) > 1e9 * root
     near = lax.log1p(lax.square(fnp.where(far, 0, z) / root))
     return fnp.where(far, 2 * lax.log(fnp.where(far, abs(z), 1) / root), near)
 
@@ -180,14 +184,6 @@ def _t_tails(z: Any, df: Any) -> Tails:
     """Returns the tails of |z|, that is of its share, which decreases with it."""
     finite = (df < math.inf) & (z != 0) & ~_is_far(z, df)
     return beta_tails(*_t_share(fnp.where(finite, z, 1), fnp.where(finite, df, 1)))
-
-
-def _t_cdf(z: Any, df: Any) -> Any:
-    tails = _t_tails(z, df)
-    half = 0.5 * fnp.where(z == 0, 1, tails.value(upper=False))
-    half = fnp.where(_is_far(z, df), lax.exp(_t_logs(-abs(z), df)[0]), half)
-    value = fnp.where(z > 0, 1 - half, half)
-    return fnp.where(df < math.inf, value, ndtr(z))
 
 
 def _t_logs(z: Any, df: Any) -> tuple[Any, Any]:
@@ -223,7 +219,8 @@ t: Final = Continuous(
     "Student's distribution: a normal variable over the root of a mean of squares.",
     shape_df,
     logpdf=_t_logpdf,
-    cdf=_t_cdf,
+    cdf=lambda z, df: stdtr(df, z),
+    ppf=lambda q, df: stdtrit(df, q),
     logcdf=lambda z, df: _t_logs(z, df)[0],
     logs=_t_logs,
     mean=lambda df: fnp.where(df > 1, 0, math.inf),

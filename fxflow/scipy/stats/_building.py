@@ -17,6 +17,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.nn.activations import log1mexp
 from fxflow.scipy.special._derivatives import by_forward, partial
 from fxflow.scipy.special._operands import in_64_bits
+from fxflow.scipy.special.incomplete_beta import inverse_of as beta_root
 from fxflow.scipy.special.inverses import gammainccinv_of, gammaincinv_of
 from fxflow.scipy.special.normal import log_ndtr, ndtr, ndtri
 from fxflow.scipy.stats._tails import Tails, beta_tails, gamma_tails
@@ -113,13 +114,35 @@ def from_tails(tails: Callable[..., Tails]) -> Formulas:
     }
 
 
-def through_beta(share: Callable[..., tuple[Any, Any, Any, Any]]) -> Formulas:
-    """Returns the formulas of tails where x is a beta variable.
+def beta_quantile(a: Any, b: Any, q: Any, upper: bool = False) -> tuple[Any, Any]:
+    """Returns the quantile x of a beta variable for q between 0 and 1, and 1 - x."""
+    of = lambda a, b, q: beta_root(a, b, *((1 - q, q) if upper else (q, 1 - q)))
+    x, rest = in_64_bits(of, "ppf", a, b, q)
+    return x, rest
+
+
+def through_beta(
+    share: Callable[..., tuple[Any, Any, Any, Any]], back: Formula
+) -> Formulas:
+    """Returns the formulas where x is a beta variable.
 
     Args:
       share: of z and shapes; returns a, b, x, which increases with z, and 1 - x.
+      back: z, of x, 1 - x and shapes.
     """
-    return from_tails(lambda z, *shapes: beta_tails(*share(z, *shapes)))
+
+    def quantile(upper: bool) -> Formula:
+        def found(q: Any, *shapes: Any) -> Any:
+            a, b, *_ = share(lax.full_like(q, 0.5), *shapes)
+            return back(*beta_quantile(a, b, q, upper), *shapes)
+
+        return found
+
+    return {
+        **from_tails(lambda z, *shapes: beta_tails(*share(z, *shapes))),
+        "ppf": quantile(upper=False),
+        "isf": quantile(upper=True),
+    }
 
 
 def through_exponential(log_hazard: Formula, back: Formula) -> Formulas:

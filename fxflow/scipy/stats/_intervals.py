@@ -44,9 +44,8 @@ anglit: Final = Continuous(
 )
 
 
-def _cosine_cdf(z: Any) -> Any:
-    y = math.pi + z
-    # y - sin y, by its series where it cancels.
+def _less_sine(y: Any) -> Any:
+    """Returns y - sin y, by its series where that cancels."""
     near = y < 0.6
     s = lax.square(fnp.where(near, y, 0))
     series = lax.full_like(s, 1 / 6)
@@ -56,8 +55,24 @@ def _cosine_cdf(z: Any) -> Any:
         factor *= n * (n - 1)
         total = total + sign * power / factor
         power, sign = power * s, -sign
-    small = fnp.where(near, y, 0) * s * total
-    return fnp.where(near, small, y + lax.sin(z)) / (2 * math.pi)
+    return fnp.where(near, fnp.where(near, y, 0) * s * total, y - lax.sin(y))
+
+
+def _cosine_cdf(z: Any) -> Any:
+    return _less_sine(math.pi + z) / (2 * math.pi)
+
+
+def _cosine_ppf(q: Any) -> Any:
+    """Solves y - sin y = r, Kepler's equation, by its series and Halley's method."""
+    small = q <= 0.5
+    r = 2 * math.pi * fnp.where(small, q, 1 - q)
+    c = lax.cbrt(6 * r)
+    s = c * c
+    y = c * (1 + s * (1 / 60 + s * (1 / 1400 + s * (1 / 25200 + s * 2.5e-6))))
+    for _ in range(3):
+        value, slope = _less_sine(y) - r, 2 * lax.square(lax.sin(0.5 * y))
+        y = y - value / (slope - 0.5 * value * lax.sin(y) / slope)
+    return fnp.where(small, y - math.pi, math.pi - y)
 
 
 cosine: Final = Continuous(
@@ -68,6 +83,7 @@ cosine: Final = Continuous(
     closed=False,
     logpdf=lambda z: 2 * lax.log(lax.cos(0.5 * z)) - math.log(math.pi),
     cdf=_cosine_cdf,
+    ppf=_cosine_ppf,
     var=lambda: math.pi**2 / 3 - 2,
     kurtosis=lambda: -6 * (math.pi**4 - 90) / (5 * (math.pi**2 - 6) ** 2),
     entropy=lambda: math.log(4 * math.pi) - 1,
@@ -92,7 +108,7 @@ rdist: Final = Continuous(
     shape_c,
     support=(-1, 1),
     logpdf=_rdist_logpdf,
-    **through_beta(_rdist_share),
+    **through_beta(_rdist_share, lambda x, rest, c: x - rest),
     var=lambda c: 1 / (c + 1),
     kurtosis=lambda c: 3 * (c + 1) / (c + 3) - 3,
     symmetric=True,
@@ -104,7 +120,7 @@ semicircular: Final = Continuous(
     no_shape,
     support=(-1, 1),
     logpdf=lambda z: math.log(2 / math.pi) + xlog1py(0.5, -z) + xlog1py(0.5, z),
-    **through_beta(lambda z: _rdist_share(z, 3.0 + 0 * z)),
+    **through_beta(lambda z: _rdist_share(z, 3.0 + 0 * z), lambda x, rest: x - rest),
     var=lambda: 0.25,
     kurtosis=lambda: -1.0,
     entropy=lambda: math.log(math.pi) - 0.5,

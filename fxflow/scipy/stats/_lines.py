@@ -9,7 +9,6 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.scipy.special._operands import expm1_over, log1p_over
 from fxflow.scipy.special.gammas import betaln, gammaln, zeta
-from fxflow.scipy.special.incomplete_beta import betaincinv
 from fxflow.scipy.special.normal import log_ndtr, ndtri, ndtri_exp
 from fxflow.scipy.special.order_zero_one import k1e
 from fxflow.scipy.stats._building import (
@@ -290,9 +289,7 @@ jf_skew_t: Final = Continuous(
     "Jones and Faddy's skew t distribution, Student's where a and b are equal.",
     shapes_ab,
     logpdf=_jf_logpdf,
-    **through_beta(_jf_share),
-    ppf=lambda q, a, b: _jf_place(betaincinv(a, b, q), betaincinv(b, a, 1 - q), a, b),
-    isf=lambda q, a, b: _jf_place(betaincinv(a, b, 1 - q), betaincinv(b, a, q), a, b),
+    **through_beta(_jf_share, _jf_place),
     **central(_jf_raw),
 )
 
