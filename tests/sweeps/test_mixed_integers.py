@@ -44,6 +44,13 @@ OWN_DTYPE = {
     "numpy.histogram2d": "each axis is cut by itself",
     "numpy.polymul": "leading zeros stay, which NumPy cuts off",
     "scipy.special.zeta": "its poles are those of the compiler's zeta",
+    **dict.fromkeys(
+        [
+            f"scipy.special.{name}"
+            for name in ("chndtridf", "chndtrinc", "fdtridfd", "ncfdtrinc")
+        ],
+        "nan where there is no root, where SciPy gives an end of its search",
+    ),
     "numpy.setdiff1d": "the result has the dtype of the first operand",
 }
 

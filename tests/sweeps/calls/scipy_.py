@@ -22,6 +22,9 @@ S = "scipy.special"
 L = "scipy.linalg"
 UNIT = {"low": 0.1, "high": 0.9}
 POSITIVE = {"low": 0.5, "high": 4.0}
+#: SciPy's inverses by a parameter give an arbitrary end of their search where the
+#: probability is 0 or 1, which integers are.
+PROBABILITY = floating(3, 4, **UNIT)
 
 SPECIAL = [
     *each(S, "digamma psi gamma gammaln gammasgn", real(3, 4, **POSITIVE)),
@@ -69,7 +72,7 @@ SPECIAL = [
     ),
     call(
         f"{S}.gdtria",
-        real(3, 4, **UNIT),
+        PROBABILITY,
         *[real(3, 4, **POSITIVE)] * 2,
         differentiable=False,
     ),
@@ -203,14 +206,14 @@ SPECIAL = [
     *each(S, "nctdtr", *[real(3, 4, **POSITIVE)] * 3, differentiable=False),
     call(
         f"{S}.chndtrix",
-        real(3, 4, **UNIT),
+        PROBABILITY,
         *[real(3, 4, **POSITIVE)] * 2,
         differentiable=False,
     ),
     call(
         f"{S}.chndtridf",
         real(3, 4, **POSITIVE),
-        real(3, 4, **UNIT),
+        PROBABILITY,
         real(3, 4, **POSITIVE),
         differentiable=False,
     ),
@@ -218,64 +221,64 @@ SPECIAL = [
         S,
         "chndtrinc nctdtrit",
         *[real(3, 4, **POSITIVE)] * 2,
-        real(3, 4, **UNIT),
+        PROBABILITY,
         differentiable=False,
     ),
     call(
         f"{S}.ncfdtri",
         *[real(3, 4, **POSITIVE)] * 3,
-        real(3, 4, **UNIT),
+        PROBABILITY,
         differentiable=False,
     ),
     call(
         f"{S}.ncfdtrinc",
         *[real(3, 4, **POSITIVE)] * 2,
-        real(3, 4, **UNIT),
+        PROBABILITY,
         real(3, 4, **POSITIVE),
         differentiable=False,
     ),
     call(
         f"{S}.nctdtrinc",
         real(3, 4, **POSITIVE),
-        real(3, 4, **UNIT),
+        PROBABILITY,
         real(3, 4, **POSITIVE),
         differentiable=False,
     ),
     *each(
         S,
         "bdtrik btdtria nbdtrik",
-        real(3, 4, **UNIT),
+        PROBABILITY,
         real(3, 4, **POSITIVE),
-        real(3, 4, **UNIT),
+        PROBABILITY,
         differentiable=False,
     ),
     *each(
         S,
         "bdtrin btdtrib nbdtrin",
         real(3, 4, **POSITIVE),
-        *[real(3, 4, **UNIT)] * 2,
+        *[PROBABILITY] * 2,
         differentiable=False,
     ),
     *each(
         S,
         "fdtridfd gdtrib",
         real(3, 4, **POSITIVE),
-        real(3, 4, **UNIT),
+        PROBABILITY,
         real(3, 4, **POSITIVE),
         differentiable=False,
     ),
     *each(
         S,
         "chdtriv pdtrik stdtridf",
-        real(3, 4, **UNIT),
+        PROBABILITY,
         real(3, 4, **POSITIVE),
         differentiable=False,
     ),
-    call(f"{S}.nrdtrimn", real(3, 4, **UNIT), *[real(3, 4, **POSITIVE)] * 2),
+    call(f"{S}.nrdtrimn", PROBABILITY, *[real(3, 4, **POSITIVE)] * 2),
     call(
         f"{S}.nrdtrisd",
         real(3, 4, **POSITIVE),
-        real(3, 4, low=0.6, high=0.9),
+        floating(3, 4, low=0.6, high=0.9),
         real(3, 4, **POSITIVE),
     ),
     *each(S, "softmax log_softmax logsumexp", A(3, 4), axis=1),
