@@ -1,13 +1,15 @@
-/* See fxflow.h. The format of files is described in fxflow/export/files.py and
-   tables.py. Every number of a file is checked before it is used. */
+/* See fxflow.h. The format of files is described in fxflow/export/files.py, folders.py
+   and tables.py. Every number of a file is checked before it is used. */
 #define _POSIX_C_SOURCE 200809L
 #include "fxflow.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "third_party/pjrt_c_api.h"
@@ -33,6 +35,19 @@ static void *allocate(size_t count, size_t size) {
   void *memory = calloc(count ? count : 1, size ? size : 1);
   if (!memory) fail(FX_NO_MEMORY, "out of memory: %zu x %zu bytes", count, size);
   return memory;
+}
+
+/* Returns a text that the caller frees. */
+static char *formatted(const char *format, ...) {
+  va_list values, again;
+  va_start(values, format);
+  va_copy(again, values);
+  int size = vsnprintf(NULL, 0, format, values);
+  char *text = size < 0 ? NULL : allocate((size_t)size + 1, 1);
+  if (text) vsnprintf(text, (size_t)size + 1, format, again);
+  va_end(again);
+  va_end(values);
+  return text;
 }
 
 /* -- SHA-256 (FIPS 180-4) -------------------------------------------------------- */
@@ -264,7 +279,8 @@ typedef struct {
 struct fx_model {
   fx_runtime *runtime;
   PJRT_Device *device;
-  char *path, *beside;
+  char *path, *beside; /* the second: the separate file of the parameters, or NULL */
+  int is_folder;
   uint64_t part_start, part_size; /* the parameters in their file */
   uint8_t part_digest[32];
   uint32_t param_count, function_count;
@@ -306,25 +322,26 @@ static const char *described(char *out, size_t size, int dtype, int rank,
 
 /* Reads a part of a file, or all of it if `size` is 0. */
 static uint8_t *bytes_of(const char *path, uint64_t start, uint64_t size, uint64_t *end) {
-  FILE *file = fopen(path, "rb");
+  struct stat found;
+  FILE *file = NULL;
   uint8_t *data = NULL;
-  long length = -1;
-  if (file && !fseek(file, 0, SEEK_END)) length = ftell(file);
-  if (length < 0) {
-    fail(FX_BAD_FILE, "%s cannot be read", path);
-  } else {
-    *end = (uint64_t)length;
-    if (!size) size = *end;
-    if (start > *end || size > *end - start) {
-      fail(FX_BAD_FILE, "%s is damaged or truncated", path);
-    } else if ((data = allocate(1, size)) &&
-               (fseek(file, (long)start, SEEK_SET) || fread(data, 1, size, file) != size)) {
-      fail(FX_BAD_FILE, "%s cannot be read", path);
-      free(data);
-      data = NULL;
-    }
+  errno = 0;
+  *end = 0;
+  if (stat(path, &found) || !S_ISREG(found.st_mode) || !(file = fopen(path, "rb"))) {
+    fail(FX_BAD_FILE, "%s cannot be read: %s", path, errno ? strerror(errno) : "not a file");
+    return NULL;
   }
-  if (file) fclose(file);
+  *end = (uint64_t)found.st_size;
+  if (!size) size = *end;
+  if (start > *end || size > *end - start) {
+    fail(FX_BAD_FILE, "%s is damaged or truncated", path);
+  } else if ((data = allocate(1, size)) &&
+             (fseek(file, (long)start, SEEK_SET) || fread(data, 1, size, file) != size)) {
+    fail(FX_BAD_FILE, "%s cannot be read", path);
+    free(data);
+    data = NULL;
+  }
+  fclose(file);
   return data;
 }
 
@@ -475,16 +492,17 @@ static fx_status table_of(fx_model *model, const uint8_t *data, size_t size, uin
     model->function_count = i + 1;
     function_of(model, &c, model->functions + i);
     function *f = model->functions + i;
-    if (f->start > start || f->size > start - f->start) c.bad = 1;
+    if (model->is_folder ? f->start || !f->size || strchr(f->name, '/') != NULL
+                         : f->start > start || f->size > start - f->start)
+      c.bad = 1;
   }
   if (*beside && !c.bad) { /* a name, in the same folder */
     const char *slash = strrchr(model->path, '/');
-    size_t folder = slash ? (size_t)(slash - model->path) + 1 : 0;
+    int folder = slash ? (int)(slash - model->path) + 1 : 0;
     if (strchr(beside, '/') || !strcmp(beside, "..")) c.bad = 1;
-    model->beside = allocate(folder + strlen(beside) + 1, 1);
+    model->beside = model->is_folder ? formatted("%s/%s", model->path, beside)
+                                     : formatted("%.*s%s", folder, model->path, beside);
     if (!model->beside) return FX_NO_MEMORY;
-    memcpy(model->beside, model->path, folder);
-    strcpy(model->beside + folder, beside);
   } else if (!c.bad && (model->part_start > start || model->part_size > start - model->part_start)) {
     c.bad = 1;
   }
@@ -497,43 +515,61 @@ static uint64_t little(const uint8_t *data, size_t size) {
   return number(&c, size);
 }
 
-static fx_status file_of(fx_model *model) {
+/* Checks the beginning of a file. */
+static fx_status head_of(const fx_model *model) {
   static const uint8_t mark[8] = {0x89, 'F', 'X', '\r', '\n', 0x1a, '\n', 0};
-  uint8_t digest[32];
-  uint64_t end = 0;
+  uint64_t end;
   uint8_t *head = bytes_of(model->path, 0, 48, &end);
   if (!head) {
     if (end && end < 48) fail(FX_BAD_FILE, "%s is not a .fx file", model->path);
     return FX_BAD_FILE;
   }
   uint64_t version = little(head + 8, 4);
-  fx_status status = FX_OK;
-  if (memcmp(head, mark, 8))
-    status = fail(FX_BAD_FILE, "%s is not a .fx file", model->path);
-  else if (version != 1)
-    status = fail(FX_BAD_FILE, "%s has format version %u; this source reads version 1",
-                  model->path, (unsigned)version);
+  int marked = !memcmp(head, mark, 8);
   free(head);
-  if (status) return status;
-  uint8_t *tail = bytes_of(model->path, end - 48, 48, &end);
+  if (!marked) return fail(FX_BAD_FILE, "%s is not a .fx file", model->path);
+  if (version == 1) return FX_OK;
+  return fail(FX_BAD_FILE, "%s has format version %u; this source reads version 1",
+              model->path, (unsigned)version);
+}
+
+/* Reads the table at the end of a file, which `path` is. */
+static fx_status tail_of(fx_model *model, const char *path) {
+  uint8_t digest[32];
+  struct stat found;
+  uint64_t end = stat(path, &found) ? 0 : (uint64_t)found.st_size, start;
+  uint8_t *tail = bytes_of(path, end < 48 ? 0 : end - 48, 48, &end);
   if (!tail) return FX_BAD_FILE;
-  uint64_t start = little(tail + 32, 8);
+  start = little(tail + 32, 8);
   int marked = !memcmp(tail + 40, "FXTABLE1", 8);
   free(tail);
   if (!marked)
     return fail(FX_BAD_FILE,
                 "%s has no table for C at its end: it is truncated, or was written by an "
-                "older fxflow; save it again", model->path);
-  if (start > end - 48 || end - start > LIMIT)
-    return fail(FX_BAD_FILE, "%s is damaged: the place of its table", model->path);
-  uint8_t *table = bytes_of(model->path, start, end - start, &end);
+                "older fxflow; save it again", path);
+  if (start > end - 48 || end - start > LIMIT || (model->is_folder && start))
+    return fail(FX_BAD_FILE, "%s is damaged: the place of its table", path);
+  uint8_t *table = bytes_of(path, start, end - start, &end);
   if (!table) return FX_BAD_FILE;
   sha256(table, end - start - 48, digest);
-  if (memcmp(digest, table + (end - start - 48), 32))
-    status = fail(FX_BAD_FILE, "%s is damaged: the digest of its table differs", model->path);
-  else
-    status = table_of(model, table, end - start - 48, start);
+  fx_status status =
+      memcmp(digest, table + (end - start - 48), 32)
+          ? fail(FX_BAD_FILE, "%s is damaged: the digest of its table differs", path)
+          : table_of(model, table, end - start - 48, start);
   free(table);
+  return status;
+}
+
+static fx_status file_of(fx_model *model) {
+  struct stat found;
+  model->is_folder = !stat(model->path, &found) && S_ISDIR(found.st_mode);
+  if (!model->is_folder) {
+    fx_status status = head_of(model);
+    return status ? status : tail_of(model, model->path);
+  }
+  char *path = formatted("%s/signature.bin", model->path);
+  fx_status status = path ? tail_of(model, path) : FX_NO_MEMORY;
+  free(path);
   return status;
 }
 
@@ -595,6 +631,41 @@ static fx_status same_type(const char *where, const fx_array *given, const value
 
 /* -- models ---------------------------------------------------------------------- */
 
+static void hex(const uint8_t digest[32], char out[65]) {
+  for (int i = 0; i < 32; ++i) snprintf(out + 2 * i, 3, "%02x", digest[i]);
+}
+
+/* Finds the digest of the arrays in the header of their file, which ends at `start`. */
+static uint8_t *arrays_digest(uint8_t *part, uint64_t size, uint64_t *start) {
+  static const char mark[] = "\"fxflow.sha256\":\"";
+  uint64_t length = size < 8 ? 0 : little(part, 8), known = sizeof mark - 1;
+  if (size < 8 || length > size - 8) return NULL;
+  *start = 8 + length;
+  for (uint64_t at = 8; at + known + 64 <= *start; ++at)
+    if (!memcmp(part + at, mark, known)) return part + at + known;
+  return NULL;
+}
+
+/* Checks the parameters of a folder: their digest, and that its table is for them. */
+static fx_status checked_arrays(const fx_model *model, uint8_t *part, uint64_t end) {
+  uint8_t digest[32];
+  char text[65];
+  uint64_t start = 0;
+  uint8_t *place = arrays_digest(part, model->part_size, &start);
+  if (end == model->part_size && place) {
+    sha256(part + start, end - start, digest);
+    hex(digest, text);
+    if (memcmp(text, place, 64))
+      return fail(FX_BAD_FILE, "%s is damaged: the digest of the parameters differs",
+                  model->beside);
+    memset(place, '0', 64);
+    sha256(part, start, digest);
+    if (!memcmp(digest, model->part_digest, 32)) return FX_OK;
+  }
+  return fail(FX_BAD_FILE, "%s is not the file that its folder was written with: load the "
+              "folder in Python, and save it again", model->beside);
+}
+
 static fx_status params_of(fx_model *model) {
   if (!model->param_count) return FX_OK;
   uint8_t digest[32];
@@ -603,10 +674,15 @@ static fx_status params_of(fx_model *model) {
   if (!model->part_size) return fail(FX_BAD_FILE, "%s is damaged: its parameters", path);
   uint8_t *part = bytes_of(path, model->part_start, model->part_size, &end);
   if (!part) return FX_BAD_FILE;
-  sha256(part, model->part_size, digest);
   fx_status status = FX_OK;
-  if (memcmp(digest, model->part_digest, 32))
-    status = fail(FX_BAD_FILE, "%s is damaged: the digest of the parameters differs", path);
+  if (model->is_folder) {
+    status = model->beside ? checked_arrays(model, part, end)
+                           : fail(FX_BAD_FILE, "%s is damaged: its parameters", path);
+  } else {
+    sha256(part, model->part_size, digest);
+    if (memcmp(digest, model->part_digest, 32))
+      status = fail(FX_BAD_FILE, "%s is damaged: the digest of the parameters differs", path);
+  }
   for (uint32_t i = 0; i < model->param_count && !status; ++i)
     status = to_device(model, part + model->starts[i], model->params + i, model->buffers + i);
   free(part);
@@ -758,7 +834,11 @@ static fx_status compile(fx_model *model, function *f) {
                   f->name, f->inputs[i].type.name, f->inputs[i].type.type);
   uint64_t end = 0;
   uint8_t digest[32];
-  uint8_t *code = bytes_of(model->path, f->start, f->size, &end);
+  char *path = model->is_folder ? formatted("%s/%s.mlirbc", model->path, f->name)
+                                : formatted("%s", model->path);
+  if (!path) return FX_NO_MEMORY;
+  uint8_t *code = bytes_of(path, f->start, f->size, &end);
+  free(path);
   if (!code) return FX_BAD_FILE;
   sha256(code, f->size, digest);
   if (memcmp(digest, f->digest, 32)) {
@@ -1083,10 +1163,6 @@ fx_status fx_set_param(fx_model *model, const fx_array *array) {
 
 /* -- saving ---------------------------------------------------------------------- */
 
-static void hex(const uint8_t digest[32], char out[65]) {
-  for (int i = 0; i < 32; ++i) snprintf(out + 2 * i, 3, "%02x", digest[i]);
-}
-
 /* Replaces a digest in the header, where it is written once. */
 static fx_status replaced(uint8_t *header, size_t size, const uint8_t old[32],
                           const uint8_t new[32]) {
@@ -1130,9 +1206,105 @@ static fx_status updated(fx_model *model, uint8_t *data, uint64_t size) {
   return status;
 }
 
+/* Writes a file under a temporary name, and renames it. */
+static fx_status written(const char *path, const uint8_t *data, uint64_t size) {
+  char *part = formatted("%s.part-%ld", path, (long)getpid());
+  if (!part) return FX_NO_MEMORY;
+  FILE *file = fopen(part, "wb");
+  int wrong = !file || fwrite(data, 1, size, file) != size || fflush(file) ||
+              fsync(fileno(file));
+  if (file) wrong |= fclose(file) != 0;
+  wrong = wrong || rename(part, path);
+  fx_status status = FX_OK;
+  if (wrong) {
+    status = fail(FX_BAD_FILE, "%s cannot be written: %s", path, strerror(errno));
+    remove(part);
+  }
+  free(part);
+  return status;
+}
+
+/* The files of a folder but the parameters: `index` counts them; NULL is the end. */
+static char *file_in(const fx_model *model, const char *folder, uint32_t index) {
+  static const char *const kinds[] = {"mlirbc", "jax", "onnx"};
+  if (index < 2) return formatted("%s/signature.%s", folder, index ? "bin" : "json");
+  index -= 2;
+  if (index / 3 >= model->function_count) return NULL;
+  return formatted("%s/%s.%s", folder, model->functions[index / 3].name, kinds[index % 3]);
+}
+
+/* Copies them, or removes the copies. */
+static fx_status copied(const fx_model *model, const char *folder, int away) {
+  char *from, *to;
+  fx_status status = FX_OK;
+  for (uint32_t i = 0; !status && (from = file_in(model, model->path, i)); ++i) {
+    uint64_t size;
+    uint8_t *data = away || access(from, F_OK) ? NULL : bytes_of(from, 0, 0, &size);
+    to = file_in(model, folder, i);
+    if (!to) status = FX_NO_MEMORY;
+    if (to && away) remove(to);
+    if (to && data) status = written(to, data, size);
+    free(to);
+    free(data);
+    free(from);
+  }
+  return status;
+}
+
+static fx_status save_folder(fx_model *model, const char *path) {
+  struct stat here, there;
+  uint64_t end = 0, start = 0;
+  uint8_t digest[32];
+  char text[65];
+  uint8_t *data = bytes_of(model->beside, 0, model->part_size, &end);
+  if (!data) return FX_BAD_FILE;
+  fx_status status = checked_arrays(model, data, end);
+  for (uint32_t i = 0; i < model->param_count && !status; ++i)
+    status = param_to_host(model, i, data + model->starts[i]);
+  uint8_t *place = status ? NULL : arrays_digest(data, end, &start);
+  if (place) {
+    sha256(data + start, end - start, digest);
+    hex(digest, text);
+    memcpy(place, text, 64);
+  }
+  int exists = !stat(path, &there);
+  if (!status && exists && !stat(model->path, &here) && here.st_ino == there.st_ino &&
+      here.st_dev == there.st_dev) {
+    status = written(model->beside, data, end);
+  } else if (!status && exists) {
+    status = fail(FX_BAD_ARGUMENT, "fx_save: %s exists; a folder is saved to where it was "
+                  "loaded from, or to a new one", path);
+  } else if (!status) {
+    char *made = formatted("%s.part-%ld", path, (long)getpid());
+    char *params = formatted("%s.part-%ld/params.safetensors", path, (long)getpid());
+    if (!made || !params) status = FX_NO_MEMORY;
+    if (!status && mkdir(made, 0777))
+      status = fail(FX_BAD_FILE, "%s cannot be written: %s", made, strerror(errno));
+    else if (!status) {
+      status = copied(model, made, 0);
+      if (!status) status = written(params, data, end);
+      if (!status && rename(made, path))
+        status = fail(FX_BAD_FILE, "%s cannot be written: %s", path, strerror(errno));
+      if (status) {
+        char kept[sizeof message];
+        memcpy(kept, message, sizeof kept);
+        copied(model, made, 1);
+        remove(params);
+        remove(made);
+        memcpy(message, kept, sizeof kept);
+      }
+    }
+    free(made);
+    free(params);
+  }
+  free(data);
+  return status;
+}
+
 fx_status fx_save(fx_model *model, const char *path) {
   if (!model->param_count)
     return fail(FX_BAD_ARGUMENT, "%s has no parameters to save", model->path);
+  if (model->is_folder) return save_folder(model, path);
   if (model->beside)
     return fail(FX_BAD_ARGUMENT, "fx_save: the parameters of %s are in a separate file, %s; "
                 "save them in one file to train in C", model->path, model->beside);
@@ -1143,20 +1315,7 @@ fx_status fx_save(fx_model *model, const char *path) {
   if (!data) return FX_BAD_FILE;
   fx_status status = size < 96 ? fail(FX_BAD_FILE, "%s has changed", model->path)
                                : updated(model, data, size);
-  char *part = status ? NULL : allocate(strlen(path) + 32, 1);
-  if (!status && !part) status = FX_NO_MEMORY;
-  if (part) {
-    sprintf(part, "%s.part-%ld", path, (long)getpid());
-    FILE *file = fopen(part, "wb");
-    int wrong = !file || fwrite(data, 1, size, file) != size || fflush(file) ||
-                fsync(fileno(file));
-    if (file) wrong |= fclose(file) != 0;
-    if (wrong || rename(part, path)) {
-      remove(part);
-      status = fail(FX_BAD_FILE, "%s cannot be written", path);
-    }
-    free(part);
-  }
+  if (!status) status = written(path, data, size);
   free(data);
   /* The file that later saves start from has the digests of its own parameters. */
   if (status || strcmp(path, model->path)) memcpy(model->part_digest, before, 32);

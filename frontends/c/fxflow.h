@@ -8,9 +8,9 @@
                    .data = scores};
      if (!model || fx_call(model, "predict", &x, 1, &y, 1)) puts(fx_error());
 
-   A model is a file of `fxflow.export.save`: functions, and the parameters that they
-   share, which stay on the device. A function that returns new parameters replaces
-   them, so training is a loop of calls, and `fx_save` writes them back.
+   A model is a file or a folder of `fxflow.export.save`: functions, and the parameters
+   that they share, which stay on the device. A function that returns new parameters
+   replaces them, so training is a loop of calls, and `fx_save` writes them back.
 
    Arrays are dense and row-major. A model, and each call with it, belongs to one thread
    at a time; different models may be used by different threads. Functions return 0, or
@@ -81,7 +81,7 @@ void fx_close(fx_runtime *runtime); /* after fx_free of its models and buffers *
 const char *fx_platform(const fx_runtime *runtime); /* "cpu", "cuda", "tpu" */
 int fx_device_count(const fx_runtime *runtime);
 
-/* Loads a file on a device. Functions are compiled at their first call, or here. */
+/* Loads a file, or a folder, on a device. Functions are compiled at their first call, or here. */
 fx_model *fx_load(fx_runtime *runtime, const char *path, int device);
 fx_status fx_compile(fx_model *model, const char *function);
 void fx_free(fx_model *model);
@@ -115,8 +115,8 @@ void fx_drop(fx_buffer *buffer);
 fx_status fx_get_param(fx_model *model, fx_array *array);
 fx_status fx_set_param(fx_model *model, const fx_array *array);
 
-/* Writes the file with the present parameters; `path` may be the one it was loaded
-   from. The write is atomic. */
+/* Writes the file, or the folder, with the present parameters; `path` may be the one it
+   was loaded from (a folder: that one, or a new one). The write is atomic. */
 fx_status fx_save(fx_model *model, const char *path);
 
 #ifdef __cplusplus

@@ -10,10 +10,11 @@ Source: the format's README.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -44,15 +45,20 @@ _DTYPES = {short: name for name, short in _NAMES.items()}
 # By their names, whatever `config.explicit_x64_dtypes` says.
 _KNOWN = {dtype.name: dtype for dtype in dtypes.ALL}
 _METADATA = "__metadata__"
+#: The name in the metadata of the digest of the arrays' bytes.
+_DIGEST = "fxflow.sha256"
 #: For each array, so that the runtime can use its memory without a copy.
 ALIGNMENT = 64
 
 
-def encode(arrays: Mapping[str, NDArray]) -> list[bytes | memoryview]:
+def encode(
+    arrays: Mapping[str, NDArray], *, digest: bool = False
+) -> list[bytes | memoryview]:
     """Returns the parts of a file of arrays, to be written one after another.
 
     Args:
       arrays: by name.
+      digest: whether the header contains the SHA-256 digest of what follows it.
     """
     header: dict[str, Any] = {}
     other: dict[str, str] = {}
@@ -77,6 +83,11 @@ def encode(arrays: Mapping[str, NDArray]) -> list[bytes | memoryview]:
         if array.nbytes:
             flat: Any = array.reshape(-1).view(np.uint8)
             parts.append(memoryview(flat))
+    if digest:
+        whole = hashlib.sha256()
+        for part in parts:
+            whole.update(part)
+        other[_DIGEST] = whole.hexdigest()
     if other:
         header[_METADATA] = other
     text = json.dumps(header, separators=(",", ":")).encode()
@@ -84,12 +95,40 @@ def encode(arrays: Mapping[str, NDArray]) -> list[bytes | memoryview]:
     return [struct.pack("<Q", len(text)) + text, *parts]
 
 
-def decode(data: Any) -> dict[str, NDArray]:
+def places(head: bytes, names: Iterable[str]) -> list[tuple[int, int]]:
+    """Returns start and size of arrays in a file.
+
+    Args:
+      head: the file's first part, which `encode` returned.
+      names: names of the arrays.
+    """
+    listed = json.loads(head[8:])
+    found = []
+    for name in names:
+        begin, end = listed[name]["data_offsets"]
+        found.append((len(head) + begin, end - begin))
+    return found
+
+
+def layout_digest(head: bytes) -> bytes:
+    """Returns the SHA-256 digest of a file's first part without the arrays' digest.
+
+    It changes only if an array is renamed, moved or of another type.
+
+    Args:
+      head: the file's first part, which `encode(digest=True)` returned.
+    """
+    at = head.index(f'"{_DIGEST}":"'.encode()) + len(_DIGEST) + 4
+    return hashlib.sha256(head[:at] + b"0" * 64 + head[at + 64 :]).digest()
+
+
+def decode(data: Any, *, verify: bool = False) -> dict[str, NDArray]:
     """Returns the arrays of a file by name; they are views of its bytes.
 
     Args:
       data: the file: an object with the buffer protocol, or `numpy.memmap` of bytes, of
         which the arrays are then, too.
+      verify: whether to check the digest of the arrays, if the file has it.
 
     Raises:
       ValueError: it is not such a file, or damaged.
@@ -102,6 +141,10 @@ def decode(data: Any) -> dict[str, NDArray]:
         header = json.loads(file[8 : 8 + length].tobytes())
         other = header.pop(_METADATA, {})
         body = file[8 + length :]
+        digest = other.pop(_DIGEST, None)
+        whole: Any = body
+        if verify and digest not in (None, hashlib.sha256(whole).hexdigest()):
+            raise ValueError("the digest of the arrays differs")
         return {
             name: _array(name, entry, body, other) for name, entry in header.items()
         }

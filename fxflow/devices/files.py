@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import mmap
 import os
 import re
 
@@ -58,3 +59,18 @@ def sync(path: str | os.PathLike[str]) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def mapped(path: str | os.PathLike[str]) -> memoryview:
+    """Returns the bytes of a file, which are read when they are used.
+
+    Args:
+      path: path of the file.
+
+    Raises:
+      OSError: the file cannot be read.
+    """
+    with open(path, "rb") as file:
+        if not os.fstat(file.fileno()).st_size:
+            return memoryview(b"")
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))

@@ -19,7 +19,6 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-import mmap
 import os
 import struct
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,7 +34,7 @@ from fxflow.core.arrays import Aval, dtypes
 from fxflow.core.arrays.array import as_array
 from fxflow.devices import files
 from fxflow.errors import ArgumentError, ExportError
-from fxflow.export import records, tables
+from fxflow.export import folders, records, tables
 from fxflow.export.compiled import Ready, ready
 from fxflow.export.compiled import compiled as compile_program
 from fxflow.export.exported import FILE_MARK, Exported, deserialize
@@ -121,6 +120,7 @@ def save(
     vjp_order: int = 0,
     compiled: bool = False,
     onnx: Sequence[str] = (),
+    folder: bool = False,
 ) -> None:
     """Writes an exported function, or several, to a file, optionally with parameters.
 
@@ -142,6 +142,11 @@ def save(
         program; see `load`. For files with one function.
       onnx: names of functions to include as ONNX models too, which the front end for
         browsers runs (extra `onnx`).
+      folder: whether to write a folder of plain files that other tools read, instead of
+        one file: `signature.json`, `params.safetensors`, and for each function
+        `NAME.mlirbc` (portable StableHLO), `NAME.jax` (`Exported.serialize`) and, if
+        `onnx` has it, `NAME.onnx`. `load` and the front ends take either. A folder that
+        this function wrote is replaced.
 
     Raises:
       ArgumentError: `params` does not match the function's first argument, or another
@@ -161,7 +166,7 @@ def save(
     """
     functions = _functions(exported)
     first = next(iter(functions.values()))
-    if beside is not None and (params is None or not _is_name(beside)):
+    if beside is not None and (params is None or not folders.is_name(beside)):
         raise ArgumentError(
             "save: beside must be the name of a file in the same folder, for params; "
             f"got {beside!r}"
@@ -171,6 +176,9 @@ def save(
             "save: compiled=True is for a file with one function; this one has "
             f"{', '.join(functions)}"
         )
+    if folder:
+        _save_folder(path, functions, params, beside, compiled, vjp_order, onnx)
+        return
     contents: list[tuple[str, list[Buffer]]] = []
     programs = {}
     for i, (name, function) in enumerate(functions.items()):
@@ -178,7 +186,8 @@ def save(
         contents.append((_part_name(i, name), [bytes(whole)]))
         digest = hashlib.sha256(code).digest()
         programs[name] = tables.Place(whole.index(code), len(code), digest)
-    contents += _onnx_models(functions, onnx)
+    models = _onnx_models(functions, onnx)
+    contents += [(f"onnx:{name}", [model]) for name, model in models.items()]
     described: dict[str, Any] = {"fxflow": __version__}
     if first.in_names:
         described["in_names"] = list(first.in_names)
@@ -207,6 +216,27 @@ def save(
     files.write(path, *_laid_out(described, contents, table), durable=True)
 
 
+def _save_folder(
+    path: Path_,
+    functions: Mapping[str, Exported],
+    params: Any,
+    beside: str | None,
+    compiled: bool,
+    vjp_order: int,
+    onnx: Sequence[str],
+) -> None:
+    """Writes a folder instead of a file."""
+    for name, given in (("beside", beside is not None), ("compiled", compiled)):
+        if given:
+            raise ArgumentError(f"save: folder=True excludes {name}, for a .fx file")
+    held = None
+    if params is not None:
+        structure = _structure(functions, params)
+        held = folders.Params(structure, _named_arrays(functions, structure, params))
+    programs = {n: bytes(f.serialize(vjp_order)) for n, f in functions.items()}
+    folders.write(path, functions, programs, _onnx_models(functions, onnx), held)
+
+
 def _functions(exported: Any) -> dict[str, Exported]:
     """Returns the functions to save by name."""
     if isinstance(exported, Exported):
@@ -224,20 +254,17 @@ def _functions(exported: Any) -> dict[str, Exported]:
 
 def _onnx_models(
     functions: Mapping[str, Exported], names: Sequence[str]
-) -> list[tuple[str, list[Buffer]]]:
-    """Returns the parts with functions as ONNX models."""
+) -> dict[str, bytes]:
+    """Returns functions as ONNX models, by name."""
     if isinstance(names, str) or not set(names) <= functions.keys():
         raise ArgumentError(
             f"save: onnx must be names of functions, of {', '.join(functions)}; got "
             f"{names!r}"
         )
     if not names:
-        return []
+        return {}
     convert = importlib.import_module("fxflow.export.onnx_models").onnx
-    return [
-        (f"onnx:{name}", [convert(functions[name]).model.SerializeToString()])
-        for name in dict.fromkeys(names)
-    ]
+    return {name: convert(functions[name]).model.SerializeToString() for name in names}
 
 
 def _part_name(index: int, name: str) -> str:
@@ -288,12 +315,7 @@ def _with_params(
     parts: Sequence[Buffer],
 ) -> _Table:
     """Adds parameters, whose places are in the header of their safetensors file."""
-    head = bytes(parts[0])
-    listed = json.loads(head[8:])
-    places = []
-    for name in arrays:
-        begin, end = listed[name]["data_offsets"]
-        places.append((len(head) + begin, end - begin))
+    places = safetensors.places(bytes(parts[0]), arrays)
     return table._replace(params=params, names=list(arrays), arrays=places)
 
 
@@ -305,15 +327,6 @@ def _describe(value: Any) -> str:
             "bytes of serialize"
         )
     return repr(value)
-
-
-def _is_name(name: Any) -> bool:
-    """Returns whether a value is a file name without a folder."""
-    return (
-        isinstance(name, str)
-        and name not in ("", ".", "..")
-        and not any(c in name for c in "/\\:\0")
-    )
 
 
 def _digest(parts: Sequence[Buffer]) -> tuple[str, int]:
@@ -369,7 +382,7 @@ def load(path: Path_, *, verify: bool = True, compiled: bool = False) -> Bundle:
     """Loads an exported function, with its parameters if the file has them.
 
     Args:
-      path: path of the file.
+      path: path of the file, or of a folder that `save(folder=True)` wrote.
       verify: whether to read the parameters and check their digest. False leaves them
         on disk until they are used, for large parameters on a trusted disk. Everything
         else is always checked.
@@ -396,7 +409,14 @@ def load(path: Path_, *, verify: bool = True, compiled: bool = False) -> Bundle:
             "load: expected the path of a .fx file, got bytes; "
             "fxflow.export.deserialize reads the bytes of Exported.serialize"
         )
-    data = _mapped(path)
+    if os.path.isdir(path):
+        held = folders.read(path, verify)
+        first = next(iter(held.functions.values()))
+        params = held.arrays
+        if params is not None:
+            params = _params(held.functions.values(), params)
+        return Bundle(first, params, held.version, held.functions)
+    data = files.mapped(path)
     described, parts = _header(data, path)
     for name, part in parts.items():
         used = name.startswith("program") or (compiled and name == "compiled")
@@ -452,13 +472,6 @@ def _loaded(
     if not functions:
         raise ExportError(f"{path} is damaged: it lists no functions")
     return functions
-
-
-def _mapped(path: Path_) -> memoryview:
-    with open(path, "rb") as file:
-        if not os.fstat(file.fileno()).st_size:
-            return memoryview(b"")
-        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
 def _header(data: memoryview, path: Path_) -> tuple[dict[str, Any], dict[str, _Part]]:
@@ -517,11 +530,11 @@ def _beside(entry: Any, path: Path_, verify: bool) -> memoryview:
     except (TypeError, KeyError):
         name = size = digest = None
     # An untrusted file must not make this process read files elsewhere.
-    if not _is_name(name):
+    if not folders.is_name(name):
         raise ExportError(f"{path} does not name a file in its folder for parameters")
     other = Path(path).parent / name
     try:
-        data = _mapped(other)
+        data = files.mapped(other)
     except OSError as error:
         raise ExportError(
             f"the parameters of {path} are in {other}, which cannot be read: "

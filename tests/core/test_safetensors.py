@@ -67,3 +67,20 @@ def test_damage(header, message):
     for cut in (4, 20):
         with pytest.raises(ValueError, match="cut off"):
             safetensors.decode(memoryview(data)[: min(cut, len(header))])
+
+
+def test_the_digest_of_the_arrays():
+    parts = safetensors.encode(ARRAYS, digest=True)
+    data = b"".join(map(bytes, parts))
+    assert safetensors.decode(data, verify=True).keys() == ARRAYS.keys()
+    changed = data[:-1] + bytes([data[-1] ^ 1])
+    assert safetensors.decode(changed).keys() == ARRAYS.keys()
+    with pytest.raises(ValueError, match="the digest of the arrays differs"):
+        safetensors.decode(changed, verify=True)
+    # The layout is that of the arrays, whatever is in them.
+    zeros = {name: np.zeros_like(array) for name, array in ARRAYS.items()}
+    other = bytes(safetensors.encode(zeros, digest=True)[0])
+    digest = safetensors.layout_digest(other)
+    assert digest == safetensors.layout_digest(bytes(parts[0])) and other != parts[0]
+    (start, size), _ = safetensors.places(bytes(parts[0]), ["a.w", "scalar"])
+    assert data[start : start + size] == ARRAYS["a.w"].tobytes()

@@ -47,3 +47,10 @@ def test_names_while_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         files.write(tmp_path / "a", b"1")
     assert len(set(seen)) == 2
     assert all(files.TEMPORARY.fullmatch(name) for name in seen)
+
+
+def test_mapped(tmp_path: Path) -> None:
+    files.write(tmp_path / "a", b"new")
+    assert bytes(files.mapped(tmp_path / "a")) == b"new"
+    files.write(tmp_path / "a")
+    assert bytes(files.mapped(tmp_path / "a")) == b""

@@ -4,6 +4,7 @@ import ctypes.util
 import hashlib
 import random
 import re
+import shutil
 import struct
 
 import numpy as np
@@ -30,6 +31,11 @@ def model(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("models") / "folder", folder=True)
+
+
+@pytest.fixture(scope="module")
 def fake(tmp_path_factory):
     """A plug-in that copies operands to results."""
     target = tmp_path_factory.mktemp("plug-in") / "fake.so"
@@ -50,8 +56,14 @@ def toured(tour, fake, *paths, **more):
     return done.stdout.splitlines()
 
 
-def test_everything_is_freed(tour, fake, model):
-    assert toured(tour, fake, model, model) == ["ok", "ok"]
+def test_everything_is_freed(tour, fake, model, folder):
+    assert toured(tour, fake, model, folder, model) == ["ok"] * 3
+    # A folder is not saved over another one.
+    (line,) = toured(tour, fake, folder)
+    assert line == f"fx_save: {folder}.saved exists; a folder is saved to where it " + (
+        "was loaded from, or to a new one"
+    )
+    shutil.rmtree(f"{folder}.saved")
 
 
 def test_valgrind_finds_nothing(tmp_path, fake, model):
@@ -64,13 +76,17 @@ def test_valgrind_finds_nothing(tmp_path, fake, model):
     assert done.stdout == "ok\n" and "ERROR SUMMARY: 0 errors" in done.stderr
 
 
-def test_each_call_of_the_plug_in_may_fail(tour, fake, model):
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_each_call_of_the_plug_in_may_fail(tour, fake, model, folder, kind):
+    path = {"file": model, "folder": folder}[kind]
     for n in range(1, 200):
-        lines = toured(tour, fake, model, FAKE_FAIL=str(n))
+        lines = toured(tour, fake, path, FAKE_FAIL=str(n))
         if lines == ["ok"]:
             break
         assert "a planted failure" in lines[0]
+        shutil.rmtree(f"{folder}.saved", ignore_errors=True)
     assert n > 30
+    shutil.rmtree(f"{folder}.saved", ignore_errors=True)
 
 
 def test_a_failed_call_hands_out_nothing(tour, fake, tmp_path):
@@ -135,6 +151,57 @@ def test_hostile_files(tour, fake, model, tmp_path):
         assert all(refused.search(line) for line in lines[::5])
 
 
+def test_hostile_folders(tour, fake, folder, tmp_path):
+    """Each of 200 damaged folders is refused, or used as far as it says."""
+    draw, paths, refusals = random.Random(0), [], []
+    names = ("signature.bin", "params.safetensors", "step.mlirbc", "swapped.mlirbc")
+    for i in range(200):
+        path, name = tmp_path / str(i), names[i % 4]
+        shutil.copytree(folder, path)
+        paths.append(path)
+        data = bytearray((path / name).read_bytes())
+        if i % 3 == 0:
+            data = data[: draw.randrange(len(data))]
+        else:
+            data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
+        if i % 8 == 0 and i % 3:  # a table with the right digest
+            data[-48:-16] = hashlib.sha256(data[:-48]).digest()
+        else:
+            refusals.append(i)
+        (path / name).write_bytes(data)
+    lines = toured(tour, fake, *paths)
+    refused = re.compile("damaged|has no table|cannot be read|is not the file")
+    assert all(refused.search(lines[i]) for i in refusals), lines
+
+
+def test_wrong_folders(tour, fake, folder, tmp_path):
+    table = (folder / "signature.bin").read_bytes()
+    other = table.replace(b"\4\0step", b"\4\0../x")[:-48]
+    changes = {
+        r"signature\.bin cannot be read: No such file": ("signature.bin", None),
+        "is damaged: its table": (
+            "signature.bin",
+            other + hashlib.sha256(other).digest() + table[-16:],
+        ),
+        r"params\.safetensors cannot be read: No": ("params.safetensors", None),
+        r"step\.mlirbc cannot be read: No": ("step.mlirbc", None),
+        "is not the file that its folder was written with": (
+            "params.safetensors",
+            (folder / "params.safetensors")
+            .read_bytes()
+            .replace(b"fxflow.sha256", b"fxflow.sha257"),
+        ),
+    }
+    for i, (message, (name, data)) in enumerate(changes.items()):
+        path = tmp_path / str(i)
+        shutil.copytree(folder, path)
+        (path / name).unlink()
+        if data is not None:
+            (path / name).write_bytes(data)
+        (line,) = toured(tour, fake, path)
+        assert re.search(message, line), line
+
+
 def test_wrong_files(tour, fake, model, tmp_path):
     whole = model.read_bytes()
     cases = {
@@ -168,7 +235,7 @@ int main(int n, char **paths) {
   fx_array param = {.name = "w", .dtype = FX_F32, .rank = 1, .dims = {3}, .data = w};
   report(fx_get_param(m, &param));
   printf("%.9g %.9g %.9g\n", w[0], w[1], w[2]);
-  report(fx_save(m, paths[1]));
+  report(fx_save(m, paths[1]) || fx_save(m, paths[2]));
   report(fx_call(m, "stop", &in, 1, &out, 1));
   report(fx_call(m, "step", &in, 0, &out, 1));
   in.dims[1] = 4;
@@ -188,13 +255,18 @@ int main(int n, char **paths) {
 """
 
 
-def test_training_gives_the_numbers_of_python(tmp_path, model):
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_training_gives_the_numbers_of_python(tmp_path, model, folder, kind):
     library = plugin()
     path = tmp_path / "model.fx"
-    path.write_bytes(model.read_bytes())
+    if kind == "file":
+        path.write_bytes(model.read_bytes())
+    else:
+        shutil.copytree(folder, path)
     (tmp_path / "caller.c").write_text(CALLER)
     program = build(tmp_path / "caller", tmp_path / "caller.c", C / "fxflow.c")
-    lines = run([program, path], FXFLOW_PJRT_PLUGIN=library).stdout.splitlines()
+    command = [program, path, tmp_path / "again"]
+    lines = run(command, FXFLOW_PJRT_PLUGIN=library).stdout.splitlines()
     state, taken = STATE, fxflow.jit(export.load(model).functions["step"].call)
     x = (np.arange(12, dtype=np.float32) / np.float32(11)).reshape(4, 3)
     for _ in range(100):
@@ -203,9 +275,12 @@ def test_training_gives_the_numbers_of_python(tmp_path, model):
     np.testing.assert_allclose([*map(float, lines[2].split())], state["w"], rtol=1e-6)
     assert lines[1] == lines[3] == "ok"
     # It was saved, with its digests.
-    np.testing.assert_array_equal(
-        export.load(path).params["w"], np.array(lines[2].split(), np.float32)
-    )
+    weights = np.array(lines[2].split(), np.float32)
+    for saved in (path, tmp_path / "again"):
+        np.testing.assert_array_equal(export.load(saved).params["w"], weights)
+        assert list(export.load(saved).functions) == ["step", "swapped"]
+    names = sorted(file.name for file in tmp_path.iterdir())
+    assert names == ["again", "caller", "caller.c", "model.fx"]
     assert lines[4:] == [
         f"{path} has no function stop; it has step, swapped",
         "step: x f32[4,3] is missing",
