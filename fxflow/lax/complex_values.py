@@ -196,9 +196,16 @@ def tan(w: Any, z: Any) -> Any:
 
 
 def log(w: Any, z: Any) -> Any:
-    """Corrects logarithms of z and of 1 + z: of an infinity with an unknown angle."""
+    """Corrects the logarithm of an infinity with an unknown angle."""
     gone = bitwise_or(_infinite(real(z)), _infinite(imag(z)))
     return complex(select(gone, math.inf, real(w)), imag(w))
+
+
+def log1p(w: Any, z: Any) -> Any:
+    """Corrects the logarithm of 1 + z, also beside -1, where |y|² may be 0."""
+    x, y = real(z), imag(z)
+    beside = bitwise_and(eq(x, -1.0), _finite(y))
+    return log(complex(select(beside, _of("log", abs(y)), real(w)), imag(w)), z)
 
 
 def sqrt(w: Any, z: Any) -> Any:
@@ -258,9 +265,15 @@ def acosh(w: Any, z: Any) -> Any:
 
 
 def atanh(w: Any, z: Any) -> Any:
-    """Corrects the inverse hyperbolic tangent: each part has the sign of z's."""
+    """Corrects the inverse hyperbolic tangent: each part has the sign of z's.
+
+    Beside ±1 the square of the imaginary part may be 0 where log(2/|y|)/2 is finite.
+    """
     x, y = real(z), imag(z)
     along = select(bitwise_and(_zero(x), _missing(y)), x, real(w))
+    eps = float(dtypes.finfo(typeof(x).dtype).eps)
+    beside = bitwise_and(eq(abs(x), 1.0), lt(abs(y), eps))
+    along = select(beside, div(_of("log", div(2.0, abs(y))), 2.0), along)
     lost = bitwise_or(_missing(y), bitwise_and(_missing(x), _finite(y)))
     across = select(lost, math.nan, imag(w))
     return complex(_signed(along, x), _signed(across, y))

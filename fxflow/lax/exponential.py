@@ -110,7 +110,7 @@ class Log1p(Accurate):
     kinds = INEXACT
     hlo = "stablehlo.log_plus_one"
     numpy = np.log1p
-    complex_rule = complex_values.log
+    complex_rule = complex_values.log1p
     partials = (lambda out, x: div(_one(x), add(x, _one(x))),)
 
 

@@ -151,3 +151,17 @@ def test_an_accuracy_leaves_special_values_right(run: Any) -> None:
         got = np.asarray(run(lambda z, f=f: f(z, accuracy=lax.AccuracyMode.HIGHEST))(z))
         np.testing.assert_allclose(got, want, 1e-6)
         assert np.signbit(got.imag) == np.signbit(np.asarray(want).imag)
+
+
+@RUNS
+def test_inverse_functions_beside_their_poles(run: Any) -> None:
+    """The square of the imaginary part is 0 in float32, the logarithm is not."""
+    tiny = 1e-30
+    z = np.array([complex(s, t) for s in (1, -1) for t in (tiny, -tiny)], "complex64")
+    size, quarter = math.log(2 / tiny) / 2, math.pi / 4
+    want = np.array([complex(s * size, t * quarter) for s in (1, -1) for t in (1, -1)])
+    np.testing.assert_allclose(run(lax.atanh)(z), want, rtol=1e-6)
+    got = run(lax.atan)(z * np.complex64(1j))
+    np.testing.assert_allclose(got, want * 1j, rtol=1e-6)
+    want = np.array([complex(math.log(tiny), s * math.pi / 2) for s in (1, -1)])
+    np.testing.assert_allclose(run(lax.log1p)(z[2:]), want, rtol=1e-6)

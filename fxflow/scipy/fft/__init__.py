@@ -8,6 +8,7 @@ from fxflow.numpy.fft import (
 )
 from fxflow.scipy.fft.cosine import dct, dctn, idct, idctn
 from fxflow.scipy.fft.hankel import fht, fhtoffset, ifht, next_fast_len, prev_fast_len
+from fxflow.scipy.fft.hermitian import hfft2, hfftn, ihfft2, ihfftn
 from fxflow.scipy.fft.sine import dst, dstn, idst, idstn
 
 __all__ = [
@@ -23,6 +24,8 @@ __all__ = [
     "fht",
     "fhtoffset",
     "hfft",
+    "hfft2",
+    "hfftn",
     "idct",
     "idctn",
     "idst",
@@ -33,6 +36,8 @@ __all__ = [
     "ifftshift",
     "ifht",
     "ihfft",
+    "ihfft2",
+    "ihfftn",
     "irfft",
     "irfft2",
     "irfftn",

@@ -37,6 +37,7 @@ from fxflow.scipy.linalg.patterned_matrices import (
     circulant, companion, convolution_matrix, fiedler, fiedler_companion, hankel,
     leslie,
 )
+from fxflow.scipy.linalg.pencils import cossin, ordqz, qz
 from fxflow.scipy.linalg.qr_changes import qr_delete, qr_insert, qr_update
 from fxflow.scipy.linalg.similarity import hessenberg, rsf2csf, schur
 from fxflow.scipy.linalg.solving import (
@@ -68,6 +69,7 @@ __all__ = [
     "convolution_matrix",
     "coshm",
     "cosm",
+    "cossin",
     "det",
     "dft",
     "diagsvd",
@@ -109,6 +111,7 @@ __all__ = [
     "matrix_balance",
     "norm",
     "null_space",
+    "ordqz",
     "orth",
     "orthogonal_procrustes",
     "pascal",
@@ -120,6 +123,7 @@ __all__ = [
     "qr_insert",
     "qr_multiply",
     "qr_update",
+    "qz",
     "rq",
     "rsf2csf",
     "schur",

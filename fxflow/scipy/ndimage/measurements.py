@@ -159,6 +159,42 @@ def find_objects(input: ArrayLike, max_label: int = 0) -> list[Any]:
     ]
 
 
+def value_indices(
+    arr: ArrayLike, *, ignore_value: int | None = None
+) -> dict[int, tuple[Array, ...]]:
+    """Returns where each value of an array is.
+
+    Args:
+      arr: int array-like[...], known (not traced).
+      ignore_value: a value to leave out.
+
+    Returns:
+      For each value, ascending, a tuple of int arrays, one for each axis: the indices
+      of its elements, in the order of the array.
+
+    Raises:
+      ArgumentError: `arr` is traced or has no integers.
+
+    Example:
+      >>> value_indices(np.array([0, 2, 2, 0]), ignore_value=0)
+      {2: (Array([1, 2], dtype=int32),)}
+
+    Source: `scipy.ndimage.value_indices`.
+    """
+    x = host("value_indices", "arr", arr)
+    if x.dtype.kind not in "iu":
+        raise ArgumentError(f"value_indices: arr must have integers, got {x.dtype}")
+    values, counts = np.unique(x, return_counts=True)
+    order = np.argsort(x, axis=None, kind="stable")
+    places = np.unravel_index(order, x.shape) if x.ndim else ()
+    ends = np.cumsum(counts)
+    return {
+        int(value): tuple(fnp.asarray(p[end - count : end]) for p in places)
+        for value, count, end in zip(values, counts, ends, strict=True)
+        if ignore_value is None or value != ignore_value
+    }
+
+
 # -- statistics of labels --------------------------------------------------------------
 
 _docs = shared("""
@@ -383,6 +419,88 @@ def histogram(
     return _histogram(
         *(input, min, max, natural("histogram", "bins", bins), labels, index)
     )
+
+
+def labeled_comprehension(
+    input: ArrayLike,
+    labels: ArrayLike | None,
+    index: Any,
+    func: Callable[..., Any],
+    out_dtype: Any,
+    default: Any,
+    pass_positions: bool = False,
+) -> Array:
+    """Returns a function of the values of each label.
+
+    Args:
+      input: array-like[...]: the values; they may be traced and differentiated.
+      labels: array-like that broadcasts to the shape of `input`, known (not traced):
+        how many values there are is static. None: the function of all values.
+      index: the labels asked for, known: an integer or int array-like[*s]; None is the
+        function of the values of all labels that are not 0, together.
+      func: of a vector of values; it returns a number.
+      out_dtype: of the result.
+      default: a number for labels that no element has; None is 0.
+      pass_positions: whether the function also gets the positions of the values in the
+        flattened array, int[...].
+
+    Returns:
+      Array[*s] of `out_dtype`.
+
+    Raises:
+      ArgumentError: labels or index are traced, there is an index without labels, or
+        `func` is not a function.
+      ShapeError: `labels` does not broadcast to the shape of `input`.
+
+    Example:
+      >>> x, labels = np.array([1.0, 3.0, 7.0, 5.0]), np.array([1, 1, 2, 0])
+      >>> labeled_comprehension(x, labels, [1, 2, 3], fnp.mean, float, -1)
+      Array([ 2.,  7., -1.], dtype=float32)
+
+    Source: `scipy.ndimage.labeled_comprehension`.
+    """
+    name = "labeled_comprehension"
+    if not callable(func):
+        raise ArgumentError(f"{name}: func must be a function, got {func!r}")
+    x = array_of(input, name)
+    values = fnp.reshape(x, -1)
+    if labels is None:
+        if index is not None:
+            raise ArgumentError(f"{name}: index needs labels")
+        groups: list[Any] = [np.arange(values.size)]
+        shape: tuple[int, ...] = ()
+    else:
+        marks = host(name, "labels", labels)
+        try:
+            marks = np.broadcast_to(marks, x.shape).ravel()
+        except ValueError:
+            raise ShapeError(
+                f"{name}: labels must broadcast to the shape of input, got shape "
+                f"{marks.shape} for {x.aval}"
+            ) from None
+        if index is None:
+            groups, shape = [np.flatnonzero(marks)], ()
+        else:
+            wanted = host(name, "index", index)
+            groups, shape = (
+                [np.flatnonzero(marks == k) for k in wanted.flat],
+                wanted.shape,
+            )
+    none = 0 if default is None else default
+    found = []
+    for places in groups:
+        if not places.size:
+            found.append(fnp.asarray(none, out_dtype))
+            continue
+        given = (
+            (values[places], fnp.asarray(places))
+            if pass_positions
+            else (values[places],)
+        )
+        found.append(fnp.asarray(func(*given)).astype(out_dtype))
+    if not found:
+        return fnp.zeros(shape, out_dtype)
+    return fnp.reshape(fnp.stack(found), shape)
 
 
 # -- ranks of labels -------------------------------------------------------------------

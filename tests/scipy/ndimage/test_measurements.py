@@ -7,6 +7,7 @@ import pytest
 import scipy.ndimage as want
 
 import fxflow
+from fxflow import numpy as fnp
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.scipy import ndimage
 
@@ -119,3 +120,50 @@ def test_bad_measurements_are_refused() -> None:
     lopsided = np.array([[1, 1, 0], [0, 1, 0], [0, 0, 0]])
     with pytest.raises(ArgumentError, match="symmetric"):
         ndimage.label(shape, lopsided)
+
+
+def test_value_indices() -> None:
+    x = np.random.default_rng(0).integers(-2, 3, (4, 5))
+    for ignored in (None, 0):
+        expected = want.value_indices(x, ignore_value=ignored)
+        got = ndimage.value_indices(x, ignore_value=ignored)
+        assert list(got) == [int(k) for k in expected]
+        for value, places in expected.items():
+            np.testing.assert_array_equal(places, got[int(value)])
+    assert ndimage.value_indices(np.zeros((0, 2), int)) == {}
+    with pytest.raises(ArgumentError, match="must have integers, got float64"):
+        ndimage.value_indices(x * 1.0)
+
+
+def test_labeled_comprehension() -> None:
+    x = np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32)
+    labels = np.arange(20).reshape(4, 5) % 4
+    for index in (None, 2, [1, 3, 0, 9]):
+        expected = want.labeled_comprehension(x, labels, index, np.mean, "f4", -1)
+        got = ndimage.labeled_comprehension(x, labels, index, fnp.mean, "f4", -1)
+        np.testing.assert_allclose(got, expected, 1e-6)
+        assert got.dtype == np.float32
+
+    def centre(values: Any, places: Any) -> Any:
+        return (values * places).sum() / 10
+
+    given = ([1, 2], np.float32, 0, True)
+    expected = want.labeled_comprehension(x, labels, given[0], centre, *given[1:])
+    run = fxflow.jit(
+        lambda x: ndimage.labeled_comprehension(x, labels, given[0], centre, *given[1:])
+    )
+    np.testing.assert_allclose(run(x), expected, 1e-5)
+    slopes = fxflow.grad(lambda x: run(x).sum())(x)
+    np.testing.assert_allclose(slopes[0], [0, 0.1, 0.2, 0, 0], 1e-6)
+    whole = ndimage.labeled_comprehension(x, None, None, fnp.sum, float, 0)
+    np.testing.assert_allclose(whole, x.sum(), 1e-5)
+    with pytest.raises(ArgumentError, match="index needs labels"):
+        ndimage.labeled_comprehension(x, None, [1], fnp.sum, float, 0)
+    with pytest.raises(ArgumentError, match="func must be a function, got 3"):
+        ndimage.labeled_comprehension(x, labels, [1], 3, float, 0)
+    with pytest.raises(ShapeError, match="labels must broadcast"):
+        ndimage.labeled_comprehension(x, labels[:3], [1], fnp.sum, float, 0)
+    with pytest.raises(ArgumentError, match="labels must be known"):
+        fxflow.jit(
+            lambda x, y: ndimage.labeled_comprehension(x, y, [1], fnp.sum, float, 0)
+        )(x, labels)

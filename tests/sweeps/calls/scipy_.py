@@ -285,6 +285,8 @@ SPECIAL = [
     call(f"{S}.logsumexp", real(3, 4), b=real(4, low=0.5, high=2), note="weights"),
 ]
 
+_UNITARY = made(lambda rng, s: np.linalg.qr(rng.normal(size=s))[0], 4, 4)
+
 LINALG = [
     *each(L, "det inv", invertible(3, 3)),
     *each(L, "cholesky", positive_definite(3, 3)),
@@ -400,6 +402,16 @@ LINALG = [
     *each(L, "bandwidth", A(3, 4), numpy="", differentiable=False),
     call(f"{L}.solve_sylvester", invertible(3, 3), invertible(2, 2), inexact(3, 2)),
     *each(L, "polar", invertible(3, 3)),
+    # Signs of vectors are free, and SciPy refuses nan.
+    *each(
+        L,
+        "qz ordqz",
+        *(invertible(3, 3), invertible(3, 3)),
+        numpy="",
+        differentiable=False,
+        one_dtype=True,
+    ),
+    call(f"{L}.cossin", _UNITARY, 1, 2, numpy="", differentiable=False),
     *each(L, "expm_frechet", inexact(3, 3), inexact(3, 3)),
     call(f"{L}.qr_multiply", inexact(3, 3), inexact(2, 3), differentiable=False),
     call(f"{L}.eigh_tridiagonal", floating(4), floating(3), eigvals_only=True),

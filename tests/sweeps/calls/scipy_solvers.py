@@ -55,7 +55,10 @@ EXEMPT = {
         )
     },
     **dict.fromkeys(
-        ("scipy.ndimage.find_objects", "scipy.ndimage.iterate_structure"),
+        (
+            *("scipy.ndimage.find_objects", "scipy.ndimage.iterate_structure"),
+            "scipy.ndimage.value_indices",
+        ),
         "takes arrays that are known",
     ),
     "scipy.ndimage.generate_binary_structure": "takes no array",
@@ -67,7 +70,15 @@ EXEMPT = {
             "interpn",
         )
     },
-    "scipy.ndimage.geometric_transform": "takes a function",
+    **{
+        f"scipy.ndimage.{name}": "takes a function"
+        for name in (
+            *("generic_filter", "generic_filter1d", "generic_gradient_magnitude"),
+            *("generic_laplace", "geometric_transform", "labeled_comprehension"),
+            "vectorized_filter",
+        )
+    },
+    "scipy.ndimage.watershed_ift": "the regions depend on the values",
     "scipy.fft.next_fast_len": "takes no array",
     "scipy.fft.prev_fast_len": "takes no array",
     **{
@@ -170,6 +181,8 @@ CALLS = [
             *each("scipy.fft", "fft ifft fftn ifftn", A(3, 4)),
             *each("scipy.fft", "rfft ihfft rfftn rfft2", real(3, 4)),
             *each("scipy.fft", "irfft hfft irfftn irfft2 fft2 ifft2", A(3, 4)),
+            *each("scipy.fft", "hfft2 hfftn", A(3, 4)),
+            *each("scipy.fft", "ihfft2 ihfftn", real(3, 4)),
             *each("scipy.fft", "fftshift ifftshift", A(3, 4)),
             *each("scipy.fft", "fftfreq rfftfreq", 4, numpy=""),
             *each("scipy.fft", "fht ifht", floating(3, 4), 0.5, 1.0, numpy=""),
@@ -226,6 +239,13 @@ CALLS = [
             call("scipy.ndimage.histogram", floating(3, 4), -1, 1, 3, numpy=""),
             # Our coefficients are exact where there are few samples.
             *each("scipy.ndimage", "spline_filter spline_filter1d", inexact(3, 5), 2),
+            *each(
+                "scipy.ndimage",
+                "fourier_gaussian fourier_uniform fourier_shift fourier_ellipsoid",
+                inexact(3, 5),
+                floating(low=0.5),
+                numpy="",
+            ),
             call("scipy.ndimage.shift", inexact(3, 5), 0.5, numpy=""),
             call("scipy.ndimage.zoom", inexact(3, 5), 1.5, numpy=""),
             call("scipy.ndimage.rotate", inexact(3, 5), 30.0, numpy=""),
