@@ -258,9 +258,19 @@ int fx_device_count(const fx_runtime *runtime) { return (int)runtime->device_cou
 
 /* -- files ----------------------------------------------------------------------- */
 
+/* How an array is divided over the devices of a model. */
+typedef struct {
+  uint8_t kind;              /* whole on each, in parts, or in another way */
+  int64_t dims[FX_MAX_RANK]; /* of a part */
+  uint32_t *numbers;         /* of the part of each device, row by row */
+} layout;
+
+enum { WHOLE, PARTS, ANOTHER };
+
 typedef struct {
   fx_type type;
   int64_t dims[FX_MAX_RANK];
+  layout layout;
   uint32_t param; /* index, or NONE */
   uint8_t kept;
 } value;
@@ -278,7 +288,8 @@ typedef struct {
 
 struct fx_model {
   fx_runtime *runtime;
-  PJRT_Device *device;
+  PJRT_Device *const *devices; /* `span` of them */
+  uint32_t span;
   char *path, *beside; /* the second: the separate file of the parameters, or NULL */
   int is_folder;
   uint64_t part_start, part_size; /* the parameters in their file */
@@ -286,7 +297,7 @@ struct fx_model {
   uint32_t param_count, function_count;
   value *params;
   uint64_t *starts;
-  PJRT_Buffer **buffers;
+  PJRT_Buffer **buffers; /* those of the first device, then of the second, ... */
   function *functions;
   char **texts;
   size_t text_count;
@@ -294,11 +305,9 @@ struct fx_model {
 
 struct fx_buffer {
   fx_runtime *runtime;
-  PJRT_Buffer *buffer;
-  fx_dtype dtype;
-  int rank;
-  int64_t dims[FX_MAX_RANK];
-  size_t bytes;
+  value value; /* with its own `layout.numbers` */
+  uint32_t span;
+  PJRT_Buffer *parts[]; /* on each device */
 };
 
 static const char names[][16] = {
@@ -459,8 +468,67 @@ static void function_of(fx_model *model, cursor *c, function *f) {
   }
 }
 
+static void layout_of(cursor *c, value *v, uint32_t devices) {
+  layout *l = &v->layout;
+  uint64_t parts = 1;
+  l->kind = (uint8_t)number(c, 1);
+  if (l->kind > ANOTHER || (l->kind == PARTS && !v->type.rank)) c->bad = 1;
+  if (l->kind != PARTS || c->bad) return;
+  for (int i = 0; i < v->type.rank; ++i) {
+    uint64_t n = number(c, 4);
+    if (!n || v->dims[i] < 0 || v->dims[i] % (int64_t)n || (parts *= n) > devices) c->bad = 1;
+    if (c->bad) return;
+    l->dims[i] = v->dims[i] / (int64_t)n;
+  }
+  l->numbers = c->left / 4 < devices ? NULL : allocate(devices, sizeof *l->numbers);
+  if (!l->numbers) c->bad = 1;
+  for (uint32_t i = 0; i < devices && !c->bad; ++i)
+    if ((l->numbers[i] = (uint32_t)number(c, 4)) >= parts) c->bad = 1;
+}
+
+static int same_layout(const layout *a, const layout *b, int rank, uint32_t span) {
+  return a->kind == b->kind &&
+         (a->kind != PARTS || (!memcmp(a->dims, b->dims, (size_t)rank * sizeof *a->dims) &&
+                               !memcmp(a->numbers, b->numbers, span * sizeof *a->numbers)));
+}
+
+/* Reads the layouts of functions for several devices, and gives the parameters those of
+   the first one that takes them. */
+static fx_status layouts_of(fx_model *model, cursor *c, uint32_t room) {
+  model->span = 1;
+  for (uint32_t i = 0; i < model->function_count && !c->bad; ++i) {
+    uint32_t devices = model->functions[i].devices;
+    if (!devices || (devices > 1 && model->span > 1 && devices != model->span)) c->bad = 1;
+    if (devices > 1) model->span = devices;
+  }
+  if (c->bad || model->span == 1) return FX_OK;
+  if (model->span > room)
+    return fail(FX_BAD_ARGUMENT, "%s is for %u devices, but there are %u from this one on; "
+                "plug-ins for CPUs have as many as the option cpu_device_count says",
+                model->path, model->span, room);
+  if (!c->left)
+    return fail(FX_BAD_FILE, "%s is for several devices, and was written by an older fxflow; "
+                "save it again", model->path);
+  for (uint32_t i = 0; i < model->function_count; ++i) {
+    function *f = model->functions + i;
+    if (f->devices == 1) continue;
+    for (uint32_t j = 0; j < f->input_count && !c->bad; ++j) {
+      value *v = f->inputs + j;
+      layout_of(c, v, model->span);
+      if (v->param != NONE && !model->params[v->param].kept) {
+        model->params[v->param].layout = v->layout;
+        model->params[v->param].kept = 1;
+      }
+    }
+    for (uint32_t j = 0; j < f->output_count && !c->bad; ++j)
+      layout_of(c, f->outputs + j, model->span);
+  }
+  return FX_OK;
+}
+
 /* Reads the table at the end of a file. */
-static fx_status table_of(fx_model *model, const uint8_t *data, size_t size, uint64_t start) {
+static fx_status table_of(fx_model *model, const uint8_t *data, size_t size, uint64_t start,
+                          uint32_t room) {
   cursor c = {data, size, 0};
   if (number(&c, 4) != 1)
     return fail(FX_BAD_FILE, "%s: its table is of a version that this source does not read",
@@ -473,8 +541,7 @@ static fx_status table_of(fx_model *model, const uint8_t *data, size_t size, uin
   uint32_t count = count_of(&c, 2 + 2 + 1 + 8 + 1 + 16);
   model->params = allocate(count, sizeof *model->params);
   model->starts = allocate(count, sizeof *model->starts);
-  model->buffers = allocate(count, sizeof *model->buffers);
-  if (!model->params || !model->starts || !model->buffers) return FX_NO_MEMORY;
+  if (!model->params || !model->starts) return FX_NO_MEMORY;
   model->param_count = count;
   for (uint32_t i = 0; i < count && !c.bad; ++i) {
     type_of(model, &c, model->params + i);
@@ -496,6 +563,8 @@ static fx_status table_of(fx_model *model, const uint8_t *data, size_t size, uin
                          : f->start > start || f->size > start - f->start)
       c.bad = 1;
   }
+  fx_status status = layouts_of(model, &c, room);
+  if (status) return status;
   if (*beside && !c.bad) { /* a name, in the same folder */
     const char *slash = strrchr(model->path, '/');
     int folder = slash ? (int)(slash - model->path) + 1 : 0;
@@ -507,7 +576,8 @@ static fx_status table_of(fx_model *model, const uint8_t *data, size_t size, uin
     c.bad = 1;
   }
   if (c.bad || c.left) return fail(FX_BAD_FILE, "%s is damaged: its table", model->path);
-  return FX_OK;
+  model->buffers = allocate((size_t)model->param_count * model->span, sizeof *model->buffers);
+  return model->buffers ? FX_OK : FX_NO_MEMORY;
 }
 
 static uint64_t little(const uint8_t *data, size_t size) {
@@ -534,7 +604,7 @@ static fx_status head_of(const fx_model *model) {
 }
 
 /* Reads the table at the end of a file, which `path` is. */
-static fx_status tail_of(fx_model *model, const char *path) {
+static fx_status tail_of(fx_model *model, const char *path, uint32_t room) {
   uint8_t digest[32];
   struct stat found;
   uint64_t end = stat(path, &found) ? 0 : (uint64_t)found.st_size, start;
@@ -555,49 +625,75 @@ static fx_status tail_of(fx_model *model, const char *path) {
   fx_status status =
       memcmp(digest, table + (end - start - 48), 32)
           ? fail(FX_BAD_FILE, "%s is damaged: the digest of its table differs", path)
-          : table_of(model, table, end - start - 48, start);
+          : table_of(model, table, end - start - 48, start, room);
   free(table);
   return status;
 }
 
-static fx_status file_of(fx_model *model) {
+static fx_status file_of(fx_model *model, uint32_t room) {
   struct stat found;
   model->is_folder = !stat(model->path, &found) && S_ISDIR(found.st_mode);
   if (!model->is_folder) {
     fx_status status = head_of(model);
-    return status ? status : tail_of(model, model->path);
+    return status ? status : tail_of(model, model->path, room);
   }
   char *path = formatted("%s/signature.bin", model->path);
-  fx_status status = path ? tail_of(model, path) : FX_NO_MEMORY;
+  fx_status status = path ? tail_of(model, path, room) : FX_NO_MEMORY;
   free(path);
   return status;
 }
 
 /* -- arrays ---------------------------------------------------------------------- */
 
-static fx_status to_device(fx_model *model, const void *data, const value *v,
-                           PJRT_Buffer **buffer) {
-  const PJRT_Api *api = model->runtime->api;
-  ARGS(PJRT_Client_BufferFromHostBuffer, put);
-  put.client = model->runtime->client;
-  put.data = data;
-  put.type = (PJRT_Buffer_Type)v->type.dtype;
-  put.dims = v->dims;
-  put.num_dims = (size_t)v->type.rank;
-  put.host_buffer_semantics = PJRT_HostBufferSemantics_kImmutableOnlyDuringCall;
-  put.device = model->device;
-  fx_status status = checked(api, api->PJRT_Client_BufferFromHostBuffer(&put), v->type.name);
-  if (status) return status;
-  *buffer = put.buffer;
-  status = awaited(api, put.done_with_host_buffer, v->type.name);
-  if (status) {
-    destroy(api, *buffer);
-    *buffer = NULL;
+/* The first byte of a device's part of a dense array, and the strides. */
+static size_t part_of(const value *v, uint32_t device, int64_t strides[FX_MAX_RANK]) {
+  size_t at = 0;
+  int64_t stride = sizes[v->type.dtype];
+  uint32_t number = v->layout.kind == PARTS ? v->layout.numbers[device] : 0;
+  for (int i = v->type.rank - 1; i >= 0; --i) {
+    strides[i] = stride;
+    stride *= v->dims[i];
+    if (v->layout.kind != PARTS || !v->layout.dims[i]) continue;
+    uint32_t parts = (uint32_t)(v->dims[i] / v->layout.dims[i]);
+    at += number % parts * (size_t)v->layout.dims[i] * (size_t)strides[i];
+    number /= parts;
   }
+  return v->type.bytes ? at : 0;
+}
+
+/* Copies an array to the devices of a model, to every `step`-th of `buffers`. */
+static fx_status to_devices(const fx_model *model, const void *data, const value *v,
+                            PJRT_Buffer **buffers, size_t step) {
+  const PJRT_Api *api = model->runtime->api;
+  fx_status status = FX_OK;
+  uint32_t done = 0;
+  for (; done < model->span && !status; done += !status) {
+    int64_t strides[FX_MAX_RANK];
+    ARGS(PJRT_Client_BufferFromHostBuffer, put);
+    put.client = model->runtime->client;
+    put.data = data;
+    put.type = (PJRT_Buffer_Type)v->type.dtype;
+    put.dims = v->dims;
+    put.num_dims = (size_t)v->type.rank;
+    if (v->layout.kind == PARTS) {
+      put.data = (const uint8_t *)data + part_of(v, done, strides);
+      put.dims = v->layout.dims;
+      put.byte_strides = strides;
+      put.num_byte_strides = put.num_dims;
+    }
+    put.host_buffer_semantics = PJRT_HostBufferSemantics_kImmutableOnlyDuringCall;
+    put.device = model->devices[done];
+    status = checked(api, api->PJRT_Client_BufferFromHostBuffer(&put), v->type.name);
+    if (status) break;
+    buffers[done * step] = put.buffer;
+    status = awaited(api, put.done_with_host_buffer, v->type.name);
+    if (status) destroy(api, put.buffer), buffers[done * step] = NULL;
+  }
+  while (status && done--) destroy(api, buffers[done * step]), buffers[done * step] = NULL;
   return status;
 }
 
-/* Starts to copy an array to the host; `event` says when it is there. */
+/* Starts to copy an array of a device to the host; `event` says when it is there. */
 static fx_status to_host(const fx_runtime *runtime, PJRT_Buffer *buffer, int rank,
                          void *data, size_t bytes, const char *what, PJRT_Event **event) {
   int64_t order[FX_MAX_RANK];
@@ -615,6 +711,42 @@ static fx_status to_host(const fx_runtime *runtime, PJRT_Buffer *buffer, int ran
   get.dst_size = bytes;
   fx_status status = checked(runtime->api, runtime->api->PJRT_Buffer_ToHostBuffer(&get), what);
   *event = status ? NULL : get.event;
+  return status;
+}
+
+/* Copies an array of several devices to the host, or starts to, as above. */
+static fx_status gathered(const fx_runtime *runtime, PJRT_Buffer *const *buffers, size_t step,
+                          uint32_t span, const value *v, void *data, const char *what,
+                          PJRT_Event **event) {
+  int rank = v->type.rank;
+  if (v->layout.kind != PARTS)
+    return to_host(runtime, buffers[0], rank, data, v->type.bytes, what, event);
+  const int64_t *dims = v->layout.dims;
+  size_t bytes = sizes[v->type.dtype];
+  for (int i = 0; i < rank; ++i) bytes *= (size_t)dims[i];
+  *event = NULL;
+  uint8_t *part = allocate(bytes, 1);
+  fx_status status = part ? FX_OK : FX_NO_MEMORY;
+  for (uint32_t device = 0; device < span && !status && bytes; ++device) {
+    int64_t strides[FX_MAX_RANK], index[FX_MAX_RANK] = {0};
+    size_t at = part_of(v, device, strides), row = (size_t)(dims[rank - 1] * strides[rank - 1]);
+    uint32_t before = 0; /* whether another device had the same part */
+    while (before < device && v->layout.numbers[before] != v->layout.numbers[device]) ++before;
+    if (before < device) continue;
+    status = to_host(runtime, buffers[device * step], rank, part, bytes, what, event);
+    if (!status) status = awaited(runtime->api, *event, what);
+    *event = NULL;
+    for (size_t done = 0; done < bytes && !status; done += row) {
+      memcpy((uint8_t *)data + at, part + done, row);
+      for (int i = rank - 2; i >= 0; --i) { /* the next row */
+        at += (size_t)strides[i];
+        if (++index[i] < dims[i]) break;
+        at -= (size_t)(dims[i] * strides[i]);
+        index[i] = 0;
+      }
+    }
+  }
+  free(part);
   return status;
 }
 
@@ -684,7 +816,8 @@ static fx_status params_of(fx_model *model) {
       status = fail(FX_BAD_FILE, "%s is damaged: the digest of the parameters differs", path);
   }
   for (uint32_t i = 0; i < model->param_count && !status; ++i)
-    status = to_device(model, part + model->starts[i], model->params + i, model->buffers + i);
+    status = to_devices(model, part + model->starts[i], model->params + i, model->buffers + i,
+                        model->param_count);
   free(part);
   return status;
 }
@@ -701,9 +834,10 @@ fx_model *fx_load(fx_runtime *runtime, const char *path, int device) {
   fx_model *model = allocate(1, sizeof *model);
   if (!model) return NULL;
   model->runtime = runtime;
-  model->device = runtime->devices[device];
+  model->devices = runtime->devices + device;
+  uint32_t room = (uint32_t)(runtime->device_count - (size_t)device);
   model->path = allocate(strlen(path) + 1, 1);
-  if (!model->path || (strcpy(model->path, path), file_of(model)) || params_of(model)) {
+  if (!model->path || (strcpy(model->path, path), file_of(model, room)) || params_of(model)) {
     fx_free(model);
     return NULL;
   }
@@ -720,10 +854,13 @@ void fx_free(fx_model *model) {
       gone.executable = f->executable;
       checked(api, api->PJRT_LoadedExecutable_Destroy(&gone), f->name);
     }
+    for (uint32_t j = 0; j < f->input_count; ++j) free(f->inputs[j].layout.numbers);
+    for (uint32_t j = 0; j < f->output_count; ++j) free(f->outputs[j].layout.numbers);
     free(f->inputs);
     free(f->outputs);
   }
-  for (uint32_t i = 0; i < model->param_count; ++i) destroy(api, model->buffers[i]);
+  for (size_t i = 0; model->buffers && i < (size_t)model->param_count * model->span; ++i)
+    destroy(api, model->buffers[i]);
   for (size_t i = 0; i < model->text_count; ++i) free(model->texts[i]);
   free(model->texts);
   free(model->functions);
@@ -796,27 +933,72 @@ const fx_type *fx_output(const fx_model *model, const char *name, int index) {
 
 /* -- calls ----------------------------------------------------------------------- */
 
-static size_t varint(uint8_t *out, uint64_t n) {
-  size_t at = 0;
-  for (; n > 127; n >>= 7) out[at++] = (uint8_t)(n | 128);
-  out[at++] = (uint8_t)n;
-  return at;
+static uint8_t *varint(uint8_t *out, uint64_t n) {
+  for (; n > 127; n >>= 7) *out++ = (uint8_t)(n | 128);
+  *out++ = (uint8_t)n;
+  return out;
 }
 
-/* Serializes XLA's CompileOptionsProto: one replica, one partition, on a device. */
-static size_t options_for(uint8_t *out, int id) {
-  uint8_t ids[16], *at = out;
-  size_t length = varint(ids, (uint64_t)id);
-  const uint8_t inner = (uint8_t)(8 + length); /* of the device assignment */
-  const uint8_t bytes[] = {
-      0x1a, (uint8_t)(6 + inner), /* executable_build_options */
-      0x20, 1, 0x28, 1,           /* num_replicas, num_partitions */
-      0x4a, inner,                /* device_assignment */
-      0x08, 1, 0x10, 1,           /* replica_count, computation_count */
-      0x1a, (uint8_t)(2 + length), 0x0a, (uint8_t)length}; /* computation_devices */
-  memcpy(at, bytes, sizeof bytes);
-  memcpy(at + sizeof bytes, ids, length);
-  return sizeof bytes + length;
+/* Writes a field of a protocol buffer: a number, or bytes. */
+static uint8_t *field(uint8_t *out, uint32_t tag, uint64_t n, const uint8_t *bytes) {
+  out = varint(varint(out, tag << 3 | (bytes ? 2 : 0)), n);
+  if (bytes) memcpy(out, bytes, n);
+  return bytes ? out + n : out;
+}
+
+/* Serializes XLA's CompileOptionsProto: one replica, a partition on each device. */
+static fx_status options_for(const fx_model *model, const char *what, uint8_t **options,
+                             size_t *size) {
+  const PJRT_Api *api = model->runtime->api;
+  uint8_t *assigned = allocate(16 + 16 * (size_t)model->span, 1), *build, *end;
+  build = allocate(64 + 16 * (size_t)model->span, 1);
+  *options = allocate(80 + 16 * (size_t)model->span, 1);
+  fx_status status = assigned && build && *options ? FX_OK : FX_NO_MEMORY;
+  if (!status) {
+    end = field(field(assigned, 1, 1, NULL), 2, model->span, NULL);
+    for (uint32_t i = 0; i < model->span && !status; ++i) {
+      uint8_t ids[16], list[16];
+      ARGS(PJRT_Device_GetDescription, device);
+      device.device = model->devices[i];
+      ARGS(PJRT_DeviceDescription_Id, id);
+      status = checked(api, api->PJRT_Device_GetDescription(&device), what);
+      id.device_description = device.device_description;
+      if (!status) status = checked(api, api->PJRT_DeviceDescription_Id(&id), what);
+      size_t length = (size_t)(varint(ids, (uint32_t)id.id) - ids);
+      length = (size_t)(field(list, 1, length, ids) - list);
+      end = field(end, 3, length, list);
+    }
+    size_t length = (size_t)(end - assigned);
+    end = field(field(build, 4, 1, NULL), 5, model->span, NULL); /* replicas, partitions */
+    if (model->span > 1) end = field(end, 6, 1, NULL);           /* SPMD partitioning */
+    end = field(end, 9, length, assigned);
+    if (model->span > 1) end = field(end, 19, 1, NULL); /* by Shardy */
+    *size = (size_t)(field(*options, 3, (uint64_t)(end - build), build) - *options);
+  }
+  free(assigned);
+  free(build);
+  if (status) free(*options), *options = NULL;
+  return status;
+}
+
+/* Checks the layouts of a function for several devices. */
+static fx_status check_layouts(const fx_model *model, const function *f) {
+  for (int out = 0; out < 2; ++out) {
+    const value *values = out ? f->outputs : f->inputs;
+    for (uint32_t i = 0; i < (out ? f->output_count : f->input_count); ++i) {
+      const value *v = values + i, *param = v->param == NONE ? v : model->params + v->param;
+      const char *verb = out ? "returns" : "takes", *name = param->type.name;
+      if (v->layout.kind == ANOTHER)
+        return fail(FX_BAD_FILE, "%s %s %s in a sharding that this front end lacks: parts "
+                    "of different sizes, unreduced values, or another memory", f->name, verb,
+                    name);
+      if (!same_layout(&v->layout, &param->layout, v->type.rank, model->span))
+        return fail(FX_BAD_FILE, "%s %s %s in another sharding than the function that first "
+                    "takes it: export it with %s", f->name, verb, name,
+                    out ? "out_shardings" : "in_shardings");
+    }
+  }
+  return FX_OK;
 }
 
 static fx_status compile(fx_model *model, function *f) {
@@ -825,9 +1007,8 @@ static fx_status compile(fx_model *model, function *f) {
   if (f->platform == NONE)
     return fail(FX_BAD_FILE, "%s was not exported for the platform %s", f->name,
                 model->runtime->platform);
-  if (f->devices != 1)
-    return fail(FX_BAD_FILE, "%s is for %u devices at once; this front end runs one device "
-                "a model", f->name, f->devices);
+  fx_status status = model->span > 1 ? check_layouts(model, f) : FX_OK;
+  if (status) return status;
   for (uint32_t i = 0; i < f->input_count; ++i)
     if (f->inputs[i].type.bytes == SIZE_MAX)
       return fail(FX_BAD_FILE, "%s: %s has a symbolic size, %s: export it for a fixed one",
@@ -845,13 +1026,9 @@ static fx_status compile(fx_model *model, function *f) {
     free(code);
     return fail(FX_BAD_FILE, "%s is damaged: the digest of %s differs", model->path, f->name);
   }
-  ARGS(PJRT_Device_GetDescription, device);
-  device.device = model->device;
-  ARGS(PJRT_DeviceDescription_Id, id);
-  fx_status status = checked(api, api->PJRT_Device_GetDescription(&device), f->name);
-  id.device_description = device.device_description;
-  if (!status) status = checked(api, api->PJRT_DeviceDescription_Id(&id), f->name);
-  uint8_t options[64];
+  uint8_t *options = NULL;
+  size_t options_size = 0;
+  status = options_for(model, f->name, &options, &options_size);
   PJRT_Program program = {0};
   program.struct_size = PJRT_Program_STRUCT_SIZE;
   program.code = (char *)code;
@@ -862,9 +1039,10 @@ static fx_status compile(fx_model *model, function *f) {
   args.client = model->runtime->client;
   args.program = &program;
   args.compile_options = (char *)options;
-  args.compile_options_size = options_for(options, id.id);
+  args.compile_options_size = options_size;
   if (!status) status = checked(api, api->PJRT_Client_Compile(&args), f->name);
   free(code);
+  free(options);
   if (status) return status;
   /* The program must return what the table lists: the caller's memory is sized by it. */
   ARGS(PJRT_LoadedExecutable_GetExecutable, inner);
@@ -937,54 +1115,73 @@ static fx_status check(const function *f, const value *values, uint32_t value_co
   return FX_OK;
 }
 
-/* Gathers the operands of `main`; `owned` marks those made here. */
+/* Gathers the operands of `main`, `room` for each device; `owned` marks those made here. */
 static fx_status operands_of(fx_model *model, const function *f, const fx_array *inputs,
-                             size_t count, PJRT_Buffer **operands, uint8_t *owned,
-                             size_t *total) {
+                             size_t count, PJRT_Buffer **operands, size_t room,
+                             uint8_t *owned, size_t *total) {
   size_t n = 0;
   fx_status status = FX_OK;
   if (f->takes_platform) {
-    static const value platform = {{"the platform", "i32[]", FX_I32, 0, NULL, 4}, {0}, NONE, 1};
+    static const value platform = {{"the platform", "i32[]", FX_I32, 0, NULL, 4}, {0},
+                                   {WHOLE, {0}, NULL}, NONE, 1};
     int32_t index = (int32_t)f->platform;
-    status = to_device(model, &index, &platform, operands + n);
+    status = to_devices(model, &index, &platform, operands + n, room);
     if (status) return status;
     owned[n++] = 1;
   }
   for (uint32_t i = 0; i < f->input_count && !status; ++i) {
     const value *v = f->inputs + i;
     if (!v->kept) continue;
-    if (v->param != NONE) {
-      operands[n] = model->buffers[v->param];
-    } else {
-      const fx_array *given = given_for(v, inputs, count);
-      if (given->buffer) {
-        const fx_buffer *b = given->buffer;
-        if (b->dtype != v->type.dtype || b->rank != v->type.rank ||
-            memcmp(b->dims, v->dims, (size_t)b->rank * sizeof *b->dims))
-          status = fail(FX_BAD_ARGUMENT, "%s: the buffer of %s is not %s", f->name,
-                        v->type.name, v->type.type);
-        operands[n] = b->buffer;
-      } else {
-        status = to_device(model, given->data, v, operands + n);
-        owned[n] = !status;
-      }
+    const fx_array *given = v->param == NONE ? given_for(v, inputs, count) : NULL;
+    PJRT_Buffer *const *from = model->buffers + v->param;
+    size_t step = model->param_count;
+    if (given && given->buffer) {
+      const fx_buffer *b = given->buffer;
+      if (b->value.type.dtype != v->type.dtype || b->value.type.rank != v->type.rank ||
+          memcmp(b->value.dims, v->dims, (size_t)v->type.rank * sizeof *v->dims))
+        status = fail(FX_BAD_ARGUMENT, "%s: the buffer of %s is not %s", f->name,
+                      v->type.name, v->type.type);
+      else if (b->span != model->span ||
+               !same_layout(&b->value.layout, &v->layout, v->type.rank, b->span))
+        status = fail(FX_BAD_ARGUMENT, "%s: the buffer of %s is divided over devices in "
+                      "another way", f->name, v->type.name);
+      from = b->parts;
+      step = 1;
+    } else if (given) {
+      status = to_devices(model, given->data, v, operands + n, room);
+      owned[n] = !status;
     }
+    for (uint32_t d = 0; d < model->span && !status && !owned[n]; ++d)
+      operands[d * room + n] = from[d * step];
     n += !status;
   }
   *total = n;
   return status;
 }
 
-static fx_buffer *wrapped(fx_runtime *runtime, PJRT_Buffer *buffer, const value *v) {
-  fx_buffer *made = allocate(1, sizeof *made);
+static fx_buffer *wrapped(const fx_model *model, const value *v, PJRT_Buffer *const *parts,
+                          size_t step) {
+  uint32_t span = model->span;
+  fx_buffer *made = allocate(1, sizeof *made + span * sizeof *made->parts);
   if (!made) return NULL;
-  made->runtime = runtime;
-  made->buffer = buffer;
-  made->dtype = v->type.dtype;
-  made->rank = v->type.rank;
-  memcpy(made->dims, v->dims, sizeof made->dims);
-  made->bytes = v->type.bytes;
+  made->runtime = model->runtime;
+  made->value = *v;
+  made->span = span;
+  if (v->layout.kind == PARTS) {
+    made->value.layout.numbers = allocate(span, sizeof *v->layout.numbers);
+    if (!made->value.layout.numbers) {
+      free(made);
+      return NULL;
+    }
+    memcpy(made->value.layout.numbers, v->layout.numbers, span * sizeof *v->layout.numbers);
+  }
+  for (uint32_t d = 0; d < span && parts; ++d) made->parts[d] = parts[d * step];
   return made;
+}
+
+static void unwrapped(fx_buffer *buffer) {
+  free(buffer->value.layout.numbers);
+  free(buffer);
 }
 
 /* Copies the results that the caller wants; the others are dropped. Those that stay on
@@ -992,6 +1189,7 @@ static fx_buffer *wrapped(fx_runtime *runtime, PJRT_Buffer *buffer, const value 
 static fx_status results_of(fx_model *model, const function *f, PJRT_Buffer **results,
                             fx_array *outputs, size_t count) {
   const PJRT_Api *api = model->runtime->api;
+  size_t step = f->output_count;
   PJRT_Event **events = allocate(f->output_count, sizeof *events);
   fx_buffer **kept = allocate(f->output_count, sizeof *kept);
   fx_status status = events && kept ? FX_OK : FX_NO_MEMORY;
@@ -1000,9 +1198,9 @@ static fx_status results_of(fx_model *model, const function *f, PJRT_Buffer **re
     const fx_array *wanted = v->param == NONE ? given_for(v, outputs, count) : NULL;
     if (!wanted) continue;
     if (wanted->data)
-      status = to_host(model->runtime, results[i], v->type.rank, wanted->data, v->type.bytes,
-                       v->type.name, events + i);
-    else if (!(kept[i] = wrapped(model->runtime, results[i], v)))
+      status = gathered(model->runtime, results + i, step, model->span, v, wanted->data,
+                        v->type.name, events + i);
+    else if (!(kept[i] = wrapped(model, v, results + i, step)))
       status = FX_NO_MEMORY;
   }
   for (uint32_t i = 0; events && i < f->output_count; ++i) {
@@ -1012,14 +1210,45 @@ static fx_status results_of(fx_model *model, const function *f, PJRT_Buffer **re
   for (uint32_t i = 0; kept && i < f->output_count; ++i) {
     if (!kept[i]) continue;
     if (status) {
-      free(kept[i]);
+      unwrapped(kept[i]);
       continue;
     }
     ((fx_array *)given_for(f->outputs + i, outputs, count))->buffer = kept[i];
-    results[i] = NULL;
+    for (uint32_t d = 0; d < model->span; ++d) results[d * step + i] = NULL;
   }
   free(events);
   free(kept);
+  return status;
+}
+
+static fx_status executed(fx_model *model, const function *f, PJRT_Buffer **operands,
+                          size_t room, size_t count, PJRT_Buffer **results) {
+  const PJRT_Api *api = model->runtime->api;
+  PJRT_Buffer *const *one_list[1] = {operands}, *const **lists = one_list;
+  PJRT_Buffer **one_made[1] = {results}, ***made = one_made;
+  if (model->span > 1) {
+    lists = allocate(model->span, sizeof *lists);
+    made = allocate(model->span, sizeof *made);
+  }
+  fx_status status = lists && made ? FX_OK : FX_NO_MEMORY;
+  for (uint32_t d = 1; d <= model->span - 1 && !status; ++d) {
+    lists[0] = operands, made[0] = results;
+    lists[d] = operands + d * room, made[d] = results + d * f->output_count;
+  }
+  if (!status) {
+    PJRT_ExecuteOptions options = {0};
+    options.struct_size = PJRT_ExecuteOptions_STRUCT_SIZE;
+    ARGS(PJRT_LoadedExecutable_Execute, run);
+    run.executable = f->executable;
+    run.options = &options;
+    run.argument_lists = lists;
+    run.num_devices = model->span;
+    run.num_args = count;
+    run.output_lists = made;
+    status = checked(api, api->PJRT_LoadedExecutable_Execute(&run), f->name);
+    if (status) memset(results, 0, (size_t)f->output_count * model->span * sizeof *results);
+  }
+  if (model->span > 1) free(lists), free(made);
   return status;
 }
 
@@ -1032,38 +1261,27 @@ fx_status fx_call(fx_model *model, const char *name, const fx_array *inputs,
   if (!status) status = compile(model, f);
   if (status) return status;
   const PJRT_Api *api = model->runtime->api;
-  size_t room = f->input_count + 1, n = 0;
-  PJRT_Buffer **operands = allocate(room, sizeof *operands);
-  PJRT_Buffer **results = allocate(f->output_count, sizeof *results);
+  size_t room = f->input_count + 1, n = 0, span = model->span;
+  size_t results_count = f->output_count * span;
+  PJRT_Buffer **operands = allocate(room * span, sizeof *operands);
+  PJRT_Buffer **results = allocate(results_count, sizeof *results);
   uint8_t *owned = allocate(room, 1);
   if (!operands || !results || !owned) status = FX_NO_MEMORY;
-  if (!status) status = operands_of(model, f, inputs, input_count, operands, owned, &n);
-  if (!status) {
-    PJRT_ExecuteOptions options = {0};
-    options.struct_size = PJRT_ExecuteOptions_STRUCT_SIZE;
-    PJRT_Buffer *const *const lists[1] = {operands};
-    PJRT_Buffer **const made[1] = {results};
-    ARGS(PJRT_LoadedExecutable_Execute, run);
-    run.executable = f->executable;
-    run.options = &options;
-    run.argument_lists = lists;
-    run.num_devices = 1;
-    run.num_args = n;
-    run.output_lists = made;
-    status = checked(api, api->PJRT_LoadedExecutable_Execute(&run), f->name);
-    if (status) memset(results, 0, f->output_count * sizeof *results);
-  }
+  if (!status)
+    status = operands_of(model, f, inputs, input_count, operands, room, owned, &n);
+  if (!status) status = executed(model, f, operands, room, n, results);
   if (!status) status = results_of(model, f, results, outputs, output_count);
-  for (uint32_t i = 0; !status && i < f->output_count; ++i) {
-    uint32_t param = f->outputs[i].param;
+  for (size_t i = 0; !status && i < results_count; ++i) {
+    uint32_t param = f->outputs[i % f->output_count].param;
     if (param == NONE) continue;
-    PJRT_Buffer *old = model->buffers[param];
-    model->buffers[param] = results[i];
+    PJRT_Buffer **place = model->buffers + i / f->output_count * model->param_count + param;
+    PJRT_Buffer *old = *place;
+    *place = results[i];
     results[i] = old;
   }
-  for (size_t i = 0; operands && owned && i < room; ++i)
-    if (owned[i]) destroy(api, operands[i]);
-  for (uint32_t i = 0; results && i < f->output_count; ++i) destroy(api, results[i]);
+  for (size_t i = 0; operands && owned && i < room * span; ++i)
+    if (owned[i % room]) destroy(api, operands[i]);
+  for (size_t i = 0; results && i < results_count; ++i) destroy(api, results[i]);
   free(operands);
   free(results);
   free(owned);
@@ -1073,20 +1291,39 @@ fx_status fx_call(fx_model *model, const char *name, const fx_array *inputs,
 fx_status fx_wait(fx_model *model) {
   const PJRT_Api *api = model->runtime->api;
   fx_status status = FX_OK;
-  for (uint32_t i = 0; i < model->param_count && !status; ++i) {
+  for (size_t i = 0; i < (size_t)model->param_count * model->span && !status; ++i) {
+    const char *name = model->params[i % model->param_count].type.name;
     ARGS(PJRT_Buffer_ReadyEvent, ready);
     ready.buffer = model->buffers[i];
-    status = checked(api, api->PJRT_Buffer_ReadyEvent(&ready), model->params[i].type.name);
-    if (!status) status = awaited(api, ready.event, model->params[i].type.name);
+    status = checked(api, api->PJRT_Buffer_ReadyEvent(&ready), name);
+    if (!status) status = awaited(api, ready.event, name);
   }
   return status;
 }
 
 /* -- buffers and parameters ------------------------------------------------------ */
 
+/* An array is divided like the first argument of its name and type. */
+static const value *layout_for(const fx_model *model, value *v) {
+  for (uint32_t i = 0; i < model->function_count && model->span > 1; ++i) {
+    const function *f = model->functions + i;
+    for (uint32_t j = 0; j < f->input_count; ++j) {
+      const value *known = f->inputs + j;
+      if (known->param == NONE && known->layout.kind == PARTS &&
+          known->type.dtype == v->type.dtype && known->type.rank == v->type.rank &&
+          !strcmp(known->type.name, v->type.name) &&
+          !memcmp(known->dims, v->dims, (size_t)v->type.rank * sizeof *v->dims)) {
+        v->layout = known->layout;
+        return v;
+      }
+    }
+  }
+  return v;
+}
+
 fx_buffer *fx_put(fx_model *model, const fx_array *array) {
   value v = {{array->name ? array->name : "the array", "", array->dtype, array->rank, NULL, 0},
-             {0}, NONE, 1};
+             {0}, {WHOLE, {0}, NULL}, NONE, 1};
   if (array->rank < 0 || array->rank > FX_MAX_RANK || array->dtype < 1 ||
       array->dtype >= sizeof sizes || !sizes[array->dtype] || !array->data) {
     fail(FX_BAD_ARGUMENT, "fx_put: %s has no data, or an unknown dtype or rank", v.type.name);
@@ -1101,27 +1338,29 @@ fx_buffer *fx_put(fx_model *model, const fx_array *array) {
     }
     v.type.bytes *= (size_t)n;
   }
-  PJRT_Buffer *buffer = NULL;
-  if (to_device(model, array->data, &v, &buffer)) return NULL;
-  fx_buffer *made = wrapped(model->runtime, buffer, &v);
-  if (!made) destroy(model->runtime->api, buffer);
+  fx_buffer *made = wrapped(model, layout_for(model, &v), NULL, 0);
+  if (made && to_devices(model, array->data, &made->value, made->parts, 1)) {
+    unwrapped(made);
+    return NULL;
+  }
   return made;
 }
 
 fx_status fx_get(const fx_buffer *buffer, void *data, size_t bytes) {
-  if (bytes != buffer->bytes)
+  const value *v = &buffer->value;
+  if (bytes != v->type.bytes)
     return fail(FX_BAD_ARGUMENT, "fx_get: the array has %zu bytes, got memory of %zu",
-                buffer->bytes, bytes);
+                v->type.bytes, bytes);
   PJRT_Event *event;
-  fx_status status = to_host(buffer->runtime, buffer->buffer, buffer->rank, data, bytes,
-                             "fx_get", &event);
+  fx_status status = gathered(buffer->runtime, buffer->parts, 1, buffer->span, v, data,
+                              "fx_get", &event);
   return status ? status : awaited(buffer->runtime->api, event, "fx_get");
 }
 
 void fx_drop(fx_buffer *buffer) {
   if (!buffer) return;
-  destroy(buffer->runtime->api, buffer->buffer);
-  free(buffer);
+  for (uint32_t d = 0; d < buffer->span; ++d) destroy(buffer->runtime->api, buffer->parts[d]);
+  unwrapped(buffer);
 }
 
 static fx_status param_named(const fx_model *model, const fx_array *array, uint32_t *index) {
@@ -1135,8 +1374,8 @@ static fx_status param_named(const fx_model *model, const fx_array *array, uint3
 static fx_status param_to_host(fx_model *model, uint32_t i, void *data) {
   const fx_type *type = &model->params[i].type;
   PJRT_Event *event;
-  fx_status status = to_host(model->runtime, model->buffers[i], type->rank, data, type->bytes,
-                             type->name, &event);
+  fx_status status = gathered(model->runtime, model->buffers + i, model->param_count,
+                              model->span, model->params + i, data, type->name, &event);
   return status ? status : awaited(model->runtime->api, event, type->name);
 }
 
@@ -1150,15 +1389,18 @@ fx_status fx_get_param(fx_model *model, fx_array *array) {
 
 fx_status fx_set_param(fx_model *model, const fx_array *array) {
   uint32_t i;
-  PJRT_Buffer *made = NULL;
   fx_status status = param_named(model, array, &i);
   if (status) return status;
   if (!array->data) return fail(FX_BAD_ARGUMENT, "%s has no data", array->name);
-  status = to_device(model, array->data, model->params + i, &made);
-  if (status) return status;
-  destroy(model->runtime->api, model->buffers[i]);
-  model->buffers[i] = made;
-  return FX_OK;
+  size_t step = model->param_count;
+  PJRT_Buffer **made = allocate(model->span, sizeof *made);
+  status = made ? to_devices(model, array->data, model->params + i, made, 1) : FX_NO_MEMORY;
+  for (uint32_t d = 0; d < model->span && !status; ++d) {
+    destroy(model->runtime->api, model->buffers[d * step + i]);
+    model->buffers[d * step + i] = made[d];
+  }
+  free(made);
+  return status;
 }
 
 /* -- saving ---------------------------------------------------------------------- */

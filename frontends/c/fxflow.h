@@ -27,7 +27,7 @@ extern "C" {
 #endif
 
 typedef struct fx_runtime fx_runtime; /* a plug-in and its devices */
-typedef struct fx_model fx_model;     /* a file on a device */
+typedef struct fx_model fx_model;     /* a file on a device, or on several */
 typedef struct fx_buffer fx_buffer;   /* an array on a device */
 
 typedef enum {
@@ -81,7 +81,10 @@ void fx_close(fx_runtime *runtime); /* after fx_free of its models and buffers *
 const char *fx_platform(const fx_runtime *runtime); /* "cpu", "cuda", "tpu" */
 int fx_device_count(const fx_runtime *runtime);
 
-/* Loads a file, or a folder, on a device. Functions are compiled at their first call, or here. */
+/* Loads a file, or a folder, on a device. If functions were exported for several, it
+   takes that many, from `device` on: arguments are divided as the functions say, results
+   are put together, and parameters stay divided. Functions are compiled at their first
+   call, or by fx_compile. */
 fx_model *fx_load(fx_runtime *runtime, const char *path, int device);
 fx_status fx_compile(fx_model *model, const char *function);
 void fx_free(fx_model *model);
@@ -106,7 +109,8 @@ fx_status fx_call(fx_model *model, const char *function, const fx_array *inputs,
 /* Waits until the parameters are computed, which later calls do by themselves. */
 fx_status fx_wait(fx_model *model);
 
-/* Copies arrays to the device and back. */
+/* Copies arrays to the device and back. For several devices, an array is divided like the
+   first argument that has its name and type. */
 fx_buffer *fx_put(fx_model *model, const fx_array *array);
 fx_status fx_get(const fx_buffer *buffer, void *data, size_t bytes);
 void fx_drop(fx_buffer *buffer);

@@ -17,6 +17,13 @@ results. Numbers are little-endian; a text is its length in 16 bits and its UTF-
                 in bytes, rank u8, dimensions u64; a symbolic one is 2**64 - 1
     end       = SHA-256 of the table so far, its start u64, a mark of 8 bytes
 
+If a function is for several devices, then before the end there are, for each such
+function, the layouts of its inputs and its outputs:
+
+    layout    = kind u8: 0, each device has the whole array; 1, each has a part; 2,
+                another one; for 1, the number of parts along each dimension u32, and
+                for each device the number of its part, counted row by row, u32
+
 An input that is a parameter is not an argument of the caller's; an output that is a
 parameter replaces it.
 """
@@ -24,16 +31,21 @@ parameter replaces it.
 from __future__ import annotations
 
 import hashlib
+import math
 import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from fxflow._version import __version__
 from fxflow.core import tree
 from fxflow.core.arrays import Aval
 from fxflow.core.labels import dotted_path
+from fxflow.devices.meshes import names_of
 from fxflow.errors import ArgumentError
 from fxflow.export.exported import Exported
+from fxflow.export.records import LayoutRecord
 
 VERSION = 1
 MARK = b"FXTABLE1"
@@ -181,6 +193,12 @@ def encode(
     out += struct.pack("<I", len(functions))
     for name, exported in functions.items():
         out += _function(name, exported, programs[name], role(exported, params))
+    for exported in functions.values():
+        if exported.nr_devices > 1:
+            ins = zip(exported.in_avals, exported.in_layouts, strict=True)
+            outs = zip(exported.out_avals, exported.out_layouts, strict=True)
+            for aval, layout in (*ins, *outs):
+                out += _layout(aval, layout, exported.nr_devices)
     return bytes(out + hashlib.sha256(out).digest() + struct.pack("<Q", start) + MARK)
 
 
@@ -204,6 +222,34 @@ def _function(name: str, exported: Exported, place: Place, used: Role) -> bytes:
         label = "" if new else used.names[i - used.returns]
         out += struct.pack("<I", i if new else NONE) + _type(label, aval)
     return out
+
+
+def _layout(aval: Aval, layout: LayoutRecord | None, devices: int) -> bytes:
+    """Returns how an array is divided over the devices, in the order of the mesh.
+
+    Without a layout, the partitioner gives each device the whole array.
+    """
+    if layout is None or not layout.mesh.axis_names:
+        return b"\0"
+    mesh, spec = layout.mesh, layout.spec
+    shape = aval.physical.shape
+    entries = [names_of(entry) for entry in spec]
+    sizes = dict(zip(mesh.axis_names, mesh.axis_sizes, strict=True))
+    parts = [math.prod(sizes[name] for name in names) for names in entries]
+    parts += [1] * (len(shape) - len(parts))
+    fits = all(isinstance(n, int) and n % k == 0 for n, k in zip(shape, parts))
+    special = spec.reduced or spec.unreduced or layout.memory_kind
+    if special or not fits or mesh.size != devices:
+        return b"\2"
+    if math.prod(parts) == 1:
+        return b"\0"
+    # The place of each device along each axis of the mesh.
+    grid = np.indices(mesh.axis_sizes).reshape(len(sizes), -1)
+    places = dict(zip(mesh.axis_names, grid, strict=True))
+    numbers = np.zeros(devices, np.int64)
+    for name in (name for names in entries for name in names):
+        numbers = numbers * sizes[name] + places[name]
+    return struct.pack(f"<B{len(parts)}I{devices}I", 1, *parts, *numbers)
 
 
 def _text(text: str) -> bytes:

@@ -7,7 +7,8 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import export, optim
+from fxflow import NamedSharding, P, export, optim
+from fxflow.core.arrays import Aval
 from fxflow.errors import ArgumentError, ExportError
 from fxflow.export import tables
 
@@ -113,3 +114,47 @@ def test_a_missing_program_is_found(functions, tmp_path):
     path.write_bytes(data.replace(b'"name": "only"', b'"name": "onlz"'))
     with pytest.raises(ExportError, match="damaged"):
         export.load(path)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        (),
+        ("b",),
+        (None, "a"),
+        ("a", "b"),
+        (("b", "a"),),
+        (None, ("a", "b")),
+        ("b", None),
+    ],
+    ids=str,
+)
+def test_layouts_over_devices(spec):
+    """The numbers of the parts are those of the sharding."""
+    mesh = fxflow.make_mesh((2, 4), ("a", "b"))
+    where = NamedSharding(mesh, P(*spec))
+    x = fnp.zeros((8, 16))
+    made = export.export(fxflow.jit(lambda x: x, in_shardings=where))(x)
+    data = tables._layout(made.in_avals[0], made.in_layouts[0], 8)
+    index = where.devices_indices_map((8, 16))
+    if not spec:
+        assert data == b"\0"
+        return
+    assert len(data) == 1 + 4 * (2 + 8) and data[0] == 1
+    rows, columns, *numbers = struct.unpack("<10I", data[1:])
+    for device, number in zip(mesh.devices.flat, numbers, strict=True):
+        row, column = divmod(number, columns)
+        for part, size, k, given in zip(
+            (row, column), (8, 16), (rows, columns), index[device], strict=True
+        ):
+            assert given.indices(size)[:2] == (part * size // k, (part + 1) * size // k)
+
+
+def test_layouts_that_are_not_in_equal_parts():
+    mesh = fxflow.make_mesh((2,), ("a",))
+    where = NamedSharding(mesh, P("a"))
+    made = export.export(fxflow.jit(lambda x: x, in_shardings=where))(fnp.zeros(4))
+    (layout,) = made.in_layouts
+    assert tables._layout(Aval((3,), fnp.dtype("float32")), layout, 2) == b"\2"
+    assert tables._layout(Aval((4,), fnp.dtype("float32")), layout, 4) == b"\2"
+    assert tables._layout(Aval((4,), fnp.dtype("float32")), None, 2) == b"\0"

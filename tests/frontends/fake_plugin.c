@@ -122,8 +122,19 @@ static PJRT_Error *put(PJRT_Client_BufferFromHostBuffer_Args *a) {
   static const unsigned char sizes[] = {0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 2, 8, 16};
   COUNT();
   size_t size = a->type < sizeof sizes ? sizes[a->type] : 1;
+  size_t element = size;
   for (size_t i = 0; i < a->num_dims; ++i) size *= (size_t)a->dims[i];
-  a->buffer = copy_of(a->data, size);
+  a->buffer = copy_of("", 0);
+  gone(a->buffer->data);
+  a->buffer->size = size;
+  a->buffer->data = made(size + 1);
+  for (size_t at = 0; at < size; at += element) { /* each element, by the strides */
+    size_t left = at / element;
+    const unsigned char *from = a->data;
+    for (size_t i = a->num_dims; i-- && a->num_byte_strides; left /= (size_t)a->dims[i])
+      from += (int64_t)(left % (size_t)a->dims[i]) * a->byte_strides[i];
+    memcpy(a->buffer->data + at, a->num_byte_strides ? from : from + at, element);
+  }
   a->done_with_host_buffer = made(sizeof *a->done_with_host_buffer);
   return NULL;
 }
@@ -147,9 +158,10 @@ static PJRT_Error *get(PJRT_Buffer_ToHostBuffer_Args *a) {
 }
 static PJRT_Error *run(PJRT_LoadedExecutable_Execute_Args *a) {
   COUNT();
-  for (size_t i = 0; i < output_count(); ++i) {
-    const PJRT_Buffer *from = a->num_args ? a->argument_lists[0][i % a->num_args] : NULL;
-    a->output_lists[0][i] = from ? copy_of(from->data, from->size) : copy_of("", 0);
+  for (size_t i = 0; i < output_count() * a->num_devices; ++i) {
+    size_t device = i / output_count(), j = i % output_count();
+    const PJRT_Buffer *from = a->num_args ? a->argument_lists[device][j % a->num_args] : NULL;
+    a->output_lists[device][j] = from ? copy_of(from->data, from->size) : copy_of("", 0);
   }
   return NULL;
 }
