@@ -103,7 +103,6 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
         "xmap": "shard_map",
     },
     "fxflow.debug": {
-        "breakpoint": "debug.callback with a function that calls pdb",
         "inspect_array_sharding": "debug.visualize_array_sharding",
         "log": "debug.callback with a function that logs",
     },

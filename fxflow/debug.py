@@ -20,11 +20,13 @@ from fxflow.core.source import describe
 from fxflow.devices.shardings import Sharding
 from fxflow.errors import ArgumentError, ConcretizationError
 from fxflow.lax.callbacks import debug_callback as callback
+from fxflow.transforms.breakpoints import breakpoint
 from fxflow.transforms.inspection import make_graph
 from fxflow.transforms.vjp import vjp
 from fxflow.viz.shardings import ColorMap, sharding_text
 
 __all__ = [
+    "breakpoint",
     "callback",
     "print",
     "print_saved_residuals",

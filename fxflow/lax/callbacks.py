@@ -36,6 +36,7 @@ from fxflow.devices import Device
 from fxflow.devices.callbacks import HostCallback, custom_call
 from fxflow.devices.meshes import Mesh
 from fxflow.errors import ArgumentError
+from fxflow.lax.bitwise import bitwise_and
 from fxflow.lax.concatenation import concatenate
 from fxflow.lax.control_flow.scan import scan
 from fxflow.lax.reshaping import expand_dims, squeeze
@@ -205,6 +206,8 @@ class PythonCallback(MultipleResults):
         method = "sequential_unrolled" if effect == DEBUG else vmap_method
         if method is None and effect == IO:
             method = "sequential"
+        if hasattr(function, "vectorized"):  # a breakpoint: one call for all slices
+            function, method = function.vectorized(size, mapped), "whole"
         params = {
             "function": function,
             "out_avals": out_avals,
@@ -217,6 +220,8 @@ class PythonCallback(MultipleResults):
                 f"vmap of the callback {name_of(function)}: say how with vmap_method=, "
                 f"one of {_listed()}"
             )
+        if method == "whole":
+            return self.bind(*args, **params), []
         wide = tuple(a.update(shape=(size, *a.shape)) for a in out_avals)
         outs = vectorized(
             method,
@@ -228,10 +233,13 @@ class PythonCallback(MultipleResults):
         )
         return outs, [True] * len(outs)
 
-    def masked(self, active: Any, args: Values, params: dict[str, Any]) -> None:
-        """No rule, but a refusal of ordered calls."""
+    def masked(self, active: Any, args: Values, params: dict[str, Any]) -> Any:
+        """No rule, but a refusal of ordered calls; a breakpoint has a flag itself."""
         if params["effect"] == ORDERED:
             raise _no_order(params["function"])
+        if hasattr(params["function"], "vectorized"):
+            return self.bind(bitwise_and(active, args[0]), *args[1:], **params)
+        return None
 
     def show(self, params: dict[str, Any]) -> dict[str, Any]:
         """The function's name, and the effect."""

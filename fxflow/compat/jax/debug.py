@@ -1,26 +1,39 @@
 """`jax.debug`."""
 
 import logging
-import pdb
 from collections.abc import Callable
 from typing import Any
 
 from fxflow.compat.jax._mirror import mirror
 from fxflow.core import tree
 from fxflow.core.ir.trace import Tracer
+from fxflow.debug import breakpoint as _breakpoint
 from fxflow.debug import callback
 from fxflow.errors import ConcretizationError
 
 mirror(globals(), "fxflow.debug")
 
 
-def breakpoint(**options: Any) -> None:
-    """Stops in Python's debugger when the program runs here.
+def breakpoint(
+    *,
+    backend: str | None = None,
+    filter_frames: bool = True,
+    num_frames: int | None = None,
+    ordered: bool = False,
+    token: Any = None,
+    **kwargs: Any,
+) -> None:
+    """Stops when the program runs here; see `fxflow.debug.breakpoint`.
 
     Args:
-      **options: JAX's, which have no effect.
+      backend: has no effect.
+      filter_frames: has no effect: frames of fxflow are never shown.
+      num_frames: how many frames are remembered.
+      ordered: whether stops keep the order of the program.
+      token: has no effect.
+      **kwargs: of JAX's debuggers, have no effect.
     """
-    callback(lambda: pdb.set_trace())
+    _breakpoint(num_frames=num_frames, ordered=ordered)
 
 
 def log(

@@ -1,0 +1,273 @@
+"""`debug.breakpoint`: prompts in programs."""
+
+from __future__ import annotations
+
+import bdb
+import io
+import os
+import pty
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import debug, grad, jit, lax, vmap
+from fxflow.errors import DtypeError, FxflowError, ShapeError
+from fxflow.sharding import PartitionSpec as P
+
+
+def lines(commands):
+    return io.StringIO(commands.replace("; ", "\n") + "\n")
+
+
+def printed_by(function):
+    """Calls `function(out)`; returns its result and what was printed."""
+    out = io.StringIO()
+    return function(out), out.getvalue().replace("(fxflow) ", "")
+
+
+def loss(out, params, x):
+    hidden = {"a": x * params["w"], "n": 3}
+    commands = "p x; hidden['a'].sum(); w; up; p p; down; down; z = x[0] * 2; z; c"
+    debug.breakpoint(stdin=lines(commands), stdout=out)
+    return fnp.sum(hidden["a"])
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, jit, grad, lambda f: jit(grad(f))])
+def test_values_by_the_users_names(transform):
+    params = {"w": fnp.arange(3.0)}
+
+    def program(out):
+        return transform(lambda p: loss(out, p, fnp.full(3, 10.0)))(params)
+
+    _, text = printed_by(program)
+    assert "f32[3] [10. 10. 10.]" in text and "f32[] 30." in text
+    assert "'w': array([0., 1., 2.]" in text and "f32[] 20." in text
+    assert text.count("test_breakpoints.py") > 5 and "(loss)" in text
+    assert "*** This is the innermost frame" in text
+
+
+def test_values_are_those_of_each_call():
+    out = io.StringIO()
+
+    @jit
+    def f(x):
+        y = x + 1
+        debug.breakpoint(stdin=io.StringIO("y\nc\ny\nc\n"), stdout=out)
+        return y
+
+    f(1.0), f(5.0)
+    assert "f32[] 2." in out.getvalue() and "f32[] 6." in out.getvalue()
+
+
+def test_condition_and_elements():
+    def program(out):
+        def f(x):
+            y = x * 2
+            debug.breakpoint(stdin=lines("y; c; y; c"), stdout=out, when=y > 3)
+            return y
+
+        return jit(vmap(vmap(f)))(fnp.arange(4.0).reshape(2, 2))
+
+    result, text = printed_by(program)
+    assert np.asarray(result).tolist() == [[0, 2], [4, 6]]
+    assert text.count("Stopped") == 2
+    assert "[element 1, 0 of vmap]" in text and "[element 1, 1 of vmap]" in text
+    assert "f32[] 4." in text and "f32[] 6." in text
+
+
+def batched(f):
+    return lambda xs: vmap(jit(f))(xs[None])
+
+
+@pytest.mark.parametrize("around", [jit, grad, lambda f: f, batched])
+def test_loops_show_what_is_around_them(around):
+    def program(out):
+        def outer(xs):
+            total = xs.sum()
+
+            def step(c, x):
+                c = c + x
+                debug.breakpoint(
+                    stdin=lines("p c; up; total; c; off"), stdout=out, when=c > 2
+                )
+                return c, c
+
+            return lax.scan(step, 0.0, xs)[0] + 0 * total
+
+        return around(outer)(fnp.ones(5))
+
+    text = printed_by(program)[1]
+    assert text.count("Stopped") == 2
+    assert "f32[] 3." in text and "f32[] 5." in text
+
+
+def test_while_and_branches_under_vmap():
+    def program(out):
+        def body(v):
+            doubled = v * 2
+            debug.breakpoint(stdin=lines("v; c; " * 4), stdout=out, when=doubled > 10)
+            return doubled
+
+        return vmap(lambda x: lax.while_loop(lambda v: v < 20, body, x))(
+            fnp.array([1.0, 9.0])
+        )
+
+    result, text = printed_by(program)
+    assert np.asarray(result).tolist() == [32, 36]
+    assert text.count("Stopped") == 4 and "f32[] 9." in text
+
+    def branches(out):
+        def yes(x):
+            debug.breakpoint(stdin=lines("x; c"), stdout=out)
+            return x
+
+        return vmap(lambda x: lax.cond(x > 1, yes, lambda x: x, x))(
+            fnp.array([1.0, 9.0])
+        )
+
+    text = printed_by(branches)[1]
+    assert text.count("Stopped") == 1 and "element 1 of vmap" in text
+
+
+def test_devices():
+    mesh = fxflow.make_mesh((4,), ("data",))
+
+    def program(out):
+        def f(x):
+            s = lax.psum(x.sum(), "data")
+            debug.breakpoint(stdin=lines("x; c; " * 4), stdout=out, when=x[0] > 3)
+            return x * s
+
+        mapped = fxflow.shard_map(f, mesh=mesh, in_specs=P("data"), out_specs=P("data"))
+        return jit(mapped)(fnp.arange(8.0))
+
+    result, text = printed_by(program)
+    assert np.asarray(result)[-1] == 196
+    assert text.count("Stopped") == 2
+    assert "device data = 2" in text and "f32[2] [6. 7.]" in text
+    text = printed_by(
+        lambda out: fxflow.pmap(
+            lambda x: debug.breakpoint(stdin=lines("x; c; " * 2), stdout=out)
+        )(fnp.ones(2))
+    )[1]
+    assert text.count("Stopped") == 2
+
+
+def test_rules_and_jitted_callers():
+    out = io.StringIO()
+
+    @fxflow.custom_vjp
+    def f(x):
+        return x
+
+    def backward(x, ct):
+        debug.breakpoint(stdin=lines("ct\nx\n"), stdout=out)
+        return (ct * x,)
+
+    f.defvjp(lambda x: (x, x), backward)
+    assert float(jit(grad(lambda x: f(x * 2)))(3.0)) == 12
+    assert "f32[] 6." in out.getvalue()
+
+    inner = jit(lambda x: debug.breakpoint(stdin=lines("up\nz\n"), stdout=out) or x)
+    assert float(grad(lambda z: inner(z))(2.0)) == 1
+    assert "arrays are those of that time" in out.getvalue()
+    assert "Traced<f32[]~>" in out.getvalue()
+
+    def outer(z):
+        y = z * 7
+        return inner(y) + fnp.sum(y)
+
+    jit(outer)(1.0)
+    assert float(jit(outer)(fnp.ones(()))) == 14
+
+
+def test_ends(capsys):
+    with pytest.raises(bdb.BdbQuit, match="test_breakpoints"):
+        printed_by(
+            lambda out: jit(
+                lambda x: debug.breakpoint(stdin=lines("q"), stdout=out) or x
+            )(1.0)
+        )
+    # The end of the input goes on; the prompt prints errors.
+    assert (
+        "*** NameError"
+        in printed_by(lambda out: debug.breakpoint(stdin=lines("unknown"), stdout=out))[
+            1
+        ]
+    )
+    # Without a terminal it prints the frame, and goes on.
+    assert float(jit(lambda x: debug.breakpoint() or x * 2)(1.0)) == 2
+    printed = capsys.readouterr().out
+    assert "x = f32[] 1." in printed and "no terminal" in printed
+
+
+def test_source_and_other_commands():
+    def program(out):
+        words = "text"  # a comment to list
+        debug.breakpoint(
+            stdin=lines("l; a; words; where; bt; p 1 + ; help; pp words"), stdout=out
+        )
+        return words
+
+    text = printed_by(program)[1]
+    assert "# a comment to list" in text and "words = 'text'" in text
+    assert "*** SyntaxError" in text
+
+
+def test_order():
+    out = io.StringIO()
+
+    def f(xs):
+        def step(c, x):
+            debug.breakpoint(stdin=io.StringIO("x\nc\n" * 3), stdout=out, ordered=True)
+            return c, None
+
+        return lax.scan(step, 0.0, xs)
+
+    jit(f)(fnp.arange(3.0))
+    shown = [w for w in out.getvalue().split() if w in ("0.", "1.", "2.")]
+    assert shown == ["0.", "1.", "2."]
+    with pytest.raises(FxflowError, match="no order"):
+        vmap(f)(fnp.ones((2, 3)))
+
+
+def test_wrong_arguments():
+    with pytest.raises(ShapeError, match=r"fnp.any"):
+        debug.breakpoint(when=fnp.ones(2) > 0)
+    with pytest.raises(DtypeError, match=r"bool\[\], got f32\[\]"):
+        debug.breakpoint(when=fnp.ones(()))
+    with pytest.raises(FxflowError, match="num_frames"):
+        debug.breakpoint(num_frames=0)
+    with pytest.raises(FxflowError, match="when is"):
+        debug.breakpoint(when="x")
+
+
+@pytest.mark.slow
+def test_terminal():
+    program = textwrap.dedent(
+        """
+        import fxflow, fxflow.numpy as fnp
+        def f(x):
+            y = x * 3
+            fxflow.debug.breakpoint()
+            return y
+        print("result", float(fxflow.jit(f)(2.0)))
+        """
+    )
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=theirs, stdout=theirs, stderr=theirs
+    ) as process:
+        os.close(theirs)
+        os.write(ours, b"p y + 1\nc\n")
+        text = b""
+        while b"result" not in text:
+            text += os.read(ours, 4096)
+        assert process.wait(60) == 0
+    os.close(ours)
+    assert b"f32[] 7." in text and b"result 6.0" in text
