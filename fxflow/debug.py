@@ -22,16 +22,20 @@ from fxflow.errors import ArgumentError, ConcretizationError
 from fxflow.lax.callbacks import debug_callback as callback
 from fxflow.transforms.breakpoints import breakpoint
 from fxflow.transforms.inspection import make_graph
+from fxflow.transforms.searching import Finding
 from fxflow.transforms.vjp import vjp
+from fxflow.transforms.watching import watch
 from fxflow.viz.shardings import ColorMap, sharding_text
 
 __all__ = [
+    "Finding",
     "breakpoint",
     "callback",
     "print",
     "print_saved_residuals",
     "visualize_array_sharding",
     "visualize_sharding",
+    "watch",
 ]
 
 

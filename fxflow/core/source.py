@@ -24,6 +24,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 Source = tuple[CodeType, int]
 
+
+class Backward(tuple[CodeType, int]):
+    """The position of an operation whose backward pass another operation is in."""
+
+    __slots__ = ()
+
+
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _internal: dict[str, bool] = {}
 

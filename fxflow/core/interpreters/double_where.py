@@ -18,6 +18,14 @@ from fxflow.core.arrays import Array, dtypes, host_of
 from fxflow.core.ir.graph import Graph, Literal, Node, Var, bound
 from fxflow.errors import NonFiniteError
 
+#: What is said of the lines of an operation and of a selection.
+DOUBLE_WHERE = (
+    "This is a double where: the derivative of the operation at {} is infinite where "
+    "its result is not selected at {}, and 0 times infinity is nan. Let the operation "
+    "see safe operands only: lax.masked(condition, function, x), or "
+    "where(condition, x, 1) in its argument"
+)
+
 
 def explained(error: NonFiniteError, place: Any, where: Any) -> NonFiniteError:
     """Returns an error that names both lines.
@@ -27,13 +35,8 @@ def explained(error: NonFiniteError, place: Any, where: Any) -> NonFiniteError:
       place: the source of the operation whose slope is infinite.
       where: the source of the selection.
     """
-    return NonFiniteError(
-        f"{error}. This is a double where: the derivative of the operation at "
-        f"{source.describe(place)} is infinite where its result is not selected at "
-        f"{source.describe(where)}, and 0 times infinity is nan. Let the operation see "
-        "safe operands only: lax.masked(condition, function, x), or "
-        "where(condition, x, 1) in its argument"
-    )
+    lines = source.describe(place), source.describe(where)
+    return NonFiniteError(f"{error}. {DOUBLE_WHERE.format(*lines)}")
 
 
 def selection_after(node: Node, nodes: Sequence[Node]) -> Node | None:

@@ -18,6 +18,7 @@ from fxflow.core.ir.primitive import Zero
 from fxflow.core.ir.staging import trace_closed
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import open_layouts
+from fxflow.core.source import Backward
 from fxflow.core.spmd.varying import divided_as, matched
 from fxflow.devices.meshes import explicit
 from fxflow.errors import NonFiniteError
@@ -100,7 +101,8 @@ def backward(
                 continue
             # What the derivative of an operation costs is the operation's.
             state.scope = node.scope or outside[0]
-            state.source = node.source or outside[1]
+            line = node.source or outside[1]
+            state.source = line and Backward(line)
             transpose = node.primitive.transpose
             try:
                 if divided:

@@ -246,9 +246,11 @@ class _Watch(threading.local):
 
     Attributes:
       see: gets each node and its operands before it is run; None: nothing looks.
+      run: stands in for `run_host`; None: nothing does.
     """
 
     see: Callable[[Node, list[Any]], None] | None = None
+    run: Callable[[Graph, Iterable[Any]], list[Any]] | None = None
 
 
 watch = _Watch()
@@ -262,6 +264,8 @@ def run_host(graph: Graph, values: Iterable[Any]) -> list[Any]:
       values: NumPy arrays, one for each input.
     """
     see = watch.see
+    if watch.run is not None:
+        return watch.run(graph, values)
 
     def step(node: Node, operands: list[Any]) -> Values:
         if see is not None:
