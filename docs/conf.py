@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
@@ -13,26 +14,23 @@ from sphinx import addnodes
 
 sys.path.insert(0, str(Path(__file__).parent))
 import pages
+import spellings
 
 import fxflow
 
 project = "fxflow"
 author = copyright = "The fxflow authors"
 version = release = fxflow.__version__
-extensions = ["myst_parser", "sphinx.ext.mathjax"]
+extensions = ["myst_parser"]
 exclude_patterns = ["_build"]
-myst_enable_extensions = ["deflist"]
+myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 3
 smartquotes = False
 python_maximum_signature_line_length = 88
 html_theme = "furo"
+html_math_renderer = "mathml"
 html_title = f"fxflow {release}"
 html_copy_source = False
-
-# The names of packages in pages and examples.
-SHORT = {"fnp": "fxflow.numpy", "P": "fxflow.P"}
-for name in ("lax", "nn", "optim", "random", "tree", "debug", "viz", "errors"):
-    SHORT[name] = f"fxflow.{name}"
 
 targets: dict[str, str] = {}
 
@@ -41,7 +39,7 @@ def target(text: str, docname: str) -> str | None:
     """Returns the page of a name in code: `lax.scan`, `fxflow.jit(f)`, `dot`."""
     name = text.partition("(")[0]
     head, dot, rest = name.partition(".")
-    candidates = [SHORT.get(head, head) + dot + rest, f"fxflow.{name}"]
+    candidates = [spellings.SHORT.get(head, head) + dot + rest, f"fxflow.{name}"]
     if docname.startswith("reference/"):
         parts = docname.split("/")[1].split(".")
         candidates[:0] = [
@@ -150,6 +148,23 @@ def share_navigation(
 navigation: dict[tuple[Any, ...], Any] = {}
 
 
+# -- formulas --------------------------------------------------------------------------
+
+
+def inline_formula(translator: Any, node: nodes.math) -> None:
+    """Writes a formula as MathML, which browsers show without a script or a network."""
+    translator.body.append(tex2mathml(node.astext()))
+    raise nodes.SkipNode
+
+
+def block_formula(translator: Any, node: nodes.math_block) -> None:
+    """Writes a formula on lines of its own as MathML."""
+    translator.body.append('<div class="math">')
+    translator.body.append(tex2mathml(node.astext(), as_block=True))
+    translator.body.append("</div>\n")
+    raise nodes.SkipNode
+
+
 def setup(app: Any) -> None:
     """Writes the generated pages, and links them."""
 
@@ -157,6 +172,8 @@ def setup(app: Any) -> None:
         targets.update(pages.write_pages(Path(app.srcdir)))
 
     app.add_role("source", source_role)
+    formulas = (inline_formula, None), (block_formula, None)
+    app.add_html_math_renderer("mathml", *formulas)
     app.connect("builder-inited", write)
     app.connect("doctree-read", link_names)
     app.connect("html-collect-pages", source_pages)

@@ -1,4 +1,4 @@
-"""Writes the pages of the reference and of the notebooks, before Sphinx reads them.
+"""Writes pages of the reference, notebooks and benchmarks, before Sphinx reads them.
 
 Each public module has a page with a table of its names by subject, and each function
 and class has a page: `docs/reference/fxflow.numpy/dot.rst`. An object that is
@@ -19,6 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import spellings
 from sphinx.ext.napoleon import Config, GoogleDocstring
 
 import fxflow
@@ -290,8 +291,13 @@ def members(kind: type) -> Iterator[tuple[str, str, Any]]:
             yield "method", name, value
 
 
-def object_page(entry: Entry) -> list[str]:
-    """Returns the page of a function or class: signature, text, examples, source."""
+def object_page(entry: Entry, notes: list[str] | None = None) -> list[str]:
+    """Returns the page of a function or class: signature, text, examples, source.
+
+    Args:
+      entry: the function or class.
+      notes: paragraphs for the end of the page.
+    """
     module, _, name = entry.page.partition("/")
     value = entry.value
     lines = [":orphan:", "", *title(name)]
@@ -308,7 +314,48 @@ def object_page(entry: Entry) -> list[str]:
         lines += described("function", entry.names, signature(value), value)
     place = source(value)
     text = f"In :doc:`/reference/{module}`."
-    return [*lines, text + (f" Source: {place}." if place else "")]
+    lines += [text + (f" Source: {place}." if place else "")]
+    return [*lines, *(line for note in notes or () for line in ("", note))]
+
+
+def see_also(found: dict[str, Entry], public: list[str]) -> dict[str, list[str]]:
+    """Returns paragraphs for the end of each page: other names, guides, neighbours.
+
+    Args:
+      found: the entry of each public name.
+      public: the names of the public modules.
+    """
+    other = spellings.spellings(found)
+    used = spellings.mentions(
+        spellings.texts(ROOT), {name: entry.page for name, entry in found.items()}
+    )
+    near: dict[str, list[str]] = {}
+    for module in public:
+        for heading, group in subjects(importlib.import_module(module)):
+            if heading and len(group) <= 10:
+                pages = [found[f"{module}.{name}"] for name in group]
+                for entry in pages:
+                    rest = [p for p in pages if p is not entry and p.has_page]
+                    near.setdefault(entry.page, [reference(p) for p in rest])
+    notes = {}
+    for page, entry in {entry.page: entry for entry in found.values()}.items():
+        names = [n for own in entry.names for n in other.get(own, ())]
+        links = [f":doc:`/{guide}`" for guide in used.get(page, ())]
+        links = near.get(page, []) + links
+        paragraphs = []
+        if links:
+            paragraphs.append(f"**See also:** {', '.join(links)}.")
+        if names:
+            listed = ", ".join(f"``{name}``" for name in dict.fromkeys(names))
+            paragraphs.append(f"**Other spellings:** {listed}.")
+        notes[page] = paragraphs
+    return notes
+
+
+def reference(entry: Entry) -> str:
+    """Returns a link to the page of a function or class."""
+    name = entry.page.rpartition("/")[2]
+    return f":doc:`{name} </reference/{entry.page}>`"
 
 
 def module_page(module: ModuleType, found: dict[str, Entry]) -> list[str]:
@@ -326,11 +373,8 @@ def module_page(module: ModuleType, found: dict[str, Entry]) -> list[str]:
         lines += [".. list-table::", "   :widths: 30 70", ""]
         for name in names:
             entry = found[f"{module.__name__}.{name}"]
-            link = (
-                f":doc:`{name} </reference/{entry.page}>`"
-                if entry.has_page
-                else f"``{name}``"
-            )
+            link = f":doc:`{name} </reference/{entry.page}>`"
+            link = link if entry.has_page else f"``{name}``"
             lines += [f"   * - {link}", f"     - {summary(entry.value)}"]
     return lines
 
@@ -341,7 +385,8 @@ def notebook_page(path: Path, folder: Path) -> str:
     for number, cell in enumerate(json.loads(path.read_text("utf-8"))["cells"]):
         text = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
-            parts.append(text)
+            text = text.replace("](../docs/", "](../")  # paths as in the repository
+            parts.append(re.sub(r"\]\(([\w-]+)\.ipynb\)", r"](\1.md)", text))
             continue
         parts.append(f"```python\n{text}\n```")
         for output in cell["outputs"]:
@@ -363,12 +408,23 @@ def notebook_page(path: Path, folder: Path) -> str:
 def write(path: Path, content: bytes) -> None:
     """Writes a file if it is new or different, so that Sphinx rereads only these."""
     if not path.exists() or path.read_bytes() != content:
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
 
 
+def write_benchmarks(folder: Path) -> None:
+    """Copies the pages of results, and the pictures that they show, to a folder."""
+    measured = ROOT / "benchmarks"
+    for path in (measured / "RESULTS.md", *sorted(measured.glob("results/*.md"))):
+        text = path.read_text("utf-8").replace("](../docs/", "](../")
+        write(folder / path.relative_to(measured), text.encode())
+        for name in re.findall(r"!\[[^]]*\]\(([^)]+)\)", text):
+            picture = (path.parent / name).resolve()
+            write(folder / picture.relative_to(measured), picture.read_bytes())
+
+
 def write_pages(docs: Path) -> dict[str, str]:
-    """Writes all pages to `reference` and `notebooks`, and removes outdated ones.
+    """Writes all generated pages, and removes outdated ones of the reference.
 
     Args:
       docs: the folder of the sources that Sphinx reads.
@@ -378,8 +434,9 @@ def write_pages(docs: Path) -> dict[str, str]:
     """
     public = modules()
     found = entries(public)
-    pages = {name: object_page(found[name]) for name in found if found[name].has_page}
-    texts = {found[name].page: lines for name, lines in pages.items()}
+    notes = see_also(found, public)
+    shown = {entry.page: entry for entry in found.values() if entry.has_page}
+    texts = {page: object_page(entry, notes[page]) for page, entry in shown.items()}
     for name in public:
         texts[name] = module_page(importlib.import_module(name), found)
     reference, notebooks = docs / "reference", docs / "notebooks"
@@ -393,5 +450,6 @@ def write_pages(docs: Path) -> dict[str, str]:
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         text = notebook_page(path, notebooks)
         write(notebooks / f"{path.stem}.md", text.encode())
+    write_benchmarks(docs / "benchmarks")
     targets = {name: entry.page for name, entry in found.items() if entry.has_page}
     return targets | {name: name for name in public}

@@ -139,7 +139,7 @@ def scale_by_backtracking_linesearch(
 ) -> GradientTransformationExtraArgs:
     r"""Makes a search that shortens the step until the loss decreases enough.
 
-    For a direction u it finds the first of :math:`\eta, c\eta, c^2\eta, \dots` with
+    For a direction u it finds the first of :math:`\eta, c\eta, c^2\eta, \ldots` with
 
     .. math:: f(p + \eta u) \le (1 + \rho) f(p) + \alpha + c_1 \eta \langle u, g\rangle
 

@@ -77,7 +77,7 @@ def test_broken_links_are_found(tmp_path: Path) -> None:
 
 def copy_sources(target: Path) -> None:
     """Copies the documentation without what a build writes."""
-    written = {"_build", "notebooks", "reference"}
+    written = {"_build", "benchmarks", "notebooks", "reference"}
     for path in DOCS.rglob("*"):
         place = path.relative_to(DOCS)
         if path.is_file() and place.parts[0] not in written:

@@ -2,6 +2,7 @@
 
 import importlib.util
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -16,13 +17,15 @@ PAGES = Path(__file__).parent.parent.parent / "docs" / "pages.py"
 
 
 @pytest.fixture(scope="module")
-def pages() -> ModuleType:
+def pages() -> Iterator[ModuleType]:
+    sys.path.insert(0, str(PAGES.parent))  # as `conf.py` does
     spec = importlib.util.spec_from_file_location("docs_pages", PAGES)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look there
     spec.loader.exec_module(module)
-    return module
+    yield module
+    sys.path.remove(str(PAGES.parent))
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ TOUR = ROOT / "docs" / "tour.md"
 GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
 RUN = [TOUR, ROOT / "docs" / "index.md", *GUIDES]
 PACKAGES = {path.parent.name for path in (ROOT / "fxflow").glob("*/__init__.py")}
-WRITTEN = {"_build", "notebooks", "reference"}  # by docs/pages.py
+WRITTEN = {"_build", "benchmarks", "notebooks", "reference"}  # by docs/pages.py
 PAGES = [
     *(
         path

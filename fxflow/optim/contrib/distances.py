@@ -435,7 +435,7 @@ def mechanize(
     s_init: Scalar = 1e-6,
     num_betas: int = 6,
 ) -> GradientTransformationExtraArgs:
-    """Makes Mechanic, which scales an optimizer's steps by a learned factor.
+    r"""Makes Mechanic, which scales an optimizer's steps by a learned factor.
 
     The sum of the optimizer's steps is a direction from the initial parameters; coin
     betting finds the distance along it.
@@ -445,7 +445,7 @@ def mechanize(
       weight_decay: λ of the factor.
       eps: ε.
       s_init: the initial factor.
-      num_betas: n: the bets' decays are :math:`1 - 10^{-1}, …, 1 - 10^{-n}`.
+      num_betas: n: the bets' decays are :math:`1 - 10^{-1}, \ldots, 1 - 10^{-n}`.
 
     Returns:
       A transformation, which needs the parameters.

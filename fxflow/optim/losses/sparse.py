@@ -76,7 +76,7 @@ def _each(f: Callable[..., Any], *arrays: Any) -> Any:
 def multiclass_sparsemax_loss(scores: ArrayLike, labels: ArrayLike) -> Array:
     r"""Returns sparsemax losses of classes, which are 0 for a margin of at least 1.
 
-    .. math:: \max_p \left( s \cdot p - \tfrac12 |p|^2 \right) - s_y + \tfrac12
+    .. math:: \max_p \left( s \cdot p - \tfrac{1}{2} |p|^2 \right) - s_y + \tfrac{1}{2}
 
     Args:
       scores: s: float[..., n].
