@@ -3,13 +3,19 @@
 from fxflow.core.boundary import public as _public
 from fxflow.numpy.calculus import trapezoid
 from fxflow.scipy.integrate.boundary_value import BVPResult, solve_bvp
+from fxflow.scipy.integrate.elementwise import nsum, tanhsinh
 from fxflow.scipy.integrate.initial_value import (
     OdeResult,
     OdeSolution,
     odeint,
     solve_ivp,
 )
-from fxflow.scipy.integrate.quadrature import fixed_quad, newton_cotes, quad
+from fxflow.scipy.integrate.quadrature import (
+    fixed_quad,
+    newton_cotes,
+    quad,
+    quad_vec,
+)
 from fxflow.scipy.integrate.repeated import dblquad, nquad, tplquad
 from fxflow.scipy.integrate.samples import (
     cumulative_simpson,
@@ -17,8 +23,10 @@ from fxflow.scipy.integrate.samples import (
     romb,
     simpson,
 )
+from fxflow.scipy.integrate.volumes import cubature, qmc_quad
 
 __all__ = [
+    "cubature",
     "dblquad",
     "newton_cotes",
     "nquad",
@@ -32,9 +40,13 @@ __all__ = [
     "cumulative_simpson",
     "cumulative_trapezoid",
     "fixed_quad",
+    "nsum",
+    "qmc_quad",
     "quad",
+    "quad_vec",
     "romb",
     "simpson",
+    "tanhsinh",
     "trapezoid",
 ]
 

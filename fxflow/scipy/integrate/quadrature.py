@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.ir.trace import Tracer
 from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax.axes import natural
-from fxflow.numpy._operands import ArrayLike, array_of, convert, promote_inexact
-from fxflow.transforms.custom_derivatives import closure_convert
-from fxflow.transforms.custom_jvp import custom_jvp
-from fxflow.transforms.vjp import linearize
-from fxflow.transforms.vmap import vmap
+from fxflow.numpy._operands import ArrayLike, convert, promote_inexact
+from fxflow.scipy.integrate._adaptive import (
+    Integral,
+    Rule,
+    gauss,
+    integrated,
+    kronrod_rule,
+    largest,
+    trapezoid_rule,
+)
+from fxflow.scipy.integrate._weights import RULE, plain, weighted
 
 
 def fixed_quad(
@@ -54,15 +58,10 @@ def fixed_quad(
     """
     n = natural("fixed_quad", "n", n)
     a, b = promote_inexact("fixed_quad", a, b)
-    points, weights = (fnp.asarray(v, a.dtype) for v in _gauss(n))
+    points, weights = (fnp.asarray(v, a.dtype) for v in gauss(n))
     half = (b - a) / 2
     values = func((a + b) / 2 + half * points, *args)
     return half * fnp.sum(weights * values, -1), None
-
-
-@functools.cache
-def _gauss(n: int) -> tuple[Any, Any]:
-    return np.polynomial.legendre.leggauss(n)
 
 
 def newton_cotes(rn: Any, equal: bool = False) -> tuple[Array, Array]:
@@ -114,104 +113,7 @@ def newton_cotes(rn: Any, equal: bool = False) -> tuple[Array, Array]:
     return fnp.asarray(weights, dtype), fnp.asarray(factor, dtype)
 
 
-# -- the rules of Gauss and Kronrod ----------------------------------------------------
-
-
-@functools.cache
-def _kronrod(n: int) -> tuple[Any, Any, Any]:
-    """Returns nodes of Kronrod's rule, its weights, and those of Gauss's rule in it.
-
-    The nodes are the eigenvalues of the Jacobi-Kronrod matrix, whose lower half follows
-    from the upper one by Laurie's algorithm.
-    """
-    # Recurrence of Legendre's polynomials; only the b's are not 0.
-    size = 2 * n + 1
-    known = math.ceil(3 * n / 2) + 1
-    b: Any = np.zeros(size)
-    degree = np.arange(1, known)
-    b[1:known] = degree**2 / (4.0 * degree**2 - 1)
-    b[0] = 2.0
-    a: Any = np.zeros(size)
-    s: Any = np.zeros(n // 2 + 2)
-    t: Any = np.zeros(n // 2 + 2)
-    t[1] = b[n + 1]
-    for m in range(n - 1):
-        u: Any = 0.0
-        for k in range((m + 1) // 2, -1, -1):
-            at = m - k
-            u += (a[k + n + 1] - a[at]) * t[k + 1]
-            u += b[k + n + 1] * s[k] - b[at] * s[k + 1]
-            s[k + 1] = u
-        s, t = t, s
-    for j in range(n // 2, -1, -1):
-        s[j + 1] = s[j]
-    for m in range(n - 1, 2 * n - 2):
-        u = 0.0
-        j = 0
-        for k in range(m + 1 - n, (m - 1) // 2 + 1):
-            at = m - k
-            j = n - 1 - at
-            u -= (a[k + n + 1] - a[at]) * t[j + 1]
-            u -= b[k + n + 1] * s[j + 1] - b[at] * s[j + 2]
-            s[j + 1] = u
-        k = (m + 1) // 2
-        if m % 2 == 0:
-            a[k + n + 1] = a[k] + (s[j + 1] - b[k + n + 1] * s[j + 2]) / t[j + 2]
-        else:
-            b[k + n + 1] = s[j + 1] / s[j + 2]
-        s, t = t, s
-    a[2 * n] = a[n - 1] - b[2 * n] * s[1] / t[1]
-    root = np.sqrt(b[1:])
-    nodes, vectors = np.linalg.eigh(np.diag(a) + np.diag(root, 1) + np.diag(root, -1))
-    nodes = (nodes - nodes[::-1]) / 2
-    weights = 2 * vectors[0] ** 2
-    weights = (weights + weights[::-1]) / 2
-    inner = np.zeros(size)
-    inner[1::2] = _gauss(n)[1]
-    return nodes, weights, inner
-
-
 # -- the adaptive rule -----------------------------------------------------------------
-
-
-class _Split(NamedTuple):
-    """Intervals of 0 … 1, the first `used` ones in use."""
-
-    lefts: Array
-    widths: Array
-    values: Array
-    errors: Array
-    scales: Array
-    used: Array
-
-
-def _smoothed(u: Array) -> tuple[Array, Array, Array]:
-    """Returns s = u² (3 - 2u), 1 - s, and ds/du.
-
-    It makes weak singularities at the ends, such as 1 / √x, smooth.
-    """
-    rest = 1 - u
-    return u * u * (1 + 2 * rest), rest * rest * (1 + 2 * u), 6 * u * rest
-
-
-def _on_unit(a: Array, b: Array, infinite: tuple[bool, bool]) -> Any:
-    """Returns the map from 0 … 1 to the interval, and its derivative."""
-
-    def place(u: Array) -> tuple[Array, Array]:
-        s, rest, slope = _smoothed(u)
-        if infinite == (False, False):
-            # From the nearer end, so that no digits are lost there.
-            x = fnp.where(u < 0.5, a + (b - a) * s, b - (b - a) * rest)
-            return x, (b - a) * slope
-        if infinite == (False, True):
-            return a + s / rest, slope / (rest * rest)
-        if infinite == (True, False):
-            return b - rest / s, slope / (s * s)
-        both = 2 * s * 2 * rest  # 1 - t² with t = 2s - 1
-        t = s - rest
-        return t / both, 2 * slope * (1 + t * t) / (both * both)
-
-    return place
 
 
 def quad(
@@ -224,12 +126,17 @@ def quad(
     epsrel: float = 1.49e-8,
     limit: int = 50,
     points: Any = None,
+    weight: str | None = None,
+    wvar: Any = None,
+    *,
+    limlst: int = 50,
+    complex_func: bool = False,
 ) -> Any:
     """Integrates a function by an adaptive rule of Gauss and Kronrod.
 
     The interval with the greatest estimated error is halved until the sum of errors is
     small enough. The derivative is the integral of the derivative, on the same
-    intervals: by the bounds, by `args`, and by all that `func` closes over.
+    intervals: by the bounds, by `args`, by `wvar`, and by all that `func` closes over.
 
     Args:
       func: called with a 0-d point and `args`; returns a real number. It is vectorized
@@ -242,32 +149,49 @@ def quad(
       epsrel: that error relative to the integral.
       limit: the greatest number of intervals.
       points: real numbers between finite bounds where `func` is not smooth.
+      weight: a factor of `func`: "cos" or "sin" of `wvar` times x, with one infinite
+        bound at most; between finite bounds "alg", (x - a)^α (b - x)^β, "alg-loga",
+        "alg-logb" or "alg-log", that times log(x - a), log(b - x) or both; or "cauchy",
+        1 / (x - c), the principal value.
+      wvar: what the weight depends on: the factor of x; (α, β), both above -1; or c.
+      limlst: the number of cycles of "cos" and "sin" up to an infinite bound.
+      complex_func: whether `func` returns complex numbers.
 
     Returns:
-      The integral and an estimate of its error, 0-d floats. With `full_output` also a
+      The integral and an estimate of its error, 0-d floats, or complex numbers for
+      `complex_func`: the error of real and imaginary part. With `full_output` also a
       dict: `neval`, how often `func` was called in the search; `last`, the number of
       intervals; `converged`, whether the error is small enough, or as small as rounding
       allows.
 
     Raises:
-      ArgumentError: `limit` is not positive, both tolerances are 0 or less, or there
-        are `points` with an infinite bound.
+      ArgumentError: `limit` is not positive, both tolerances are 0 or less, there are
+        `points` with an infinite bound or a weight, or there is no such weight, or not
+        for these bounds.
       DtypeError: `func` returns complex numbers, or bounds are complex.
 
     Example:
       >>> value, error = quad(lambda x: fnp.exp(-x), 0.0, fnp.inf)
       >>> round(float(value), 5)
       1.0
+      >>> value, error = quad(lambda x: 1 / x, 1.0, fnp.inf, weight="cos", wvar=2.0)
+      >>> round(float(value), 5)
+      -0.42298
 
     Source: `scipy.integrate.quad`; R. Piessens and others, QUADPACK, 1983, for the
-    estimate; D. P. Laurie, Calculation of Gauss-Kronrod Quadrature Rules, 1997.
+    estimate; D. P. Laurie, Calculation of Gauss-Kronrod Quadrature Rules, 1997; H.
+    Cohen and others 2000, for alternating cycles.
     """
     limit = natural("quad", "limit", limit)
+    limlst = natural("quad", "limlst", limlst, 8)
     if epsabs <= 0 and epsrel <= 0:
         raise ArgumentError(
             f"quad: one of epsabs and epsrel must be positive, got {epsabs}, {epsrel}"
         )
     more = args if isinstance(args, tuple) else (args,)
+    if complex_func:
+        options = (full_output, epsabs, epsrel, limit, points, weight, wvar)
+        return _both_parts(func, a, b, more, options, limlst)
     infinite = tuple(
         (host := _known(v)) is not None and math.isinf(host) for v in (a, b)
     )
@@ -276,148 +200,193 @@ def quad(
         raise DtypeError(
             f"quad: bounds must be real numbers, got {low.aval}, {high.aval}"
         )
-    bounds = [low, high]
-    if points is not None:
-        if any(infinite):
-            raise ArgumentError("quad: points need finite bounds")
-        inner = fnp.ravel(fnp.asarray(points, low.dtype))
-        # Points outside add nothing, as empty intervals.
-        inner = fnp.sort(
-            fnp.clip(inner, fnp.minimum(low, high), fnp.maximum(low, high))
+    dtype = low.dtype
+
+    def call(x: Array) -> Array:
+        y = fnp.asarray(func(x, *more))
+        if dtypes.is_complex(y.dtype) or y.ndim:
+            raise DtypeError(
+                f"quad: func must return a real number, got {y.aval}; pass "
+                "complex_func=True for complex numbers, use quad_vec for arrays"
+            )
+        return convert(y, dtype)
+
+    sign, low, high, infinite = _oriented(a, b, low, high, infinite)
+    if weight is not None:
+        if points is not None:
+            raise ArgumentError("quad: pass points or a weight, not both")
+        parts = weighted(
+            weight, wvar, call, low, high, infinite, (epsabs, epsrel, limit), limlst
         )
-        inner = fnp.where(low <= high, inner, fnp.flip(inner))
-        bounds = [low, *inner, high]
-    sign = 1.0
+    else:
+        bounds = [low, *_inner("quad", points, low, high, infinite), high]
+        share = epsabs / (len(bounds) - 1)
+        parts = [
+            integrated(plain(call, infinite), pair, RULE, share, epsrel, limit)
+            for pair in itertools.pairwise(bounds)
+        ]
+    return _told(sign, parts, RULE, full_output)
+
+
+def _oriented(
+    a: Any, b: Any, low: Array, high: Array, infinite: tuple[bool, ...]
+) -> tuple[float, Array, Array, tuple[bool, ...]]:
+    """Returns a sign, and bounds of which an infinite one is on its own side."""
     if infinite == (True, True):
         first, second = _known(a), _known(b)
-        sign = 0.0 if first == second else (1.0 if first < second else -1.0)
-    elif infinite[0] and _known(a) > 0:
+        return (
+            float(np.sign(second - first)) if first != second else 0.0,
+            low,
+            high,
+            infinite,
+        )
+    if infinite[0] and _known(a) > 0:
         # From infinity down to a number.
-        bounds, infinite, sign = [high, low], (False, True), -1.0
-    elif infinite[1] and _known(b) < 0:
-        bounds, infinite, sign = [high, low], (True, False), -1.0
-    share = epsabs / (len(bounds) - 1)
-    parts = [
-        _adaptive(func, more, p, q, infinite, share, epsrel, limit)
-        for p, q in itertools.pairwise(bounds)
-    ]
-    value = sign * sum(p[0] for p in parts)
-    error = sum(p[1] for p in parts)
+        return -1.0, high, low, (False, True)
+    if infinite[1] and _known(b) < 0:
+        return -1.0, high, low, (True, False)
+    return 1.0, low, high, infinite
+
+
+def _told(
+    sign: float, parts: Sequence[Integral], rule: Rule, full_output: bool
+) -> tuple[Any, ...]:
+    """Returns the sum of parts, its error and perhaps what the search has found."""
+    value = sign * sum(p.value for p in parts)
+    error = sum(p.error for p in parts)
     if not full_output:
         return value, error
-    last = sum(p[2] for p in parts)
+    last = sum(fnp.sum(p.used) for p in parts)
+    starts = sum(p.used.size for p in parts)
     info = {
-        "neval": 21 * (2 * last - len(parts)),
+        "neval": len(rule.nodes) * (2 * last - starts),
         "last": last,
-        "converged": fnp.all(fnp.stack([p[3] for p in parts])),
+        "converged": fnp.all(fnp.stack([fnp.all(p.converged) for p in parts])),
     }
     return value, error, info
 
 
+def _both_parts(
+    func: Any, a: Any, b: Any, more: Any, options: Any, limlst: int
+) -> tuple[Any, ...]:
+    """Integrates real and imaginary parts by themselves."""
+
+    def part_of(part: Any) -> Any:
+        whole = lambda x, *args: part(fnp.asarray(func(x, *args)))
+        return quad(whole, a, b, more, *options, limlst=limlst)
+
+    real, imag = part_of(fnp.real), part_of(fnp.imag)
+    both = [p + 1j * q for p, q in zip(real[:2], imag[:2], strict=True)]
+    return (*both, {"real": real[2], "imag": imag[2]}) if options[0] else (*both,)
+
+
+def _inner(name: str, points: Any, low: Array, high: Array, infinite: Any) -> Any:
+    """Returns points between the bounds in the order of these."""
+    if points is None:
+        return ()
+    if any(infinite):
+        raise ArgumentError(f"{name}: points need finite bounds")
+    inner = fnp.ravel(fnp.asarray(points, low.dtype))
+    # Points outside add nothing, as empty intervals.
+    inner = fnp.sort(fnp.clip(inner, fnp.minimum(low, high), fnp.maximum(low, high)))
+    return fnp.where(low <= high, inner, fnp.flip(inner))
+
+
 def _known(value: Any) -> Any:
-    """Returns a bound as a Python number, or None if it is traced."""
-    return None if isinstance(value, Tracer) else float(value)
+    """Returns a bound as a Python number, or None if it is traced or complex."""
+    if isinstance(value, Tracer) or fnp.iscomplexobj(value):
+        return None
+    return float(value)
 
 
-def _adaptive(
-    func: Any,
-    args: tuple[Any, ...],
-    a: Array,
-    b: Array,
-    infinite: Any,
-    epsabs: float,
-    epsrel: float,
-    limit: int,
-) -> tuple[Array, Array, Array, Array]:
-    """Returns the integral, its error, the number of intervals, whether it is met."""
-    dtype = a.dtype
-    nodes, kronrod, gauss = (fnp.asarray(v, dtype) for v in _kronrod(10))
-    tiny = float(np.finfo(dtype).eps)
+_RULES = {
+    "gk21": RULE,
+    "gk15": kronrod_rule(7),
+    "trapezoid": trapezoid_rule(),
+}
 
-    def integrand(u: Array, a: Array, b: Array) -> Array:
-        x, slope = _on_unit(a, b, infinite)(u)
-        y = fnp.asarray(func(x, *args))
-        if dtypes.is_complex(y.dtype) or y.ndim:
-            raise DtypeError(
-                f"quad: func must return a real number, got {y.aval}; integrate real "
-                "and imaginary parts, or elements, by themselves"
-            )
-        return convert(y * slope, dtype)
 
-    converted, captured = closure_convert(integrand, a, a, b)
+def quad_vec(
+    f: Callable[..., Any],
+    a: ArrayLike,
+    b: ArrayLike,
+    epsabs: float = 1e-200,
+    epsrel: float = 1e-8,
+    norm: str = "2",
+    limit: int = 200,
+    points: Any = None,
+    quadrature: str | None = None,
+    full_output: bool = False,
+    *,
+    args: tuple[Any, ...] = (),
+) -> Any:
+    """Integrates a function whose values are arrays, by the adaptive rule of `quad`.
 
-    def values(lefts: Array, widths: Array, *given: Any) -> Array:
-        """Returns the integrand at the nodes of intervals, array[..., 21]."""
-        at = lefts[..., None] + widths[..., None] * (nodes + 1) / 2
-        one = functools.partial(_called, converted, given)
-        return fnp.reshape(vmap(one)(fnp.ravel(at)), at.shape)
+    All elements are integrated over the same intervals. Derivatives are those of
+    `quad`.
 
-    fixed = [lax.stop_gradient(v) for v in (a, b, *captured)]
+    Args:
+      f: called with a 0-d point and `args`; returns float or complex[...]. It is
+        vectorized by `vmap`.
+      a: real number: the lower bound; -inf, if it is not traced.
+      b: real number: the upper bound; inf likewise.
+      epsabs: the norm of the error that is small enough.
+      epsrel: that error relative to the norm of the integral.
+      norm: "2" or "max", of all elements.
+      limit: the greatest number of intervals.
+      points: real numbers between finite bounds where `f` is not smooth.
+      quadrature: "gk21", "gk15" or "trapezoid": the rule of an interval. None means
+        "gk21", and "gk15" for infinite bounds.
+      full_output: whether to return what the search has found.
+      args: more arguments.
 
-    def estimated(lefts: Array, widths: Array) -> tuple[Array, Array, Array]:
-        y = values(lefts, widths, *fixed)
-        half = widths / 2
-        value = half * fnp.sum(kronrod * y, -1)
-        error = fnp.abs(value - half * fnp.sum(gauss * y, -1))
-        size = half * fnp.sum(kronrod * fnp.abs(y), -1)
-        mean = (value / widths)[..., None]
-        spread = half * fnp.sum(kronrod * fnp.abs(y - mean), -1)
-        safe = fnp.where(spread == 0, 1, spread)
-        sharper = spread * fnp.minimum(1, (200 * error / safe) ** 1.5)
-        error = fnp.where((spread != 0) & (error != 0), sharper, error)
-        return value, fnp.maximum(error, 50 * tiny * size), size
+    Returns:
+      The integral, like what `f` returns, and an estimate of the error's norm. With
+      `full_output` also a dict: see `quad`.
 
-    def is_met(split: _Split) -> Array:
-        bound = fnp.maximum(epsabs, epsrel * fnp.abs(fnp.sum(split.values)))
-        bound = fnp.maximum(bound, 60 * tiny * fnp.sum(split.scales))
-        return fnp.sum(split.errors) <= bound
+    Raises:
+      ArgumentError: `limit` is not positive, there is no such norm or rule, or there
+        are `points` with an infinite bound.
+      DtypeError: bounds are complex.
 
-    def goes_on(split: _Split) -> Array:
-        return (split.used < limit) & ~is_met(split)
+    Example:
+      >>> value, error = quad_vec(lambda x: x ** fnp.arange(3), 0.0, 1.0)
+      >>> value.round(4)
+      Array([1.    , 0.5   , 0.3333], dtype=float32)
 
-    def halved(split: _Split) -> _Split:
-        worst = fnp.argmax(split.errors)
-        width = split.widths[worst] / 2
-        left = split.lefts[worst]
-        lefts, widths = fnp.stack([left, left + width]), fnp.stack([width, width])
-        at = fnp.stack([worst.astype(np.int32), split.used])
-        new = (lefts, widths, *estimated(lefts, widths))
-        old = split[:5]
-        parts = [o.at[at].set(v) for o, v in zip(old, new, strict=True)]
-        return _Split._make([*parts, split.used + 1])
-
-    whole = fnp.zeros(1, dtype), fnp.ones(1, dtype)
-    start = [fnp.pad(v, (0, limit - 1)) for v in (*whole, *estimated(*whole))]
-    split = lax.while_loop(
-        goes_on, halved, _Split._make([*start, fnp.asarray(1, np.int32)])
+    Source: `scipy.integrate.quad_vec`.
+    """
+    limit = natural("quad_vec", "limit", limit)
+    if norm not in ("2", "max"):
+        raise ArgumentError(f'quad_vec: norm must be "2" or "max", got {norm!r}')
+    infinite = tuple(
+        (host := _known(v)) is not None and math.isinf(host) for v in (a, b)
     )
-    used = np.arange(limit) < split.used
-    value = fnp.sum(fnp.where(used, split.values, 0))
+    if quadrature not in (None, *_RULES):
+        raise ArgumentError(
+            f"quad_vec: quadrature must be one of {', '.join(_RULES)}, got "
+            f"{quadrature!r}"
+        )
+    rule = _RULES[quadrature or ("gk15" if any(infinite) else "gk21")]
+    low, high = promote_inexact("quad_vec", a, b)
+    if dtypes.is_complex(low.dtype) or low.ndim or high.ndim:
+        raise DtypeError(
+            f"quad_vec: bounds must be real numbers, got {low.aval}, {high.aval}"
+        )
 
-    def again(given: Any, split: _Split) -> Array:
-        # The same intervals, with derivatives: those not in use repeat the first.
-        used = np.arange(limit) < split.used
-        lefts = fnp.where(used, split.lefts, split.lefts[0])
-        widths = fnp.where(used, split.widths, split.widths[0])
-        parts = widths / 2 * fnp.sum(kronrod * values(lefts, widths, *given), -1)
-        return fnp.sum(fnp.where(used, parts, 0))
+    def call(x: Array) -> Array:
+        (y,) = promote_inexact("quad_vec", f(x, *args))
+        kind = fnp.promote_types(y.dtype, low.dtype)
+        return convert(y, kind)
 
-    total = _attached(again, [a, b, *captured], split, value)
-    return total, fnp.sum(split.errors), split.used, is_met(split)
+    def size(values: Array) -> Array:
+        return largest(values) if norm == "max" else fnp.linalg.norm(fnp.ravel(values))
 
-
-@functools.partial(custom_jvp, nondiff_argnums=(0,))
-def _attached(again: Any, given: Any, split: _Split, value: Array) -> Array:
-    """Returns a value, with the derivative of `again`, which computes it anew."""
-    return value
-
-
-@_attached.defjvp
-def _(again: Any, primals: Any, tangents: Any) -> tuple[Array, Array]:
-    given, split, value = primals
-    _, linear = linearize(lambda given: again(given, split), given)
-    return _attached(again, given, split, value), linear(tangents[0])
-
-
-def _called(converted: Any, given: Any, u: Array) -> Array:
-    return array_of(converted(u, *given), "quad")
+    sign, low, high, infinite = _oriented(a, b, low, high, infinite)
+    bounds = [low, *_inner("quad_vec", points, low, high, infinite), high]
+    share = epsabs / (len(bounds) - 1)
+    parts = [
+        integrated(plain(call, infinite), pair, rule, share, epsrel, limit, norm=size)
+        for pair in itertools.pairwise(bounds)
+    ]
+    return _told(sign, parts, rule, full_output)

@@ -90,15 +90,15 @@ EXEMPT = {
             *("root_scalar", "toms748"),
         )
     },
-    "scipy.integrate.fixed_quad": "takes a function",
-    "scipy.integrate.odeint": "takes a function",
-    "scipy.integrate.quad": "takes a function",
-    "scipy.integrate.dblquad": "takes a function",
     "scipy.integrate.newton_cotes": "takes no array",
-    "scipy.integrate.nquad": "takes a function",
-    "scipy.integrate.solve_bvp": "takes a function",
-    "scipy.integrate.tplquad": "takes a function",
-    "scipy.integrate.solve_ivp": "takes a function",
+    **{
+        f"scipy.integrate.{name}": "takes a function"
+        for name in (
+            *("cubature", "dblquad", "fixed_quad", "nquad", "nsum", "odeint"),
+            *("qmc_quad", "quad", "quad_vec", "solve_bvp", "solve_ivp", "tanhsinh"),
+            "tplquad",
+        )
+    },
     "scipy.signal.savgol_coeffs": "takes no array",
     "scipy.signal.get_window": "takes no array",
     "scipy.signal.czt_points": "takes no array",
