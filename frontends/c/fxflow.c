@@ -20,15 +20,18 @@
 /* -- errors ---------------------------------------------------------------------- */
 
 static _Thread_local char message[1024];
+static _Thread_local fx_status kind;
 
 const char *fx_error(void) { return message; }
+
+fx_status fx_error_status(void) { return kind; }
 
 static fx_status fail(fx_status status, const char *format, ...) {
   va_list values;
   va_start(values, format);
   vsnprintf(message, sizeof message, format, values);
   va_end(values);
-  return status;
+  return kind = status;
 }
 
 static void *allocate(size_t count, size_t size) {
@@ -133,6 +136,7 @@ static fx_status checked(const PJRT_Api *api, PJRT_Error *error, const char *wha
   fx_status status = !worse && code.code == PJRT_Error_Code_RESOURCE_EXHAUSTED
                          ? FX_NO_MEMORY
                          : FX_FAILED;
+  kind = status;
   ARGS(PJRT_Error_Destroy, gone);
   gone.error = error;
   api->PJRT_Error_Destroy(&gone);
@@ -183,7 +187,7 @@ fx_runtime *fx_open_with(const char *plugin, const char *const *options, size_t 
 static fx_status begin(fx_runtime *runtime, const char *plugin,
                        const char *const *options, size_t count) {
   runtime->library = dlopen(plugin, RTLD_NOW | RTLD_LOCAL);
-  if (!runtime->library) return fail(FX_BAD_PLUGIN, "%s: %s", plugin, dlerror());
+  if (!runtime->library) return fail(FX_BAD_PLUGIN, "no plug-in: %s", dlerror());
   const PJRT_Api *(*get)(void);
   *(void **)&get = dlsym(runtime->library, "GetPjrtApi");
   if (!get) return fail(FX_BAD_PLUGIN, "%s is not a PJRT plug-in: no GetPjrtApi", plugin);
@@ -195,7 +199,7 @@ static fx_status begin(fx_runtime *runtime, const char *plugin,
                 plugin, api ? api->pjrt_api_version.major_version : -1,
                 api ? api->pjrt_api_version.minor_version : -1, PJRT_API_MAJOR);
   ARGS(PJRT_Plugin_Initialize, start);
-  if (checked(api, api->PJRT_Plugin_Initialize(&start), plugin)) return FX_BAD_PLUGIN;
+  if (checked(api, api->PJRT_Plugin_Initialize(&start), plugin)) return kind = FX_BAD_PLUGIN;
   PJRT_NamedValue *values = allocate(count, sizeof *values);
   if (!values) return FX_NO_MEMORY;
   for (size_t i = 0; i < count; ++i) {
@@ -212,6 +216,10 @@ static fx_status begin(fx_runtime *runtime, const char *plugin,
     values[i].type = PJRT_NamedValue_kInt64;
     values[i].value_size = 1;
     if (end == sign + 1 || *end) {
+      if (!strncmp(options[i], "cpu_device_count=", 17)) { /* a text would end the process */
+        free(values);
+        return fail(FX_BAD_ARGUMENT, "option \"%s\" is not a number", options[i]);
+      }
       values[i].type = PJRT_NamedValue_kString;
       values[i].string_value = sign + 1;
       values[i].value_size = strlen(sign + 1);
@@ -222,7 +230,7 @@ static fx_status begin(fx_runtime *runtime, const char *plugin,
   create.num_options = count;
   PJRT_Error *error = api->PJRT_Client_Create(&create);
   free(values);
-  if (checked(api, error, plugin)) return FX_BAD_PLUGIN;
+  if (checked(api, error, plugin)) return kind = FX_BAD_PLUGIN;
   runtime->api = api;
   runtime->client = create.client;
   ARGS(PJRT_Client_AddressableDevices, devices);
@@ -231,7 +239,7 @@ static fx_status begin(fx_runtime *runtime, const char *plugin,
   name.client = create.client;
   if (checked(api, api->PJRT_Client_AddressableDevices(&devices), plugin) ||
       checked(api, api->PJRT_Client_PlatformName(&name), plugin))
-    return FX_BAD_PLUGIN;
+    return kind = FX_BAD_PLUGIN;
   runtime->devices = devices.addressable_devices;
   runtime->device_count = devices.num_addressable_devices;
   snprintf(runtime->platform, sizeof runtime->platform, "%.*s",
@@ -280,6 +288,7 @@ typedef struct {
   uint64_t start, size;
   uint8_t digest[32];
   uint32_t devices, platform; /* index of the runtime's platform in the program's */
+  const char *first_platform;
   uint8_t takes_platform;
   uint32_t input_count, output_count;
   value *inputs, *outputs;
@@ -442,6 +451,7 @@ static void function_of(fx_model *model, cursor *c, function *f) {
   uint32_t count = count_of(c, 2);
   for (uint32_t i = 0; i < count && !c->bad; ++i) {
     const char *known = text(model, c), *ours = model->runtime->platform;
+    if (!i) f->first_platform = known;
     if (!strcmp(known, ours) || (!strcmp(known, "cuda") && !strcmp(ours, "gpu")))
       f->platform = i;
   }
@@ -698,15 +708,15 @@ static fx_status to_host(const fx_runtime *runtime, PJRT_Buffer *buffer, int ran
                          void *data, size_t bytes, const char *what, PJRT_Event **event) {
   int64_t order[FX_MAX_RANK];
   for (int i = 0; i < rank; ++i) order[i] = rank - 1 - i;
-  PJRT_Buffer_MemoryLayout layout = {0};
-  layout.struct_size = PJRT_Buffer_MemoryLayout_STRUCT_SIZE;
-  layout.type = PJRT_Buffer_MemoryLayout_Type_Tiled;
-  layout.tiled.struct_size = PJRT_Buffer_MemoryLayout_Tiled_STRUCT_SIZE;
-  layout.tiled.minor_to_major = order;
-  layout.tiled.minor_to_major_size = (size_t)rank;
+  PJRT_Buffer_MemoryLayout dense = {0};
+  dense.struct_size = PJRT_Buffer_MemoryLayout_STRUCT_SIZE;
+  dense.type = PJRT_Buffer_MemoryLayout_Type_Tiled;
+  dense.tiled.struct_size = PJRT_Buffer_MemoryLayout_Tiled_STRUCT_SIZE;
+  dense.tiled.minor_to_major = order;
+  dense.tiled.minor_to_major_size = (size_t)rank;
   ARGS(PJRT_Buffer_ToHostBuffer, get);
   get.src = buffer;
-  get.host_layout = &layout;
+  get.host_layout = &dense;
   get.dst = data;
   get.dst_size = bytes;
   fx_status status = checked(runtime->api, runtime->api->PJRT_Buffer_ToHostBuffer(&get), what);
@@ -1005,8 +1015,9 @@ static fx_status compile(fx_model *model, function *f) {
   if (f->executable) return FX_OK;
   const PJRT_Api *api = model->runtime->api;
   if (f->platform == NONE)
-    return fail(FX_BAD_FILE, "%s was not exported for the platform %s", f->name,
-                model->runtime->platform);
+    return fail(FX_BAD_FILE, "%s was not exported for the platform %s: export it with "
+                "platforms=(\"%s\", \"%s\")", f->name, model->runtime->platform,
+                f->first_platform ? f->first_platform : "", model->runtime->platform);
   fx_status status = model->span > 1 ? check_layouts(model, f) : FX_OK;
   if (status) return status;
   for (uint32_t i = 0; i < f->input_count; ++i)
@@ -1367,8 +1378,13 @@ static fx_status param_named(const fx_model *model, const fx_array *array, uint3
   for (*index = 0; *index < model->param_count; ++*index)
     if (array->name && !strcmp(model->params[*index].type.name, array->name))
       return same_type("parameters", array, model->params + *index);
-  return fail(FX_BAD_ARGUMENT, "%s has no parameter %s", model->path,
-              array->name ? array->name : "(null)");
+  char known[512] = "";
+  for (uint32_t i = 0; i < model->param_count; ++i) {
+    size_t at = strlen(known);
+    snprintf(known + at, sizeof known - at, "%s%s", i ? ", " : "", model->params[i].type.name);
+  }
+  return fail(FX_BAD_ARGUMENT, "%s has no parameter %s; it has %s", model->path,
+              array->name ? array->name : "(null)", *known ? known : "none");
 }
 
 static fx_status param_to_host(fx_model *model, uint32_t i, void *data) {

@@ -69,8 +69,9 @@ typedef struct {
   fx_buffer *buffer;
 } fx_array;
 
-/* Why the last function that failed in this thread did so. */
+/* Why the last function that failed in this thread did so: a text, and its kind. */
 const char *fx_error(void);
+fx_status fx_error_status(void);
 
 /* Opens a plug-in: a shared library with PJRT's C interface; NULL: the one that the
    environment variable FXFLOW_PJRT_PLUGIN names. `fx_open_with` passes options to it,

@@ -120,6 +120,11 @@ Array out(std::string name, const Shape &shape, R &&range) {
   return Array(std::move(name), dtype_of<T>(), shape, data.data());
 }
 
+// A result that stays on the device: `Model::call` returns it.
+inline Array kept(std::string name, fx_dtype dtype, const Shape &shape) {
+  return Array(std::move(name), dtype, shape, static_cast<const void *>(nullptr));
+}
+
 template <class T> Array scalar_in(std::string name, const T &value) {
   return Array(std::move(name), dtype_of<T>(), {}, &value);
 }
@@ -134,7 +139,7 @@ class Runtime {
     std::vector<const char *> texts;
     for (const auto &option : options) texts.push_back(option.c_str());
     held_.reset(fx_open_with(plugin, texts.data(), texts.size()));
-    if (!held_) throw Error(FX_BAD_PLUGIN);
+    if (!held_) throw Error(fx_error_status());
   }
   std::string platform() const { return fx_platform(held_.get()); }
   int device_count() const { return fx_device_count(held_.get()); }
@@ -152,7 +157,7 @@ class Buffer {
  public:
   Buffer(fx_buffer *buffer, fx_dtype dtype, Shape shape)
       : held_(buffer), dtype_(dtype), shape_(std::move(shape)) {
-    if (!buffer) throw Error(FX_FAILED);
+    if (!buffer) throw Error(fx_error_status());
   }
   Array as(std::string name) const { return Array(std::move(name), dtype_, shape_, held_.get()); }
   template <class T> void copy_to(std::span<T> data) const {
@@ -172,7 +177,7 @@ class Model {
  public:
   Model(const Runtime &runtime, const std::string &path, int device = 0)
       : held_(fx_load(runtime.raw(), path.c_str(), device)) {
-    if (!held_) throw Error(FX_BAD_FILE);
+    if (!held_) throw Error(fx_error_status());
   }
   std::vector<std::string> functions() const {
     std::vector<std::string> found;
@@ -192,13 +197,21 @@ class Model {
     return types(fx_param_count(raw()), [&](int i) { return fx_param(raw(), i); });
   }
   void compile(const std::string &function) { check(fx_compile(raw(), function.c_str())); }
-  void call(const std::string &function, const std::vector<Array> &inputs,
-            const std::vector<Array> &outputs = {}) {
+  // Returns the results without memory of the caller's, which stay on the device.
+  std::vector<Buffer> call(const std::string &function, const std::vector<Array> &inputs,
+                           const std::vector<Array> &outputs = {}) {
     std::vector<fx_array> given, wanted;
+    std::vector<Buffer> found;
+    found.reserve(outputs.size());
     for (const auto &array : inputs) given.push_back(array.raw());
     for (const auto &array : outputs) wanted.push_back(array.raw());
     check(fx_call(raw(), function.c_str(), given.data(), given.size(), wanted.data(),
                   wanted.size()));
+    for (const auto &array : wanted)
+      if (array.buffer)
+        found.emplace_back(array.buffer, array.dtype,
+                           Shape(array.dims, array.dims + array.rank));
+    return found;
   }
   void wait() { check(fx_wait(raw())); }
   Buffer put(const Array &array) {

@@ -170,17 +170,25 @@ func (a *arrays) free() {
 // Runtime is a plug-in and its devices.
 type Runtime struct{ raw *C.fx_runtime }
 
-// Open opens a plug-in; "": the one that FXFLOW_PJRT_PLUGIN names.
-func Open(plugin string) (*Runtime, error) {
+// Open opens a plug-in; "": the one that FXFLOW_PJRT_PLUGIN names. Options such as
+// "cpu_device_count=4" are the plug-in's.
+func Open(plugin string, options ...string) (*Runtime, error) {
 	var name *C.char
 	if plugin != "" {
 		name = C.CString(plugin)
 		defer C.free(unsafe.Pointer(name))
 	}
 	made := &Runtime{}
+	texts := (**C.char)(C.calloc(C.size_t(len(options)+1), C.size_t(unsafe.Sizeof(name))))
+	defer C.free(unsafe.Pointer(texts))
+	for i, option := range options {
+		at := (**C.char)(unsafe.Pointer(uintptr(unsafe.Pointer(texts)) + uintptr(i)*unsafe.Sizeof(name)))
+		*at = C.CString(option)
+		defer C.free(unsafe.Pointer(*at))
+	}
 	err := in(func() C.fx_status {
-		if made.raw = C.fx_open(name); made.raw == nil {
-			return C.FX_BAD_PLUGIN
+		if made.raw = C.fx_open_with(name, texts, C.size_t(len(options))); made.raw == nil {
+			return C.fx_error_status()
 		}
 		return C.FX_OK
 	})
@@ -215,7 +223,7 @@ func (r *Runtime) Load(path string, device int) (*Model, error) {
 	made := &Model{runtime: r}
 	err := in(func() C.fx_status {
 		if made.raw = C.fx_load(r.raw, name, C.int(device)); made.raw == nil {
-			return C.FX_BAD_FILE
+			return C.fx_error_status()
 		}
 		return C.FX_OK
 	})

@@ -22,14 +22,18 @@ func TestAbsentPluginsAndFiles(t *testing.T) {
 	if !errors.As(err, &refused) || refused.Status != BadPlugin {
 		t.Fatal(err)
 	}
-	runtime, err := Open("")
+	_, err = Open("", "cpu_device_count")
+	if !errors.As(err, &refused) || refused.Text != "option \"cpu_device_count\" is not name=value" {
+		t.Fatal(err)
+	}
+	runtime, err := Open("", "cpu_device_count=3")
 	must(t, err)
 	defer runtime.Close()
-	if runtime.DeviceCount() < 1 || runtime.Platform() != "cpu" {
+	if runtime.DeviceCount() != 3 || runtime.Platform() != "cpu" {
 		t.Fatal(runtime.Platform())
 	}
 	_, err = runtime.Load("/nowhere.fx", 0)
-	if !errors.As(err, &refused) || refused.Text != "/nowhere.fx cannot be read" {
+	if !errors.As(err, &refused) || refused.Text != "/nowhere.fx cannot be read: No such file or directory" {
 		t.Fatal(err)
 	}
 }

@@ -71,12 +71,22 @@ static fx_model *model_of(napi_env env, napi_value value) {
 }
 
 static napi_value open_plugin(napi_env env, napi_callback_info info) {
-  napi_value given[1], made;
-  if (!arguments(env, info, given, 1)) return NULL;
-  char *plugin = string_of(env, given[0]);
-  fx_runtime *runtime = fx_open(plugin);
+  napi_value given[2], made, value;
+  uint32_t count = 0;
+  if (!arguments(env, info, given, 2)) return NULL;
+  napi_get_array_length(env, given[1], &count);
+  char *plugin = string_of(env, given[0]), **options = calloc(count + 1, sizeof *options);
+  for (uint32_t i = 0; options && i < count; ++i) {
+    napi_get_element(env, given[1], i, &value);
+    options[i] = string_of(env, value);
+    if (!options[i]) count = i; /* out of memory: the plug-in's defaults */
+  }
+  fx_runtime *runtime =
+      fx_open_with(plugin, (const char *const *)options, options ? count : 0);
+  for (uint32_t i = 0; options && i < count; ++i) free(options[i]);
+  free(options);
   free(plugin);
-  if (!runtime) return thrown(env, FX_BAD_PLUGIN);
+  if (!runtime) return thrown(env, fx_error_status());
   runtime_t *held = malloc(sizeof *held);
   if (!held) return fx_close(runtime), thrown(env, FX_NO_MEMORY);
   held->runtime = runtime;
@@ -107,7 +117,7 @@ static napi_value load(napi_env env, napi_callback_info info) {
   napi_get_value_int32(env, given[2], &device);
   fx_model *model = fx_load(held->runtime, path, device);
   free(path);
-  if (!model) return thrown(env, FX_BAD_FILE);
+  if (!model) return thrown(env, fx_error_status());
   model_t *mine = calloc(1, sizeof *mine);
   if (!mine) return fx_free(model), thrown(env, FX_NO_MEMORY);
   mine->model = model;
@@ -219,7 +229,10 @@ static fx_array *list_of(napi_env env, napi_value list, uint32_t *count) {
 }
 
 static void release(fx_array *arrays, uint32_t count) {
-  for (uint32_t i = 0; arrays && i < count; ++i) free((char *)arrays[i].name);
+  for (uint32_t i = 0; arrays && i < count; ++i) {
+    free((char *)arrays[i].name);
+    fx_drop(arrays[i].buffer); /* of a result without elements, which has no memory */
+  }
   free(arrays);
 }
 
@@ -264,7 +277,8 @@ static napi_value save(napi_env env, napi_callback_info info) {
   fx_model *model = model_of(env, given[0]);
   if (!model) return NULL;
   char *path = string_of(env, given[1]);
-  fx_status status = path ? fx_save(model, path) : FX_BAD_ARGUMENT;
+  if (!path) return napi_throw_type_error(env, "BAD_ARGUMENT", "the path is not a string"), NULL;
+  fx_status status = fx_save(model, path);
   free(path);
   return status ? thrown(env, status) : NULL;
 }

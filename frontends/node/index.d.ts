@@ -20,8 +20,11 @@ export class FxflowError extends Error {
 
 /** A plug-in and its devices. */
 export class Runtime {
-  /** Opens a plug-in; without a path, the one that FXFLOW_PJRT_PLUGIN names. */
-  constructor(plugin?: string);
+  /**
+   * Opens a plug-in; without a path, the one that FXFLOW_PJRT_PLUGIN names. Options such as
+   * `{ cpu_device_count: 4 }` are the plug-in's.
+   */
+  constructor(plugin?: string | null, options?: Record<string, string | number>);
   readonly platform: string;
   readonly deviceCount: number;
   /** Loads a file on a device. */

@@ -47,8 +47,9 @@ function room(type) {
 
 class Runtime {
   #held;
-  constructor(plugin = undefined) {
-    this.#held = told(() => native.open(plugin));
+  constructor(plugin = undefined, options = {}) {
+    const texts = Object.entries(options).map(([name, value]) => `${name}=${value}`);
+    this.#held = told(() => native.open(plugin, texts));
     Object.assign(this, native.about(this.#held));
   }
   load(file, device = 0) {
@@ -84,7 +85,7 @@ class Model {
     return Object.fromEntries(results.map((array) => [array.name, array.data]));
   }
   #param(name) {
-    return this.params.find((type) => type.name === name) || refuse(`there is no parameter ${name}`);
+    return this.params.find((type) => type.name === name) || refuse(`there is no parameter ${name}; the file has ${this.params.map((type) => type.name).join(", ") || "none"}`);
   }
   getParam(name) {
     const array = room(this.#param(name));

@@ -141,7 +141,7 @@ export class Model {
 
   async #session(name) {
     const part = this.#file.parts[`onnx:${name}`];
-    if (!part) refuse(`${this.#where} has no function ${name} as ONNX; it has ${Object.keys(this.functions).join(", ") || "none"}`);
+    if (!part) refuse(`${this.#where} has no function ${name} as ONNX; it has ${Object.keys(this.functions).join(", ") || "none"}: save it with onnx=("${name}",)`);
     const { ort, webgpu, verbose } = this.#options;
     this.#sessions[name] ??= ort.InferenceSession.create(part.data, {
       executionProviders: webgpu ? ["webgpu", "wasm"] : ["wasm"],
@@ -188,7 +188,7 @@ export class Model {
 
   #index(name) {
     const i = this.params.findIndex((type) => type.name === name);
-    return i < 0 ? refuse(`there is no parameter ${name}`) : i;
+    return i < 0 ? refuse(`there is no parameter ${name}; the file has ${this.params.map((type) => type.name).join(", ") || "none"}`) : i;
   }
 
   async get(name) {

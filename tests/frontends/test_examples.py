@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.frontends import programs
-from tests.frontends.building import ROOT, C, build, compiler, plugin, run
+from tests.frontends.building import ROOT, SANITIZED, C, build, compiler, plugin, run
 
 EXAMPLE = ROOT / "frontends" / "export_mnist.py"
 
@@ -59,6 +59,45 @@ def test_cpp(folder, tmp_path):
     # An error is an exception with the text of the C front end.
     done = run([program, tmp_path], FXFLOW_PJRT_PLUGIN=plugin(), check=False)
     assert done.returncode == 1 and "mnist.fx cannot be read" in done.stderr
+
+
+KEPT = r"""
+#include <iostream>
+#include "fxflow.hpp"
+int main(int, char **paths) {
+  fxflow::Runtime runtime(nullptr, {"cpu_device_count=2"});
+  fxflow::Model model(runtime, paths[1], 1);
+  std::vector<float> x(12, 1.0f), row(3);
+  auto first = [&] {
+    return model.call("swapped", {fxflow::in("x", {4, 3}, x)},
+                      {fxflow::kept("output", FX_F32, {3})});
+  };
+  auto kept = first();
+  kept.at(0).copy_to(std::span(row));
+  first();  // frees what it returns
+  std::cout << kept.size() << " " << row[0] + row[2] << "\n";
+  try {
+    model.get_param(fxflow::out("v", {3}, row));
+  } catch (const fxflow::Error &error) {
+    std::cout << error.status() << " " << error.what() << "\n";
+  }
+}
+"""
+
+
+def test_cpp_keeps_results_on_the_device(state_file, fake, tmp_path):
+    (tmp_path / "kept.cpp").write_text(KEPT)
+    compiled = build(tmp_path / "fxflow.o", C / "fxflow.c", options=("-c",))
+    sources = tmp_path / "kept.cpp", compiled
+    program = build(tmp_path / "kept", *sources, options=SANITIZED, language="c++")
+    # The plug-in for tests returns its operands, and counts what is left.
+    places = {"FXFLOW_PJRT_PLUGIN": str(fake), "FAKE_OUTPUTS": "3"}
+    done = run([program, state_file], **places)
+    assert done.stdout.splitlines() == [
+        "1 2",
+        f"1 {state_file} has no parameter v; it has b, w",
+    ]
+    assert not done.stderr
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,10 @@ const says = (code, text) => (error) =>
 
 test("absent plug-ins and files", () => {
   assert.throws(() => new Runtime("/nowhere.so"), says("BAD_PLUGIN", "/nowhere.so"));
-  const runtime = new Runtime();
-  assert.ok(runtime.deviceCount > 0 && runtime.platform === "cpu");
+  assert.throws(() => new Runtime(null, { cpu_device_count: "x" }), says("BAD_ARGUMENT", "is not a number"));
+  const runtime = new Runtime(null, { cpu_device_count: 3 });
+  assert.ok(runtime.deviceCount === 3 && runtime.platform === "cpu");
+  assert.throws(() => runtime.load(process.env.FXFLOW_TEST_MODEL, 3), says("BAD_ARGUMENT", "device 3 of 3"));
   assert.throws(() => runtime.load("/nowhere.fx"), says("BAD_FILE", "/nowhere.fx cannot be read"));
 });
 

@@ -57,7 +57,12 @@ pub struct fx_array {
 
 extern "C" {
     pub fn fx_error() -> *const c_char;
-    pub fn fx_open(plugin: *const c_char) -> *mut fx_runtime;
+    pub fn fx_error_status() -> c_int;
+    pub fn fx_open_with(
+        plugin: *const c_char,
+        options: *const *const c_char,
+        count: usize,
+    ) -> *mut fx_runtime;
     pub fn fx_close(runtime: *mut fx_runtime);
     pub fn fx_platform(runtime: *const fx_runtime) -> *const c_char;
     pub fn fx_device_count(runtime: *const fx_runtime) -> c_int;

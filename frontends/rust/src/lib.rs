@@ -79,6 +79,11 @@ fn last(status: i32) -> Error {
     }
 }
 
+/// The error of a function that returned no object.
+fn why() -> Error {
+    last(unsafe { ffi::fx_error_status() })
+}
+
 fn check(status: i32) -> Result<()> {
     if status == 0 { Ok(()) } else { Err(last(status)) }
 }
@@ -202,11 +207,18 @@ unsafe impl Sync for Runtime {}
 impl Runtime {
     /// Opens a plug-in; `None`: the one that `FXFLOW_PJRT_PLUGIN` names.
     pub fn open(plugin: Option<&str>) -> Result<Self> {
+        Self::open_with(plugin, &[])
+    }
+
+    /// Opens a plug-in with options of its own, such as `cpu_device_count=4`.
+    pub fn open_with(plugin: Option<&str>, options: &[&str]) -> Result<Self> {
         let name = plugin.map(c_string).transpose()?;
         let pointer = name.as_ref().map_or(std::ptr::null(), |n| n.as_ptr());
-        // SAFETY: `pointer` is null or a string that lives long enough.
-        let found = unsafe { ffi::fx_open(pointer) };
-        if found.is_null() { Err(last(3)) } else { Ok(Self(found)) }
+        let texts = options.iter().map(|text| c_string(text)).collect::<Result<Vec<_>>>()?;
+        let given: Vec<_> = texts.iter().map(|text| text.as_ptr()).collect();
+        // SAFETY: `pointer` is null or a string that lives long enough, like the options.
+        let found = unsafe { ffi::fx_open_with(pointer, given.as_ptr(), given.len()) };
+        if found.is_null() { Err(why()) } else { Ok(Self(found)) }
     }
 
     /// `cpu`, `cuda`, `tpu`.
@@ -241,7 +253,7 @@ impl<'r> Model<'r> {
     pub fn load(runtime: &'r Runtime, path: impl AsRef<Path>, device: usize) -> Result<Self> {
         let path = c_string(&path.as_ref().to_string_lossy())?;
         let raw = unsafe { ffi::fx_load(runtime.0, path.as_ptr(), device as i32) };
-        if raw.is_null() { Err(last(2)) } else { Ok(Self { raw, _runtime: PhantomData }) }
+        if raw.is_null() { Err(why()) } else { Ok(Self { raw, _runtime: PhantomData }) }
     }
 
     /// The names of the functions.

@@ -5,10 +5,12 @@ use fxflow::{Error, In, Model, Out, Runtime};
 fn absent_plugins_and_files() {
     let missing = Runtime::open(Some("/nowhere.so")).err().unwrap();
     assert!(matches!(missing, Error::BadPlugin(_)) && missing.text().contains("/nowhere.so"));
-    let runtime = Runtime::open(None).unwrap();
-    assert!(runtime.device_count() > 0 && runtime.platform() == "cpu");
+    let wrong = Runtime::open_with(None, &["cpu_device_count"]).err().unwrap();
+    assert_eq!(wrong.text(), "option \"cpu_device_count\" is not name=value");
+    let runtime = Runtime::open_with(None, &["cpu_device_count=3"]).unwrap();
+    assert!(runtime.device_count() == 3 && runtime.platform() == "cpu");
     let absent = Model::load(&runtime, "/nowhere.fx", 0).err().unwrap();
-    assert_eq!(absent, Error::BadFile("/nowhere.fx cannot be read".into()));
+    assert_eq!(absent, Error::BadFile("/nowhere.fx cannot be read: No such file or directory".into()));
 }
 
 #[test]
