@@ -48,24 +48,36 @@ from fxflow.scipy.signal.short_time import ShortTimeFFT
 from fxflow.scipy.signal.partial_fractions import (
     deconvolve, invres, invresz, residue, residuez, unique_roots,
 )
+from fxflow.scipy.signal.state_spaces import (
+    abcd_normalize, cont2discrete, ss2tf, ss2zpk, tf2ss, zpk2ss,
+)
+from fxflow.scipy.signal.systems import (
+    StateSpace, TransferFunction, ZerosPolesGain, dlti, lti,
+)
+from fxflow.scipy.signal.responses import (
+    bode, dbode, dfreqresp, dimpulse, dlsim, dstep, freqresp, impulse, lsim, step,
+)
 
 __all__ = [
-    "ShortTimeFFT", "argrelextrema", "argrelmax", "argrelmin", "bessel", "besselap",
-    "bilinear", "bilinear_zpk", "buttap", "butter", "buttord", "cheb1ap", "cheb1ord",
-    "cheb2ap", "cheb2ord", "cheby1", "cheby2", "chirp", "coherence", "convolve",
-    "convolve2d", "correlate", "correlate2d", "csd", "czt", "czt_points", "decimate",
-    "deconvolve", "detrend", "ellip", "ellipap", "ellipord", "envelope", "fftconvolve",
-    "filtfilt", "find_peaks", "findfreqs", "firls", "firwin", "firwin2", "freqs",
-    "freqs_zpk", "freqz", "freqz_sos", "freqz_zpk", "gausspulse", "get_window",
-    "group_delay", "hilbert", "iirdesign", "iirfilter", "iirnotch", "iirpeak", "invres",
-    "invresz", "istft", "kaiser_atten", "kaiser_beta", "kaiserord", "lfilter",
-    "lfilter_zi", "lfiltic", "lombscargle", "lp2bp", "lp2bp_zpk", "lp2bs", "lp2bs_zpk",
-    "lp2hp", "lp2hp_zpk", "lp2lp", "lp2lp_zpk", "medfilt", "medfilt2d", "minimum_phase",
-    "normalize", "peak_prominences", "peak_widths", "periodogram", "remez", "resample",
-    "resample_poly", "residue", "residuez", "savgol_coeffs", "savgol_filter",
-    "sawtooth", "sos2tf", "sos2zpk", "sosfilt", "sosfilt_zi", "sosfiltfilt", "sosfreqz",
-    "spectrogram", "square", "stft", "tf2sos", "tf2zpk", "unique_roots", "unit_impulse",
-    "upfirdn", "welch", "wiener", "zoom_fft", "zpk2sos", "zpk2tf",
+    "ShortTimeFFT", "StateSpace", "TransferFunction", "ZerosPolesGain",
+    "abcd_normalize", "argrelextrema", "argrelmax", "argrelmin", "bessel", "besselap",
+    "bilinear", "bilinear_zpk", "bode", "buttap", "butter", "buttord", "cheb1ap",
+    "cheb1ord", "cheb2ap", "cheb2ord", "cheby1", "cheby2", "chirp", "coherence",
+    "cont2discrete", "convolve", "convolve2d", "correlate", "correlate2d", "csd", "czt",
+    "czt_points", "dbode", "decimate", "deconvolve", "detrend", "dfreqresp", "dimpulse",
+    "dlsim", "dlti", "dstep", "ellip", "ellipap", "ellipord", "envelope", "fftconvolve",
+    "filtfilt", "find_peaks", "findfreqs", "firls", "firwin", "firwin2", "freqresp",
+    "freqs", "freqs_zpk", "freqz", "freqz_sos", "freqz_zpk", "gausspulse", "get_window",
+    "group_delay", "hilbert", "iirdesign", "iirfilter", "iirnotch", "iirpeak",
+    "impulse", "invres", "invresz", "istft", "kaiser_atten", "kaiser_beta", "kaiserord",
+    "lfilter", "lfilter_zi", "lfiltic", "lombscargle", "lp2bp", "lp2bp_zpk", "lp2bs",
+    "lp2bs_zpk", "lp2hp", "lp2hp_zpk", "lp2lp", "lp2lp_zpk", "lsim", "lti", "medfilt",
+    "medfilt2d", "minimum_phase", "normalize", "peak_prominences", "peak_widths",
+    "periodogram", "remez", "resample", "resample_poly", "residue", "residuez",
+    "savgol_coeffs", "savgol_filter", "sawtooth", "sos2tf", "sos2zpk", "sosfilt",
+    "sosfilt_zi", "sosfiltfilt", "sosfreqz", "spectrogram", "square", "ss2tf", "ss2zpk",
+    "step", "stft", "tf2sos", "tf2ss", "tf2zpk", "unique_roots", "unit_impulse",
+    "upfirdn", "welch", "wiener", "zoom_fft", "zpk2sos", "zpk2ss", "zpk2tf",
 ]
 # fmt: on
 

@@ -119,7 +119,8 @@ EXEMPT = {
             *("scipy.signal.lp2hp", "scipy.signal.lp2bp", "scipy.signal.lp2bs"),
             *("scipy.signal.bilinear", "scipy.signal.residue", "scipy.signal.residuez"),
             *("scipy.signal.invres", "scipy.signal.invresz", "scipy.signal.findfreqs"),
-            "scipy.signal.unique_roots",
+            *("scipy.signal.unique_roots", "scipy.signal.tf2ss", "scipy.signal.zpk2ss"),
+            *("scipy.signal.ss2zpk", "scipy.signal.lti", "scipy.signal.dlti"),
         ),
         "the form of the result depends on the values",
     ),
@@ -150,6 +151,10 @@ _SOS = made(
 #: Roots in the left half plane, and a symmetric filter.
 _ROOTS = made(lambda rng, s: rng.uniform(-2, -0.5, s), 3)
 _TAPS = made(lambda rng, s: np.array([0.3, 1, 0.3]) + 0 * rng.normal(size=s), 3)
+
+#: A state space of two states, an input and an output.
+_PLANT = (floating(2, 2), floating(2, 1), floating(1, 2), floating(1, 1))
+_TIMES = np.array([0.0, 0.5, 1.0])
 
 _GAUSSIAN = "gaussian_laplace gaussian_gradient_magnitude"
 _SIZED = (
@@ -304,6 +309,22 @@ CALLS = [
                 *(inexact(2), _ROOTS, floating(), np.array([0.5, 2.0])),
                 numpy="",
             ),
+            *each("scipy.signal", "abcd_normalize ss2tf", *_PLANT, numpy=""),
+            call("scipy.signal.cont2discrete", _PLANT, 0.5, numpy=""),
+            call("scipy.signal.lsim", _PLANT, floating(3), _TIMES, numpy=""),
+            *each("scipy.signal", "impulse step", _PLANT, None, _TIMES, numpy=""),
+            *each("scipy.signal", "freqresp bode", _PLANT, _TIMES, numpy=""),
+            call("scipy.signal.dlsim", (*_PLANT, 1.0), floating(3), numpy=""),
+            *each(
+                "scipy.signal",
+                "dimpulse dstep",
+                (*_PLANT, 1.0),
+                None,
+                None,
+                4,
+                numpy="",
+            ),
+            *each("scipy.signal", "dfreqresp dbode", (*_PLANT, 1.0), _TIMES, numpy=""),
             # A divisor that leads with 0 is refused.
             call("scipy.signal.deconvolve", inexact(5), _LEAD, numpy=""),
             call("scipy.signal.group_delay", (inexact(3), _LEAD), 5),
