@@ -165,3 +165,136 @@ def zoom_fft(
     k = np.arange(max(count, x.shape[at]), dtype=np.float64)
     chirp = np.exp(-0.5j * step * k * k)
     return _transformed(x, chirp, np.exp(2j * math.pi * first / rate), count, at)
+
+
+class CZT:
+    """The chirp z-transform of signals of a length, with what it needs prepared.
+
+    Args:
+      n: the length of the signals.
+      m: number of points; None is `n`.
+      w: the ratio of two points, inverted; None is that of `m` points around a circle.
+      a: the first point.
+
+    Attributes:
+      n: as given.
+      m: number of points.
+      w: as given.
+      a: as given.
+
+    Raises:
+      ArgumentError: `n` or `m` is not positive.
+
+    Example:
+      >>> abs(CZT(4)(np.ones(4, np.float32))).round(3)
+      Array([4., 0., 0., 0.], dtype=float32)
+
+    Source: `scipy.signal.CZT`.
+    """
+
+    def __init__(
+        self,
+        n: int,
+        m: int | None = None,
+        w: complex | None = None,
+        a: complex = 1 + 0j,
+    ) -> None:
+        self.n = natural("CZT", "n", n)
+        self.m = self.n if m is None else natural("CZT", "m", m)
+        self.w, self.a = w, a
+
+    def __call__(self, x: ArrayLike, *, axis: int = -1) -> Array:
+        """Evaluates the z-transform of a signal.
+
+        Args:
+          x: array-like[...], `n` long along the axis.
+          axis: the axis of time.
+
+        Returns:
+          Complex array with `m` points along `axis`.
+
+        Raises:
+          AxisError: there is no such axis.
+          ShapeError: `x` has another length.
+        """
+        (x,) = promote_inexact("CZT", x)
+        _require_length("CZT", x, self.n, axis)
+        return czt(x, self.m, self.w, self.a, axis=axis)
+
+    def points(self) -> Array:
+        """Returns the points at which the transform is evaluated, complex array[m]."""
+        return czt_points(self.m, self.w, self.a)
+
+
+class ZoomFFT:
+    """The spectrum of signals of a length in an interval of frequencies.
+
+    Args:
+      n: the length of the signals.
+      fn: the interval: its ends, or the upper one, the lower one being 0.
+      m: number of frequencies; None is `n`.
+      fs: the sampling rate.
+      endpoint: whether the upper end is one of them.
+
+    Attributes:
+      n: as given.
+      m: number of frequencies.
+      fn: as given.
+      fs: as given.
+      endpoint: as given.
+
+    Raises:
+      ArgumentError: `n` or `m` is not positive.
+
+    Example:
+      >>> abs(ZoomFFT(4, 2.0)(np.ones(4, np.float32))).round(3)
+      Array([4., 0., 0., 0.], dtype=float32)
+
+    Source: `scipy.signal.ZoomFFT`.
+    """
+
+    def __init__(
+        self,
+        n: int,
+        fn: Any,
+        m: int | None = None,
+        *,
+        fs: float = 2,
+        endpoint: bool = False,
+    ) -> None:
+        self.n = natural("ZoomFFT", "n", n)
+        self.m = self.n if m is None else natural("ZoomFFT", "m", m)
+        self.fn, self.fs, self.endpoint = fn, fs, endpoint
+
+    def __call__(self, x: ArrayLike, *, axis: int = -1) -> Array:
+        """Returns the spectrum of a signal.
+
+        Args:
+          x: array-like[...], `n` long along the axis.
+          axis: the axis of time.
+
+        Returns:
+          Complex array with `m` frequencies along `axis`.
+
+        Raises:
+          ArgumentError: `fn` is neither a number nor a pair.
+          AxisError: there is no such axis.
+          ShapeError: `x` has another length.
+        """
+        (x,) = promote_inexact("ZoomFFT", x)
+        _require_length("ZoomFFT", x, self.n, axis)
+        options: dict[str, Any] = {"fs": self.fs, "endpoint": self.endpoint}
+        return zoom_fft(x, self.fn, self.m, axis=axis, **options)
+
+    def points(self) -> Array:
+        """Returns the points at which the transform is evaluated, complex array[m]."""
+        ends = np.atleast_1d(np.asarray(self.fn, np.float64))
+        first, last = (0.0, ends[0]) if ends.size == 1 else ends
+        at = np.linspace(first, last, self.m, endpoint=self.endpoint)
+        return fnp.asarray(np.exp(2j * math.pi * at / self.fs))
+
+
+def _require_length(name: str, x: Array, n: int, axis: int) -> None:
+    at = canonical_axis(name, axis, x.ndim)
+    if x.shape[at] != n:
+        raise ShapeError(f"{name}: x must be {n} long along axis {axis}, got {x.aval}")

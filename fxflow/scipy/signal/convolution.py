@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import shared
+from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.library import library
-from fxflow.errors import ArgumentError, ShapeError
-from fxflow.lax.axes import canonical_axes
+from fxflow.errors import ArgumentError, ConcretizationError, ShapeError
+from fxflow.lax.axes import canonical_axes, natural
 from fxflow.numpy._operands import ArrayLike, array_of, promote_inexact
+from fxflow.scipy.signal._slices import overlapped
 
 _MODES = ("full", "same", "valid")
 _METHODS = ("auto", "direct", "fft")
@@ -365,3 +370,158 @@ def fftconvolve(
     if not x.aval.size or not y.aval.size:
         return _nothing(x, y, mode, along)
     return _by_spectra(x, y, mode, along)
+
+
+#: Spectra of blocks of a signal, in lengths of the filter.
+_SHORT = 8
+
+
+@_docs
+def oaconvolve(
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str = "full",
+    axes: int | Sequence[int] | None = None,
+) -> Array:
+    """Returns the convolution of two arrays by Fourier transforms of blocks.
+
+    It is faster than `fftconvolve` if one array is much longer than the other.
+
+    Args:
+      axes: along which ones; None is all. The others are broadcast together.
+
+    Raises:
+      AxisError: there is no such axis.
+
+    Example:
+      >>> oaconvolve(np.array([1.0, 2.0, 3.0]), np.array([1.0, 10.0])).round(3)
+      Array([ 1., 12., 23., 30.], dtype=float32)
+
+    Source: `scipy.signal.oaconvolve`.
+    """
+    x, y = _operands("oaconvolve", in1, in2, mode)
+    along = canonical_axes("oaconvolve", axes, x.aval.ndim)
+    shapes = list(zip(x.aval.shape, y.aval.shape, strict=True))
+    ratios = {i: max(shapes[i]) / max(min(shapes[i]), 1) for i in along}
+    axis = max(ratios, key=lambda i: ratios[i], default=None)
+    if axis is None or ratios[axis] < 2 * _SHORT or not x.aval.size or not y.aval.size:
+        return fftconvolve(in1, in2, mode, axes)
+    if mode == "valid":
+        x, y = _longer_first("oaconvolve", x, y, along)
+    first, second = x.aval.shape, y.aval.shape
+    whole = _in_blocks(x, y, along, axis)
+    if mode == "full":
+        return whole
+    for i in along:
+        n, m = first[i], second[i]
+        low, size = ((m - 1) // 2, n) if mode == "same" else (m - 1, n - m + 1)
+        whole = lax.slice_in_dim(whole, low, low + size, axis=i)
+    return whole
+
+
+def _in_blocks(x: Array, y: Array, along: Sequence[int], axis: int) -> Array:
+    """Returns the full convolution, the longer array in blocks along an axis."""
+    if x.aval.shape[axis] < y.aval.shape[axis]:
+        x, y = y, x
+    n, m = x.aval.shape[axis], y.aval.shape[axis]
+    hop = _fast_length(_SHORT * m) - m + 1
+    count = -(-n // hop)
+    ndim = x.aval.ndim
+    pads = [(0, count * hop - n if i == axis else 0) for i in range(ndim)]
+    shape = x.aval.shape
+    blocks = fnp.reshape(
+        fnp.pad(x, pads), (*shape[:axis], count, hop, *shape[axis + 1 :])
+    )
+    y = fnp.expand_dims(y, axis)
+    inner = tuple(i + (i >= axis) for i in along)
+    parts = _by_spectra(blocks, y, "full", inner)
+    parts = fnp.moveaxis(parts, (axis, axis + 1), (-2, -1))
+    out = overlapped(parts, hop)[..., : n + m - 1]
+    return fnp.moveaxis(out, -1, axis)
+
+
+def choose_conv_method(
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", measure: bool = False
+) -> Any:
+    """Returns the method with which `convolve` is faster.
+
+    Args:
+      in1: array-like[...].
+      in2: array-like[...] of as many axes.
+      mode: "full", "same" or "valid"; see `convolve`.
+      measure: whether to measure both, rather than to estimate.
+
+    Returns:
+      "fft" or "direct"; if `measure`, also a dictionary of the seconds that each takes.
+
+    Raises:
+      ArgumentError: there is no such mode.
+      ConcretizationError: `measure` is set and an array is traced.
+      ShapeError: the arrays have different numbers of axes.
+
+    Example:
+      >>> choose_conv_method(np.ones(20_000), np.ones(5_000))
+      'fft'
+
+    Source: `scipy.signal.choose_conv_method`.
+    """
+    name = "choose_conv_method"
+    x, y = _operands(name, in1, in2, mode)
+    if measure:
+        if isinstance(x, Tracer) or isinstance(y, Tracer):
+            raise ConcretizationError(
+                f"{name}: a convolution of traced arrays takes no time yet: measure "
+                "outside of jit and grad"
+            )
+        times = {method: _seconds(x, y, mode, method) for method in ("fft", "direct")}
+        return min(times, key=lambda method: times[method]), times
+    # Sums of integers are exact.
+    inexact = any(dtypes.is_inexact(array_of(v, name).dtype) for v in (in1, in2))
+    if inexact and _faster_by_spectra(x, y, mode):
+        return "fft"
+    return "direct"
+
+
+def _seconds(x: Array, y: Array, mode: str, method: str) -> float:
+    """Returns how long a convolution takes, the shortest of a few."""
+    times = []
+    for _ in range(4):
+        start = time.perf_counter()
+        convolve(x, y, mode, method).block_until_ready()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def correlation_lags(in1_len: int, in2_len: int, mode: str = "full") -> Array:
+    """Returns the shifts that belong to the elements of a correlation.
+
+    Args:
+      in1_len: the length of the first signal.
+      in2_len: the length of the second one.
+      mode: "full", "same" or "valid"; see `correlate`.
+
+    Returns:
+      int32[n].
+
+    Raises:
+      ArgumentError: there is no such mode, or a length is not positive.
+
+    Example:
+      >>> correlation_lags(3, 2)
+      Array([-1,  0,  1,  2], dtype=int32)
+
+    Source: `scipy.signal.correlation_lags`.
+    """
+    name = "correlation_lags"
+    n, m = natural(name, "in1_len", in1_len), natural(name, "in2_len", in2_len)
+    if mode not in ("full", "same", "valid"):
+        raise ArgumentError(
+            f'{name}: mode must be "full", "same" or "valid", got {mode!r}'
+        )
+    lags = np.arange(1 - m, n)
+    if mode == "same":
+        low = lags.size // 2 - n // 2
+        lags = lags[low : low + n]
+    elif mode == "valid":
+        lags = np.arange(min(n - m, 0), max(n - m, 0) + 1)
+    return fnp.asarray(lags, "int32")

@@ -16,7 +16,7 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError, ShapeError
-from fxflow.lax.axes import natural
+from fxflow.lax.axes import natural, number
 from fxflow.numpy._operands import ArrayLike, promote_inexact
 from fxflow.scipy.signal import _prototypes as prototypes
 from fxflow.scipy.signal._recursions import Coefficients, known, numbers
@@ -447,3 +447,147 @@ def iirpeak(w0: ArrayLike, Q: ArrayLike, fs: ArrayLike = 2.0) -> tuple[Array, Ar
     one = fnp.ones_like(gain)
     b = (1 - gain) * fnp.stack([one, 0 * one, -one])
     return b, fnp.stack([one, -2 * gain * cosine, 2 * gain - 1])
+
+
+def iircomb(
+    w0: float,
+    Q: ArrayLike,
+    ftype: str = "notch",
+    fs: float = 2.0,
+    *,
+    pass_zero: bool = False,
+) -> tuple[Array, Array]:
+    """Designs a filter that takes out, or passes, the multiples of a frequency.
+
+    Args:
+      w0: the frequency, between 0 and fs / 2, a part of `fs`.
+      Q: w0 divided by the width of a band at -3 dB; it may be traced.
+      ftype: "notch" or "peak".
+      fs: the sampling rate.
+      pass_zero: whether a notch, or a peak, lies between the multiples, so that 0
+        passes a notch, or a peak stands at 0.
+
+    Returns:
+      `b` and `a`, float array[fs / w0 + 1] each.
+
+    Raises:
+      ArgumentError: the frequency is out of range or no part of `fs`, or there is no
+        such `ftype`.
+
+    Example:
+      >>> b, a = iircomb(0.5, 10.0)
+      >>> abs(round(float(b.sum()), 4))
+      0.0
+
+    Source: `scipy.signal.iircomb`. S. J. Orfanidis, Introduction to Signal Processing,
+    1996.
+    """
+    name = "iircomb"
+    if ftype not in ("notch", "peak"):
+        raise ArgumentError(f'{name}: ftype must be "notch" or "peak", got {ftype!r}')
+    at, rate = number(name, "w0", w0), number(name, "fs", fs)
+    if not 0 < at < rate / 2:
+        raise ArgumentError(
+            f"{name}: w0 must lie between 0 and fs / 2, got w0={at}, fs={rate}"
+        )
+    order = round(rate / at)
+    if abs(at - rate / order) / rate > 1e-14:
+        raise ArgumentError(f"{name}: w0 must be a part of fs, got w0={at}, fs={rate}")
+    (q,) = promote_inexact(name, Q)
+    width = fnp.tan(order * (2 * math.pi * at / rate) / q / 4)
+    gain0, gain = (1.0, 0.0) if ftype == "notch" else (0.0, 1.0)
+    sign = -1.0 if (ftype == "peak") == bool(pass_zero) else 1.0
+    ax = sign * (1 - width) / (1 + width)
+    first = (gain0 + gain * width) / (1 + width)
+    last = sign * (gain0 - gain * width) / (1 + width)
+    middle = fnp.zeros(order - 1, ax.dtype)
+    one = fnp.ones(1, ax.dtype)
+    return (
+        fnp.concatenate([first[None], middle, last[None]]),
+        fnp.concatenate([one, middle, ax[None]]),
+    )
+
+
+def gammatone(
+    freq: ArrayLike,
+    ftype: str,
+    order: int | None = None,
+    numtaps: int | None = None,
+    fs: float | None = None,
+) -> tuple[Array, Array]:
+    """Designs a filter like those of the ear.
+
+    Args:
+      freq: the middle frequency, between 0 and fs / 2; it may be traced.
+      ftype: "fir" or "iir".
+      order: of "fir", 1 … 24; None is 4. That of "iir" is 4.
+      numtaps: of "fir", the number of coefficients; None is 15, or 0.015 s.
+      fs: the sampling rate; None is 2.
+
+    Returns:
+      `b` and `a`: float array[numtaps] and [1], or [5] and [9].
+
+    Raises:
+      ArgumentError: the frequency is out of range, there is no such `ftype`, or an
+        option is not of its kind.
+
+    Example:
+      >>> gammatone(440.0, "iir", fs=16000.0)[1].shape
+      (9,)
+
+    Source: `scipy.signal.gammatone`. M. Slaney, An Efficient Implementation of the
+    Patterson-Holdsworth Auditory Filter Bank, 1993.
+    """
+    name = "gammatone"
+    if ftype not in ("fir", "iir"):
+        raise ArgumentError(f'{name}: ftype must be "fir" or "iir", got {ftype!r}')
+    rate = 2.0 if fs is None else number(name, "fs", fs)
+    (at,) = promote_inexact(name, freq)
+    host = known(at, name)
+    if host is not None and not 0 < float(host) < rate / 2:
+        raise ArgumentError(
+            f"{name}: freq must lie between 0 and fs / 2 = {rate / 2}, got {freq}"
+        )
+    # The width of the ear's filters, in Hz.
+    band = 2 * math.pi * 1.019 * (24.7 + at / 9.26449)
+    if ftype == "fir":
+        n = natural(name, "order", 4 if order is None else order)
+        if n > 24:
+            raise ArgumentError(f"{name}: order must be at most 24, got {n}")
+        taps = max(int(rate * 0.015), 15) if numtaps is None else numtaps
+        t = np.arange(natural(name, "numtaps", taps)) / rate
+        where = band * fnp.asarray(t, at.dtype)
+        rise = (n - 1) * fnp.log(fnp.where(where > 0, where, 1)) - math.lgamma(n)
+        shape = fnp.exp(rise - where) * (where > 0 if n > 1 else 1)
+        wave = fnp.cos(2 * math.pi * at * fnp.asarray(t, at.dtype))
+        return 2 * band / rate * shape * wave, fnp.ones(1, at.dtype)
+    if order is not None or numtaps is not None:
+        raise ArgumentError(f'{name}: ftype="iir" takes neither order nor numtaps')
+    angle, decay = 2 * math.pi / rate * at, fnp.exp(-band / rate)
+    turn = fnp.cos(angle) + 1j * fnp.sin(angle)
+    # The gain in units of the fourth power of 1 / fs.
+    g1, g2 = -2 * turn * turn, 2 * decay * turn
+    gain = fnp.ones_like(turn)
+    for root in (math.sqrt(3 + 2**1.5), math.sqrt(3 - 2**1.5)):
+        for sign in (-1, 1):
+            gain = gain * (g1 + g2 * (fnp.cos(angle) + sign * root * fnp.sin(angle)))
+    square = turn * turn
+    below = -2 * decay * decay - 2 * square + 2 * (1 + square) * decay
+    gain = fnp.abs(gain / below**4)
+    b = [
+        scale * fnp.cos(k * angle) * decay**k / gain
+        for k, scale in enumerate((1, -4, 6, -4, 1))
+    ]
+    c = [fnp.cos(k * angle) for k in range(5)]
+    a = [
+        c[0],
+        -8 * c[1],
+        4 * (4 + 3 * c[2]),
+        -8 * (6 * c[1] + c[3]),
+        2 * (18 + 16 * c[2] + c[4]),
+        -8 * (6 * c[1] + c[3]),
+        4 * (4 + 3 * c[2]),
+        -8 * c[1],
+        c[0],
+    ]
+    return fnp.stack(b), fnp.stack([v * decay**k for k, v in enumerate(a)])

@@ -216,3 +216,61 @@ def firwin2(
     if antisymmetric and numtaps % 2:
         taps[numtaps // 2] = 0.0
     return fnp.asarray(taps)
+
+
+def firwin_2d(
+    hsize: Any,
+    window: Any,
+    *,
+    fc: Any = None,
+    fs: float = 2,
+    circular: bool = False,
+    pass_zero: bool | str = True,
+    scale: bool = True,
+) -> Array:
+    """Designs a filter of images by windows.
+
+    Args:
+      hsize: the numbers of rows and columns.
+      window: the windows of rows and columns, as `window` of `firwin`; or one window if
+        `circular`.
+      fc: the edge, or both edges, as `cutoff` of `firwin`.
+      fs: the sampling rate.
+      circular: whether the coefficients depend on the distance to the middle, rather
+        than being products of those of a row and a column.
+      pass_zero: see `firwin`.
+      scale: see `firwin`.
+
+    Returns:
+      Float array[hsize], [hsize[1], hsize[0]] if `circular`.
+
+    Raises:
+      ArgumentError: `hsize` or `window` is not a pair, or `fc` is missing.
+
+    Example:
+      >>> firwin_2d((3, 3), ("hamming", "hamming"), fc=0.4).sum().round(3)
+      Array(1., dtype=float32)
+
+    Source: `scipy.signal.firwin_2d`.
+    """
+    name = "firwin_2d"
+    if not isinstance(hsize, tuple | list) or len(hsize) != 2:
+        raise ArgumentError(f"{name}: hsize must be a pair, got {hsize!r}")
+    if fc is None:
+        raise ArgumentError(f"{name}: fc must be given")
+    rows, columns = (natural(name, "hsize", n) for n in hsize)
+    options: dict[str, Any] = {"pass_zero": pass_zero, "scale": scale, "fs": fs}
+    if circular:
+        n = max(rows, columns) * 8
+        taps = firwin(n, fc, window=window, **options)
+        across, down = np.linspace(-1, 1, rows), np.linspace(-1, 1, columns)
+        radius = np.hypot(across, down[:, None])
+        places = fnp.asarray(np.linspace(0, 1, n), taps.dtype)
+        return fnp.interp(fnp.asarray(radius, taps.dtype), places, taps)
+    if not isinstance(window, tuple | list) or len(window) != 2:
+        raise ArgumentError(f"{name}: window must be a pair, got {window!r}")
+    both = [
+        firwin(n, fc, window=one, **options)
+        for n, one in zip((rows, columns), window, strict=True)
+    ]
+    return fnp.outer(both[0], both[1])

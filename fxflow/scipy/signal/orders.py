@@ -10,11 +10,13 @@ import numpy as np
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
 from fxflow.core.docs import shared
-from fxflow.errors import ArgumentError, ConcretizationError
+from fxflow.errors import ArgumentError, ConcretizationError, ShapeError
 from fxflow.lax.axes import number
+from fxflow.numpy._operands import ArrayLike, promote_inexact
 from fxflow.scipy.signal import _prototypes as prototypes
 from fxflow.scipy.signal._recursions import known, numbers
 from fxflow.scipy.signal.filter_design import bessel, butter, cheby1, cheby2, ellip
+from fxflow.scipy.special import ellipk, ellipkm1
 
 Edges = np.ndarray[Any, Any]
 
@@ -411,3 +413,63 @@ def iirdesign(
     family = _family("iirdesign", ftype, _ORDERS)
     N, Wn, kind = _least("iirdesign", family, wp, ws, gpass, gstop, analog, fs)
     return iirfilter(N, Wn, gpass, gstop, kind, analog, family, output, fs)
+
+
+def band_stop_obj(
+    wp: ArrayLike,
+    ind: int,
+    passb: ArrayLike,
+    stopb: ArrayLike,
+    gpass: ArrayLike,
+    gstop: ArrayLike,
+    type: str,
+) -> Array:
+    """Returns the order, not rounded, that a bandstop filter needs.
+
+    Args:
+      wp: the edge of the passband that is varied; it may be traced.
+      ind: which one: 0 or 1.
+      passb: real array-like[2]: the edges of the passband.
+      stopb: real array-like[2]: the edges of the stopband.
+      gpass: the loss in the passband, in dB.
+      gstop: the attenuation in the stopband, in dB.
+      type: "butter", "cheby" or "ellip".
+
+    Returns:
+      Float array[].
+
+    Raises:
+      ArgumentError: there is no such type, or `ind` is neither 0 nor 1.
+      ShapeError: edges are not a pair.
+
+    Example:
+      >>> edges = np.array([1.0, 4.0]), np.array([2.0, 3.0])
+      >>> band_stop_obj(1.0, 0, *edges, 3.0, 30.0, "butter").round(3)
+      Array(5.879, dtype=float32)
+
+    Source: `scipy.signal.band_stop_obj`.
+    """
+    name = "band_stop_obj"
+    if type not in ("butter", "cheby", "ellip"):
+        raise ArgumentError(
+            f'{name}: type must be "butter", "cheby" or "ellip", got {type!r}'
+        )
+    if ind not in (0, 1):
+        raise ArgumentError(f"{name}: ind must be 0 or 1, got {ind!r}")
+    wp, passb, stopb, gpass, gstop = promote_inexact(
+        name, wp, numbers(passb), numbers(stopb), gpass, gstop
+    )
+    for what, edges in (("passb", passb), ("stopb", stopb)):
+        if edges.shape != (2,):
+            raise ShapeError(f"{name}: {what} must be a pair, got {edges.aval}")
+    passb = passb.at[ind].set(wp)
+    ratio = stopb * (passb[0] - passb[1]) / (stopb**2 - passb[0] * passb[1])
+    ratio = fnp.min(fnp.abs(ratio))
+    ten = math.log(10) / 10
+    steep = fnp.expm1(ten * fnp.abs(gstop)) / fnp.expm1(ten * fnp.abs(gpass))
+    if type == "butter":
+        return fnp.log10(steep) / (2 * fnp.log10(ratio))
+    if type == "cheby":
+        return fnp.arccosh(fnp.sqrt(steep)) / fnp.arccosh(ratio)
+    far, near = 1 / ratio**2, 1 / steep
+    return (ellipk(far) * ellipkm1(near)) / (ellipkm1(far) * ellipk(near))

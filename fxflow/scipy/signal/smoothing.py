@@ -14,7 +14,7 @@ from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axis, integer, natural, number, pair
 from fxflow.numpy._operands import ArrayLike, promote_inexact
 from fxflow.scipy.ndimage.filters import correlate1d
-from fxflow.scipy.ndimage.rank_filters import median_filter
+from fxflow.scipy.ndimage.rank_filters import median_filter, rank_filter
 from fxflow.scipy.signal.resampling import resample
 
 _MODES = ("mirror", "constant", "nearest", "wrap", "interp")
@@ -411,3 +411,81 @@ def _enveloped(
     half = (rest * fnp.asarray(factor, x.aval.dtype))[..., : n // 2 + 1]
     left = fnp.fft.irfft(half, count) * scale
     return fnp.stack([out, fnp.moveaxis(left, -1, axis)])
+
+
+def hilbert2(x: ArrayLike, N: Any = None, axes: tuple[int, int] = (-2, -1)) -> Array:
+    """Returns the analytic signal of an image, in one quadrant of the frequencies.
+
+    Args:
+      x: real array-like[..., m, n].
+      N: the lengths of the transforms, one or a pair; None is those of `x`.
+      axes: the two axes.
+
+    Returns:
+      Complex array, `N` long along the axes.
+
+    Raises:
+      ArgumentError: `N` is not positive, or neither one nor two, or the axes are not
+        two different ones.
+      AxisError: there is no such axis.
+      DtypeError: `x` is complex.
+
+    Example:
+      >>> hilbert2(np.ones((2, 2), np.float32)).real
+      Array([[1., 1.],
+             [1., 1.]], dtype=float32)
+
+    Source: `scipy.signal.hilbert2`.
+    """
+    name = "hilbert2"
+    (x,) = promote_inexact(name, fnp.atleast_2d(fnp.asarray(x)))
+    if dtypes.is_complex(x.aval.dtype):
+        raise DtypeError(f"{name}: x must be real, got {x.aval}")
+    along = tuple(canonical_axis(name, axis, x.aval.ndim) for axis in axes)
+    if len(along) != 2 or along[0] == along[1]:
+        raise ArgumentError(f"{name}: axes must be two different axes, got {axes}")
+    if N is None:
+        N = tuple(x.aval.shape[axis] for axis in along)
+    both = N if isinstance(N, tuple | list) else (N, N)
+    if len(both) != 2:
+        raise ArgumentError(f"{name}: N must be a number or a pair, got {N!r}")
+    lengths = [natural(name, "N", n) for n in both]
+    spectrum = fnp.fft.fftn(x, lengths, along)
+    for axis, n in zip(along, lengths, strict=True):
+        gain = np.zeros(n, x.aval.dtype)
+        gain[: (n + 1) // 2] = 2
+        gain[0] = 1
+        shape = [n if i == axis else 1 for i in range(x.aval.ndim)]
+        spectrum = spectrum * gain.reshape(shape)
+    return fnp.fft.ifftn(spectrum, lengths, along)
+
+
+def order_filter(a: ArrayLike, domain: ArrayLike, rank: int) -> Array:
+    """Returns the elements of a rank in neighbourhoods; zeros are beyond the edges.
+
+    Args:
+      a: real array-like[...].
+      domain: array-like of as many axes, of odd lengths: not 0 where an element is of
+        the neighbourhood.
+      rank: 0 is the least element.
+
+    Returns:
+      Array of the shape and dtype of `a`.
+
+    Raises:
+      ArgumentError: a length of `domain` is even, or there is no such rank.
+      DtypeError: `a` is complex.
+
+    Example:
+      >>> order_filter(np.array([3.0, 9.0, 4.0], np.float32), np.ones(3), 2)
+      Array([9., 9., 9.], dtype=float32)
+
+    Source: `scipy.signal.order_filter`.
+    """
+    where = np.asarray(domain) != 0
+    shape = where.shape
+    if any(n % 2 == 0 for n in shape):
+        raise ArgumentError(
+            f"order_filter: domain must have odd lengths, got the shape {shape}"
+        )
+    return rank_filter(a, rank, footprint=where, mode="constant")

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.library import library
-from fxflow.errors import ArgumentError
-from fxflow.lax.axes import canonical_axis, shape_or_length
-from fxflow.numpy._operands import ArrayLike, promote_inexact
+from fxflow.errors import ArgumentError, ShapeError
+from fxflow.lax.axes import canonical_axis, natural, shape_or_length
+from fxflow.numpy._operands import ArrayLike, array_of, promote_inexact
+from fxflow.scipy.signal._recursions import numbers
 
 _METHODS = {
     "linear": "linear",
@@ -260,3 +263,135 @@ def unit_impulse(shape: Any, idx: Any = None, dtype: Any = float) -> Array:
         for i, n in zip(idx, lengths, strict=True)
     )
     return fnp.zeros(lengths, dtype).at[at].set(1)
+
+
+@library()
+def _swept(t: Any, poly: Any, phi: Any) -> Array:
+    t, poly, phi = promote_inexact("sweep_poly", t, poly, phi)
+    cycles = fnp.zeros_like(t)
+    for k, c in enumerate(poly):
+        cycles = cycles * t + c / (poly.shape[0] - k)
+    return fnp.cos(2 * math.pi * cycles * t + phi * (math.pi / 180))
+
+
+def sweep_poly(t: ArrayLike, poly: Any, phi: ArrayLike = 0) -> Array:
+    """Returns a cosine whose frequency is a polynomial of time.
+
+    Args:
+      t: real array-like[...]: times.
+      poly: real array-like[n]: its coefficients, the highest power first, or a
+        `numpy.poly1d`.
+      phi: real array-like: the phase at time 0, in degrees.
+
+    Returns:
+      Float array of the joint shape.
+
+    Raises:
+      ShapeError: `poly` is not a vector.
+
+    Example:
+      >>> sweep_poly(np.array([0.0, 0.5, 1.0]), [1.0, 0.0]).round(3)
+      Array([ 1.   ,  0.707, -1.   ], dtype=float32)
+
+    Source: `scipy.signal.sweep_poly`.
+    """
+    poly = poly.coeffs if isinstance(poly, np.poly1d) else numbers(poly)
+    poly = fnp.atleast_1d(array_of(poly, "sweep_poly"))
+    if poly.ndim != 1:
+        raise ShapeError(f"sweep_poly: poly must be a vector, got {poly.aval}")
+    return _swept(t, poly, phi)
+
+
+#: For each number of bits the taps of a register with the longest period.
+_TAPS: dict[int, tuple[int, ...]] = {
+    2: (1,),
+    3: (2,),
+    4: (3,),
+    5: (3,),
+    6: (5,),
+    7: (6,),
+    8: (7, 6, 1),
+    9: (5,),
+    10: (7,),
+    11: (9,),
+    12: (11, 10, 4),
+    13: (12, 11, 8),
+    14: (13, 12, 2),
+    15: (14,),
+    16: (15, 13, 4),
+    17: (14,),
+    18: (11,),
+    19: (18, 17, 14),
+    20: (17,),
+    21: (19,),
+    22: (21,),
+    23: (18,),
+    24: (23, 22, 17),
+    25: (22,),
+    26: (25, 24, 20),
+    27: (26, 25, 22),
+    28: (25,),
+    29: (27,),
+    30: (29, 28, 7),
+    31: (28,),
+    32: (31, 30, 10),
+}
+
+
+def max_len_seq(
+    nbits: int, state: Any = None, length: int | None = None, taps: Any = None
+) -> tuple[Array, Array]:
+    """Returns the bits of a shift register with feedback, of the longest period.
+
+    Args:
+      nbits: the number of bits of the register; 2 … 32 without `taps`.
+      state: the bits that it begins with, not all 0; None is all 1.
+      length: the number of bits to return; None is a period, 2^nbits - 1.
+      taps: the bits that are fed back; None is those of a longest period.
+
+    Returns:
+      int8[length], and the register's state after it, int8[nbits]. They are computed on
+      the host.
+
+    Raises:
+      ArgumentError: an argument is out of range, or `state` is all 0.
+
+    Example:
+      >>> max_len_seq(3)[0]
+      Array([1, 1, 1, 0, 1, 0, 0], dtype=int8)
+
+    Source: `scipy.signal.max_len_seq`.
+    """
+    name = "max_len_seq"
+    n = natural(name, "nbits", nbits)
+    if taps is None:
+        if n not in _TAPS:
+            raise ArgumentError(
+                f"{name}: nbits must lie between 2 and 32 without taps, got {n}"
+            )
+        taps = _TAPS[n]
+    places = np.unique(np.asarray(taps))
+    if not places.size or places.min() < 0 or places.max() > n:
+        raise ArgumentError(
+            f"{name}: taps must be numbers between 0 and nbits = {n}, got {taps!r}"
+        )
+    count = 2**n - 1 if length is None else natural(name, "length", length, 0)
+    bits = np.ones(n, bool) if state is None else np.asarray(state).astype(bool)
+    if bits.shape != (n,) or not bits.any():
+        raise ArgumentError(
+            f"{name}: state must be {n} bits, not all 0, got {np.asarray(state)}"
+        )
+    out = np.zeros(count + n, np.int8)
+    out[:n] = bits
+    # A bit is the sum of those n and n - tap before it. Modulo 2 the square of this
+    # recursion has its distances doubled, so that twice as many bits are known at once.
+    back = np.array([n, *(n - int(p) % n for p in places)])
+    done, scale = n, 1
+    while done < out.size:
+        while done >= 2 * scale * n:
+            scale *= 2
+        stop = min(done + scale * int(back.min()), out.size)
+        for distance in back * scale:
+            out[done:stop] ^= out[done - distance : stop - distance]
+        done = stop
+    return fnp.asarray(out[:count]), fnp.asarray(out[count:])

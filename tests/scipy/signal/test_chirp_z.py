@@ -52,3 +52,26 @@ def test_bad_spirals_are_refused() -> None:
         signal.czt(X[:, :0])
     with pytest.raises(ArgumentError, match="number or a pair"):
         signal.zoom_fft(X, (1, 2, 3))
+
+
+def test_prepared_transforms_agree_with_scipy() -> None:
+    x = np.random.default_rng(24).normal(size=(3, 8))
+    with fxflow.config.override(x64=True):
+        for args in ((8,), (8, 5), (8, 6, 0.9 * np.exp(0.1j), 1.1)):
+            ours, theirs = signal.CZT(*args), want.CZT(*args)
+            np.testing.assert_allclose(ours(x), theirs(x), 1e-9, 1e-9)
+            np.testing.assert_allclose(ours.points(), theirs.points(), 1e-9, 1e-9)
+        for args, options in (
+            ((8, 0.5), {}),
+            ((8, (0.2, 0.7), 5), {"fs": 3.0, "endpoint": True}),
+        ):
+            zoom, expected = (
+                signal.ZoomFFT(*args, **options),
+                want.ZoomFFT(*args, **options),
+            )
+            np.testing.assert_allclose(zoom(x), expected(x), 1e-9, 1e-9)
+            np.testing.assert_allclose(zoom.points(), expected.points(), 1e-9, 1e-9)
+            got = fxflow.jit(lambda x, zoom=zoom: zoom(x, axis=0))(x.T)
+            np.testing.assert_allclose(got, expected(x.T, axis=0), 1e-9, 1e-9)
+    with pytest.raises(ShapeError, match="8 long"):
+        signal.CZT(8)(np.ones(7))

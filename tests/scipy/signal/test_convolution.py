@@ -9,7 +9,7 @@ import scipy.signal as want
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.errors import ArgumentError, AxisError, ShapeError
+from fxflow.errors import ArgumentError, AxisError, ConcretizationError, ShapeError
 from fxflow.scipy import signal
 from fxflow.scipy.signal.convolution import _fast_length
 
@@ -159,3 +159,39 @@ def test_lengths_of_transforms_have_small_factors() -> None:
         assert length >= n
         assert length == scipy.fft.next_fast_len(length, real=True)
         assert length <= scipy.fft.next_fast_len(n, real=True)
+
+
+def test_blocks_agree_with_scipy() -> None:
+    rng = np.random.default_rng(21)
+    with fxflow.config.override(x64=True):
+        for n, m in (((200,), (5,)), ((5,), (200,)), ((3, 150), (2, 4)), ((40,), (9,))):
+            x, y = rng.normal(size=n), rng.normal(size=m)
+            for mode in ("full", "same", "valid"):
+                if mode == "valid" and n[0] < m[0]:
+                    continue
+                got = signal.oaconvolve(x, y, mode)
+                np.testing.assert_allclose(got, want.oaconvolve(x, y, mode), 1e-9, 1e-9)
+        x, y = rng.normal(size=(3, 200)), rng.normal(size=(1, 6))
+        got = fxflow.jit(lambda x, y: signal.oaconvolve(x, y, "same", -1))(x, y)
+        np.testing.assert_allclose(got, want.oaconvolve(x, y, "same", -1), 1e-9, 1e-9)
+        slope = fxflow.grad(lambda y: (signal.oaconvolve(x, y, axes=1) ** 2).sum())(y)
+        by_whole = fxflow.grad(lambda y: (signal.fftconvolve(x, y, axes=1) ** 2).sum())
+        np.testing.assert_allclose(slope, by_whole(y), 1e-9)
+
+
+def test_lags_and_methods() -> None:
+    for mode in ("full", "same", "valid"):
+        for n, m in ((5, 3), (3, 5), (4, 4), (1, 6)):
+            got = signal.correlation_lags(n, m, mode)
+            np.testing.assert_array_equal(got, want.correlation_lags(n, m, mode))
+    assert signal.choose_conv_method(np.ones(9), np.ones(3)) == "direct"
+    assert signal.choose_conv_method(np.ones(30_000), np.ones(9_000)) == "fft"
+    assert (
+        signal.choose_conv_method(np.ones(30_000, int), np.ones(9_000, int)) == "direct"
+    )
+    best, times = signal.choose_conv_method(np.ones(9), np.ones(3), measure=True)
+    assert times[best] == min(times.values()) and set(times) == {"fft", "direct"}
+    with pytest.raises(ArgumentError, match="mode"):
+        signal.correlation_lags(3, 3, "no")
+    with pytest.raises(ConcretizationError, match="measure outside"):
+        fxflow.jit(lambda x: signal.choose_conv_method(x, x, measure=True))(np.ones(3))

@@ -142,3 +142,40 @@ def test_bad_designs_are_refused() -> None:
         signal.buttord(0.3, 0.3, 1.0, 40.0)
     with pytest.raises(ArgumentError, match="N must be at least 1"):
         signal.butter(0, fnp.float32(0.3))
+
+
+def test_combs_and_ears_agree_with_scipy() -> None:
+    with fxflow.config.override(x64=True):
+        for ftype in ("notch", "peak"):
+            for zero in (False, True):
+                got = signal.iircomb(25.0, 8.0, ftype, 200.0, pass_zero=zero)
+                expected = want.iircomb(25.0, 8.0, ftype, 200.0, pass_zero=zero)
+                for one, other in zip(got, expected, strict=True):
+                    np.testing.assert_allclose(one, other, 1e-12, 1e-14)
+        for args in (
+            (440.0, "iir", None, None, 16000.0),
+            (0.3, "iir"),
+            (440.0, "fir", None, None, 16000.0),
+            (440.0, "fir", 24, 40, 8000.0),
+            (0.3, "fir", 1, 9),
+        ):
+            got, expected = signal.gammatone(*args), want.gammatone(*args)
+            for one, other in zip(got, expected, strict=True):
+                np.testing.assert_allclose(one, other, 1e-8, 1e-30)
+        slope = fxflow.grad(lambda f: signal.gammatone(f, "iir", fs=16e3)[1][1])(440.0)
+        ends = [want.gammatone(440 + h, "iir", fs=16e3)[1][1] for h in (-1e-3, 1e-3)]
+        assert float(slope) == pytest.approx((ends[1] - ends[0]) / 2e-3, 1e-6)
+        jitted = fxflow.jit(lambda q: signal.iircomb(0.5, q)[0])
+        np.testing.assert_allclose(jitted(3.0), want.iircomb(0.5, 3.0)[0], 1e-12)
+    refused: list[tuple[Any, str]] = [
+        (lambda: signal.iircomb(0.3, 5.0), "part of fs"),
+        (lambda: signal.iircomb(2.0, 5.0), "w0 must lie"),
+        (lambda: signal.iircomb(0.5, 5.0, "no"), "ftype"),
+        (lambda: signal.gammatone(2.0, "iir"), "freq must lie"),
+        (lambda: signal.gammatone(0.5, "no"), "ftype"),
+        (lambda: signal.gammatone(0.5, "fir", 25), "order"),
+        (lambda: signal.gammatone(0.5, "iir", 4), "neither"),
+    ]
+    for call, words in refused:
+        with pytest.raises(ArgumentError, match=words):
+            call()

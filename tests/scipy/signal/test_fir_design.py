@@ -66,3 +66,22 @@ def test_bad_windowed_designs_are_refused() -> None:
         signal.firwin2(5, [0, 1], [1, 1, 1])
     with pytest.raises(ArgumentError, match="gain at the end must be 0"):
         signal.firwin2(4, [0, 1], [1, 1])
+
+
+def test_filters_of_images_agree_with_scipy() -> None:
+    with fxflow.config.override(x64=True):
+        pair = ("hamming", ("kaiser", 4.0))
+        got = signal.firwin_2d((5, 7), pair, fc=0.3, fs=2.5)
+        np.testing.assert_allclose(
+            got, want.firwin_2d((5, 7), pair, fc=0.3, fs=2.5), 1e-10, 1e-12
+        )
+        got = signal.firwin_2d((5, 7), "hann", fc=0.3, circular=True)
+        expected = want.firwin_2d((5, 7), "hann", fc=0.3, circular=True)
+        np.testing.assert_allclose(got, expected, 1e-10, 1e-12)
+    for call, words in (
+        (lambda: signal.firwin_2d((3,), "hann", fc=0.3), "hsize"),
+        (lambda: signal.firwin_2d((3, 3), ("hann", "hann")), "fc must"),
+        (lambda: signal.firwin_2d((3, 3), "hann", fc=0.3), "window must"),
+    ):
+        with pytest.raises(ArgumentError, match=words):
+            call()

@@ -7,7 +7,7 @@ import pytest
 import scipy.signal as want
 
 import fxflow
-from fxflow.errors import ArgumentError, ConcretizationError
+from fxflow.errors import ArgumentError, ConcretizationError, ShapeError
 from fxflow.scipy import signal
 
 EDGES: list[tuple[Any, Any, bool]] = [
@@ -67,3 +67,19 @@ def test_bad_edges_are_refused() -> None:
         signal.iirfilter(3, 0.2, btype="low", ftype="cheby1")
     with pytest.raises(ConcretizationError, match="outside of jit"):
         fxflow.jit(lambda w: signal.buttord(w, 0.3, 3.0, 40.0)[1])(0.2)
+
+
+def test_bandstop_orders_agree_with_scipy() -> None:
+    passb, stopb = np.array([1.0, 4.0]), np.array([1.9, 3.0])
+    with fxflow.config.override(x64=True):
+        for kind in ("butter", "cheby", "ellip"):
+            for ind, edge in ((0, 1.2), (1, 3.5)):
+                args = (edge, ind, passb, stopb, 1.0, 30.0, kind)
+                got = signal.band_stop_obj(*args)
+                assert float(got) == pytest.approx(want.band_stop_obj(*args), 1e-9)
+    with pytest.raises(ArgumentError, match="type"):
+        signal.band_stop_obj(1.0, 0, passb, stopb, 1.0, 30.0, "no")
+    with pytest.raises(ArgumentError, match="ind"):
+        signal.band_stop_obj(1.0, 2, passb, stopb, 1.0, 30.0, "butter")
+    with pytest.raises(ShapeError, match="stopb"):
+        signal.band_stop_obj(1.0, 0, passb, [1.0], 1.0, 30.0, "butter")

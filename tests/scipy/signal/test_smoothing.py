@@ -106,3 +106,23 @@ def test_bad_neighbourhoods_and_bands_are_refused() -> None:
         signal.envelope(X, (5, 2))
     with pytest.raises(ArgumentError, match="residual"):
         signal.envelope(X, residual="some")
+
+
+def test_images_and_ranks_agree_with_scipy() -> None:
+    rng = np.random.default_rng(22)
+    x = rng.normal(size=(5, 6, 3))
+    with fxflow.config.override(x64=True):
+        for N, axes in ((None, (0, 1)), (7, (-2, -1)), ((4, 5), (2, 0))):
+            got = signal.hilbert2(x, N, axes)
+            np.testing.assert_allclose(got, want.hilbert2(x, N, axes), 1e-9, 1e-9)
+        domain = rng.integers(0, 2, (3, 1, 3))
+        domain[1, 0, 1] = 1
+        for rank in (0, int(domain.sum()) - 1):
+            got = signal.order_filter(x, domain, rank)
+            np.testing.assert_allclose(got, want.order_filter(x, domain, rank))
+    with pytest.raises(ArgumentError, match="odd lengths"):
+        signal.order_filter(x, np.ones((2, 1, 1)), 0)
+    with pytest.raises(ArgumentError, match="two different axes"):
+        signal.hilbert2(x, axes=(1, 1))
+    with pytest.raises(ArgumentError, match="pair"):
+        signal.hilbert2(x, (1, 2, 3))

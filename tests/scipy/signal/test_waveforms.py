@@ -5,7 +5,7 @@ import pytest
 import scipy.signal as want
 
 import fxflow
-from fxflow.errors import ArgumentError, AxisError
+from fxflow.errors import ArgumentError, AxisError, ShapeError
 from fxflow.scipy import signal
 
 T = np.linspace(-1.7, 8.9, 41)
@@ -56,3 +56,41 @@ def test_bad_waves_are_refused() -> None:
         signal.unit_impulse(4, "end")
     with pytest.raises(AxisError, match="idx"):
         signal.unit_impulse(4, 4)
+
+
+def test_sweeps_of_polynomials_agree_with_scipy() -> None:
+    t = np.linspace(0, 2, 30)
+    with fxflow.config.override(x64=True):
+        for poly in ([0.5, -1.0, 2.0], np.poly1d([1.0, 0.0]), [3.0]):
+            got = signal.sweep_poly(t, poly, 30.0)
+            np.testing.assert_allclose(got, want.sweep_poly(t, poly, 30.0), 1e-9, 1e-9)
+        # The phase 2π c t has the slope 2π t.
+        slope = fxflow.grad(lambda c: signal.sweep_poly(0.3, c)[()])(np.array([2.0]))
+        assert float(slope[0]) == pytest.approx(-np.sin(1.2 * np.pi) * 0.6 * np.pi)
+    with pytest.raises(ShapeError, match="poly"):
+        signal.sweep_poly(t, np.ones((2, 2)))
+
+
+def test_shift_registers_agree_with_scipy() -> None:
+    rng = np.random.default_rng(23)
+    for nbits in (2, 5, 8, 12):
+        state = rng.integers(0, 2, nbits)
+        state[0] = 1
+        for s in (None, state):
+            for length in (None, 0, 3, nbits, 100):
+                got = signal.max_len_seq(nbits, s, length)
+                expected = want.max_len_seq(nbits, s, length)
+                for one, other in zip(got, expected, strict=True):
+                    assert one.dtype == other.dtype
+                    np.testing.assert_array_equal(one, other)
+    got, expected = (
+        f(5, None, 40, [2, 3, 5]) for f in (signal.max_len_seq, want.max_len_seq)
+    )
+    np.testing.assert_array_equal(got[0], expected[0])
+    for call, words in (
+        (lambda: signal.max_len_seq(33), "nbits"),
+        (lambda: signal.max_len_seq(3, np.zeros(3)), "not all 0"),
+        (lambda: signal.max_len_seq(3, taps=[4]), "taps"),
+    ):
+        with pytest.raises(ArgumentError, match=words):
+            call()

@@ -107,11 +107,17 @@ EXEMPT = {
         (
             *("scipy.signal.find_peaks", "scipy.signal.argrelmax"),
             *("scipy.signal.argrelmin", "scipy.signal.peak_prominences"),
-            "scipy.signal.peak_widths",
+            *("scipy.signal.peak_widths", "scipy.signal.find_peaks_cwt"),
         ),
         "the results depend on which elements are peaks",
     ),
-    "scipy.signal.unit_impulse": "takes no array",
+    **{
+        f"scipy.signal.{name}": "takes no array"
+        for name in (
+            *("unit_impulse", "correlation_lags", "check_COLA", "check_NOLA"),
+            *("choose_conv_method", "max_len_seq"),
+        )
+    },
     **dict.fromkeys(
         (
             *("scipy.signal.zpk2sos", "scipy.signal.tf2sos", "scipy.signal.tf2zpk"),
@@ -127,6 +133,7 @@ EXEMPT = {
     **{
         f"scipy.signal.{name}": "takes an order and edges, tested with the designs"
         for name in (
+            *("band_stop_obj", "firwin_2d", "gammatone", "iircomb"),
             *("bessel", "butter", "buttord", "cheby1", "cheby2", "ellip"),
             *("firwin", "firwin2", "iirnotch", "iirpeak"),
             *("cheb1ord", "cheb2ord", "ellipord", "iirdesign", "iirfilter", "remez"),
@@ -269,6 +276,7 @@ CALLS = [
     ),
     # SciPy's of nothing is something, or refused.
     *each("scipy.signal", "convolve correlate fftconvolve", A(2, 5), A(2, 3)),
+    call("scipy.signal.oaconvolve", A(2, 40), A(2, 2), numpy=""),
     *each("scipy.signal", "convolve2d correlate2d", A(3, 5), A(2, 2)),
     call("scipy.signal.detrend", A(3, 5), bp=[2]),
     call("scipy.signal.istft", A(2, 3, 5), 1.0, "hann", 4),
@@ -372,6 +380,15 @@ CALLS = [
             ),
             call("scipy.signal.minimum_phase", _TAPS, n_fft=64, numpy=""),
             call("scipy.signal.medfilt", floating(3, 5)),
+            call("scipy.signal.order_filter", floating(3, 5), np.ones((3, 1)), 1),
+            call("scipy.signal.hilbert2", real(3, 4), numpy=""),
+            call("scipy.signal.sweep_poly", real(5), real(3), numpy=""),
+            call("scipy.signal.vectorstrength", real(5), floating(low=0.5), numpy=""),
+            call(
+                "scipy.signal.closest_STFT_dual_window",
+                *(floating(6, low=0.5), 2, floating(6, low=0.5)),
+                numpy="",
+            ),
             call("scipy.signal.medfilt2d", floating(3, 5)),
             call("scipy.signal.wiener", floating(3, 5), 3, 0.5, numpy=""),
             call("scipy.signal.envelope", floating(2, 8), numpy=""),
