@@ -157,47 +157,80 @@ def _window(name: str, wlen: Any, n: int) -> int:
     return int(np.ceil(wide)) // 2
 
 
+def _extremes(x: Array, join: Callable[[Array, Array], Array]) -> list[Array]:
+    """Returns the extremes of 1, 2, 4, … samples that end at each one.
+
+    Args:
+      x: real array[n].
+      join: `fnp.maximum` or `fnp.minimum`.
+
+    Returns:
+      Arrays[n]; where there are fewer samples, of those. Shifts alone make them.
+    """
+    n, rows = x.aval.size, [x]
+    for k in range(max(n - 1, 1).bit_length()):
+        step = min(1 << k, n)
+        last = rows[-1]
+        rows.append(fnp.concatenate([last[:step], join(last[step:], last[:-step])]))
+    return rows
+
+
+def _run(
+    start: Array,
+    step: int,
+    reach: int,
+    n: int,
+    take: Callable[[int, Array, Array], Array],
+) -> Array:
+    """Returns the last sample of a run of samples from `start` on.
+
+    A run grows by powers of 2 as long as it can: log n lookups for all runs at once. An
+    empty one ends before its start.
+
+    Args:
+      start: int32[k].
+      step: 1 or -1, the direction.
+      reach: how far a run may go.
+      n: the number of samples.
+      take: whether 2^k samples join, from k, the last one and whether they fit.
+    """
+    at = start - step
+    for k in reversed(range(max(n - 1, 1).bit_length() + 1)):
+        after = at + step * (1 << k)
+        fits = (after >= 0) & (after < n) & (fnp.abs(after - start) <= reach)
+        last = fnp.clip(after if step > 0 else at - 1, 0, n - 1)
+        at = fnp.where(take(k, last, fits), after, at)
+    return at
+
+
 @library("reach")
 def _prominences(x: Array, peaks: Array, reach: int) -> tuple[Array, Array, Array]:
     """Returns how far peaks stand out, and the places of both bases.
 
     A base is the lowest sample between a peak and the next higher sample, at most
-    `reach` samples away. The next higher samples and the lowest ones between come from
-    tables of the extremes of 1, 2, 4, … samples: log n steps for all peaks at once.
+    `reach` samples away; of equal ones that nearest to the peak.
     """
-    n = x.aval.size
-    levels = max(n - 1, 1).bit_length()
-    height = x[peaks]
-    index = fnp.arange(n, dtype=dtypes.int32)
+    n, fixed = x.aval.size, lax.stop_gradient(x)
+    peaks, height = peaks.astype(dtypes.int32), fixed[peaks]
+    tops, lows = _extremes(fixed, fnp.maximum), _extremes(fixed, fnp.minimum)
 
-    def side(x: Array, peaks: Array) -> Array:
-        """Returns the places of the bases on the left."""
-        tops, lows = [x], [index]
-        for k in range(levels):
-            step = min(1 << k, n)
-            # The extremes of samples i - 2^(k+1) + 1 … i, where they exist.
-            top = fnp.concatenate([fnp.full(step, -fnp.inf, x.aval.dtype), tops[-1]])
-            tops.append(fnp.maximum(tops[-1], top[:n]))
-            before = fnp.maximum(index - step, 0)
-            older = fnp.where(index >= step, lows[-1][before], lows[-1])
-            lows.append(fnp.where(x[older] < x[lows[-1]], older, lows[-1]))
-        at, base = peaks, peaks
-        edge = fnp.maximum(peaks - reach, 0)
-        # Steps to the left as long as nothing there is higher.
-        for k in reversed(range(levels + 1)):
-            for _ in range(2 if k == levels else 1):
-                step = 1 << k
-                end = fnp.maximum(at, 0)
-                clear = (tops[k][end] <= height) & (at - step + 1 >= edge)
-                low = lows[k][end]
-                lower = clear & (x[low] < x[base])
-                base = fnp.where(lower, low, base)
-                at = fnp.where(clear, at - step, at)
-        return base
+    def base(step: int) -> Array:
+        least = height
 
-    left = side(x, peaks)
-    right = n - 1 - side(fnp.flip(x), n - 1 - peaks)
-    stands = height - fnp.maximum(x[left], x[right])
+        def take(k: int, last: Array, fits: Array) -> Array:
+            nonlocal least
+            inside = fits & (tops[k][last] <= height)
+            least = fnp.where(inside, fnp.minimum(least, lows[k][last]), least)
+            return inside
+
+        _run(peaks, step, reach, n, take)
+        above = _run(
+            peaks, step, reach, n, lambda k, at, fits: fits & (lows[k][at] > least)
+        )
+        return fnp.clip(above + step, 0, n - 1)
+
+    left, right = base(-1), base(1)
+    stands = x[peaks] - fnp.maximum(x[left], x[right])
     return stands, left, right
 
 
@@ -250,17 +283,16 @@ def _widths(
     height = x[peaks] - stands * share
     n = x.aval.size
 
-    def crossing(inside: Callable[[Array], Array], step: int) -> Array:
-        # The nearest sample below the height, one for each peak: a loop of all peaks.
-        def walk(at: Array) -> Array:
-            return fnp.where(inside(at), at + step, at)
+    fixed, level = lax.stop_gradient(x), lax.stop_gradient(height)
+    lows = _extremes(fixed, fnp.minimum)
+    peaks = peaks.astype(dtypes.int32)
 
-        stop = lax.while_loop(lambda at: fnp.any(inside(at)), walk, peaks)
-        return stop
+    def crossing(step: int) -> Array:
+        """Returns the nearest sample that is not above the height, from peaks on."""
+        last = _run(peaks, step, n, n, lambda k, at, fits: fits & (level < lows[k][at]))
+        return fnp.clip(last + step, left, right)
 
-    fixed_x, fixed = lax.stop_gradient(x), lax.stop_gradient(height)
-    low = crossing(lambda i: (i > left) & (fixed < fixed_x[fnp.clip(i, 0, n - 1)]), -1)
-    high = crossing(lambda i: (i < right) & (fixed < fixed_x[fnp.clip(i, 0, n - 1)]), 1)
+    low, high = crossing(-1), crossing(1)
 
     def between(at: Array, step: int) -> Array:
         other = fnp.clip(at - step, 0, n - 1)
@@ -326,7 +358,7 @@ def peak_widths(
 # -- all of it -------------------------------------------------------------------------
 
 
-def _bounds(name: str, what: str, value: Any, peaks: Array) -> tuple[Any, Any]:
+def _bounds(name: str, what: str, value: Any) -> tuple[Any, Any]:
     """Returns the least and the greatest value that a condition allows."""
     if isinstance(value, tuple | list) and len(value) == 2:
         low, high = value
@@ -443,33 +475,35 @@ def find_peaks(
             f"{name}: the number of peaks of a traced x is not known: give size"
         )
     if not n:
-        top = start = end = fnp.zeros(0, bool)
-        peaks = fnp.zeros(0, dtypes.int32)
+        keep = start = end = fnp.zeros(0, bool)
     else:
-        top, start, end = _local_maxima(x)
-        # At most (n - 1) / 2 of n samples are peaks.
-        room = None if size is None else max((n - 1) // 2, 0)
-        (peaks,) = fnp.nonzero(top, size=room, fill_value=n)
-    keep = peaks < n
-    at = fnp.where(keep, peaks, 0)
-    found: dict[str, Array] = {}
+        keep, start, end = _local_maxima(x)
+    # What depends on one sample is asked of all, before the peaks are counted.
+    every: dict[str, Array] = {}
     if plateau_size is not None:
-        first, last = start[at], end[at]
-        found |= {"plateau_sizes": last - first + 1}
-        found |= {"left_edges": first, "right_edges": last}
-        keep = keep & _within(
-            found["plateau_sizes"], _bounds(name, "plateau_size", plateau_size, at)
-        )
+        every["plateau_sizes"] = end - start + 1
+        every |= {"left_edges": start, "right_edges": end}
+        bounds = _bounds(name, "plateau_size", plateau_size)
+        keep = keep & _within(every["plateau_sizes"], bounds)
     if height is not None:
-        found["peak_heights"] = x[at]
-        keep = keep & _within(x[at], _bounds(name, "height", height, at))
+        every["peak_heights"] = x
+        keep = keep & _within(x, _bounds(name, "height", height))
     if threshold is not None:
-        low = x[at] - x[fnp.maximum(at - 1, 0)]
-        high = x[at] - x[fnp.minimum(at + 1, max(n - 1, 0))]
-        found |= {"left_thresholds": low, "right_thresholds": high}
-        least, most = _bounds(name, "threshold", threshold, at)
+        low = x - fnp.concatenate([x[:1], x[:-1]])
+        high = x - fnp.concatenate([x[1:], x[-1:]])
+        every |= {"left_thresholds": low, "right_thresholds": high}
+        least, most = _bounds(name, "threshold", threshold)
         keep = keep & _within(fnp.minimum(low, high), (least, None))
         keep = keep & _within(fnp.maximum(low, high), (None, most))
+    more = not (distance is None and prominence is None and width is None)
+    # At most (n - 1) / 2 of n samples are peaks.
+    room = size if size is None or not more else max((n - 1) // 2, 0)
+    (peaks,) = fnp.nonzero(keep, size=room, fill_value=n)
+    keep = peaks < n
+    at = fnp.where(keep, peaks, 0)
+    found = {key: value[at] for key, value in every.items()} if n else every
+    if not more:
+        return (at if size is None else fnp.where(keep, at, fill_value)), found
     if distance is not None and at.aval.size:
         keep = _far_enough(at, keep, x[at], fnp.asarray(distance))
     if prominence is not None or width is not None:
@@ -479,7 +513,7 @@ def find_peaks(
         )
         found |= {"prominences": stands, "left_bases": left, "right_bases": right}
     if prominence is not None:
-        keep = keep & _within(stands, _bounds(name, "prominence", prominence, at))
+        keep = keep & _within(stands, _bounds(name, "prominence", prominence))
     if width is not None:
         share = fnp.asarray(rel_height, x.dtype)
         if at.aval.size:
@@ -488,7 +522,7 @@ def find_peaks(
             wide = level = first = last = x[:0]
         found |= {"widths": wide, "width_heights": level}
         found |= {"left_ips": first, "right_ips": last}
-        keep = keep & _within(wide, _bounds(name, "width", width, at))
+        keep = keep & _within(wide, _bounds(name, "width", width))
     (chosen,) = fnp.nonzero(keep, size=size, fill_value=max(at.aval.size - 1, 0))
     if size is None:
         return at[chosen], {key: value[chosen] for key, value in found.items()}
