@@ -132,7 +132,7 @@ def closest_STFT_dual_window(
     product = fnp.conj(window) * dual
     pieces = -(-m // step)
     rows = fnp.reshape(fnp.pad(product, (0, pieces * step - m)), (pieces, step))
-    # The projection of the wanted window onto what is no dual window.
+    # The projection of the wanted window onto what is not a dual window.
     part = canonical * fnp.tile(fnp.sum(rows, 0), pieces)[:m]
     one = fnp.ones((), dtypes.to_real(window.dtype))
     if not scaled:

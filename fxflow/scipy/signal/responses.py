@@ -54,7 +54,7 @@ def lsim(
     """Returns the response of a continuous system to an input.
 
     Args:
-      U: array-like[t] or [t, p]: the input; None or 0 is none.
+      U: array-like[t] or [t, p]: the input; None or 0 is a system without input.
       T: real array-like[t]: times, evenly spaced, the first one not negative; the
         system is at rest, or at `X0`, at time 0.
       interp: whether the input is linear between times, or constant.

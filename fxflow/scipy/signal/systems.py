@@ -174,7 +174,7 @@ class System(abc.ABC):
         """Returns the response to an input.
 
         Args:
-          U: array-like[t] or [t, p]: the input; None or 0 is none.
+          U: array-like[t] or [t, p]: the input; None or 0 is a system without input.
           interp: whether the input of a continuous system is linear between times, or
             constant.
 
@@ -521,7 +521,7 @@ class ZerosPolesGain(System):
 class StateSpace(System):
     """A linear system as matrices: x' = A x + B u, y = C x + D u.
 
-    Of a sampled system x' is the state at the next sample. Sums, products (one system
+    If the system is sampled, x' is the state at the next sample. Sums, products (one system
     behind another) and multiples by numbers are systems.
 
     Args:
