@@ -521,8 +521,8 @@ class ZerosPolesGain(System):
 class StateSpace(System):
     """A linear system as matrices: x' = A x + B u, y = C x + D u.
 
-    If the system is sampled, x' is the state at the next sample. Sums, products (one system
-    behind another) and multiples by numbers are systems.
+    If the system is sampled, x' is the state at the next sample. Sums, products (one
+    system behind another) and multiples by numbers are systems.
 
     Args:
       *system: `A`, array-like[n, n]; `B`, [n, p]; `C`, [q, n]; `D`, [q, p]; or another
