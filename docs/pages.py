@@ -385,7 +385,7 @@ def notebook_page(path: Path, folder: Path) -> str:
     for number, cell in enumerate(json.loads(path.read_text("utf-8"))["cells"]):
         text = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
-            text = text.replace("](../docs/", "](../")  # paths as in the repository
+            text = text.replace("../docs/", "../")  # paths as in the repository
             parts.append(re.sub(r"\]\(([\w-]+)\.ipynb\)", r"](\1.md)", text))
             continue
         parts.append(f"```python\n{text}\n```")
@@ -447,9 +447,10 @@ def write_pages(docs: Path) -> dict[str, str]:
             path.unlink()
     for name, lines in texts.items():
         write(reference / f"{name}.rst", ("\n".join(lines) + "\n").encode())
-    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        text = notebook_page(path, notebooks)
-        write(notebooks / f"{path.stem}.md", text.encode())
+    for path in sorted((ROOT / "notebooks").rglob("*.ipynb")):
+        folder = notebooks / path.parent.relative_to(ROOT / "notebooks")
+        folder.mkdir(exist_ok=True)
+        write(folder / f"{path.stem}.md", notebook_page(path, folder).encode())
     write_benchmarks(docs / "benchmarks")
     targets = {name: entry.page for name, entry in found.items() if entry.has_page}
     return targets | {name: name for name in public}

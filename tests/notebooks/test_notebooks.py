@@ -10,7 +10,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 SCRIPT = ROOT / "scripts" / "notebooks.py"
-SOURCES = sorted((ROOT / "notebooks").glob("*.py"))
+TUTORIALS = sorted((ROOT / "notebooks").glob("*.py"))
+SOURCES = [*TUTORIALS, *sorted((ROOT / "notebooks/course").glob("[0-9]*.py"))]
 
 for needed in ("nbclient", "ipykernel", "matplotlib"):
     pytest.importorskip(needed, reason="pip install fxflow[notebooks]")
@@ -47,7 +48,7 @@ def test_written_notebook_was_executed(notebooks: ModuleType, source: Path) -> N
     code = [cell for cell in written.cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
     pictures = [o for c in code for o in c.outputs if "image/png" in o.get("data", {})]
-    assert pictures
+    assert pictures or source not in TUTORIALS
 
 
 def test_cells_are_parsed(notebooks: ModuleType) -> None:
