@@ -7,6 +7,7 @@ and that one's `compile` a `Compiled`.
 from fxflow.core.boundary import public as _public
 from fxflow.transforms.copies import ArgumentCopy
 from fxflow.transforms.jit import JitFunction as Wrapped
+from fxflow.transforms.memory_reports import HeldBuffer, MemoryReport, MemoryRow
 from fxflow.transforms.stages import (
     ArgInfo,
     Compiled,
@@ -20,7 +21,10 @@ __all__ = [
     "ArgumentCopy",
     "Compiled",
     "CompilerOptions",
+    "HeldBuffer",
     "Lowered",
+    "MemoryReport",
+    "MemoryRow",
     "Traced",
     "Wrapped",
 ]

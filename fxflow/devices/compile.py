@@ -32,6 +32,7 @@ from fxflow.devices._jaxlib import (
 from fxflow.devices._jaxlib import (
     Executable as CompiledOnly,
 )
+from fxflow.devices.assignment import Assigned, assigned_buffers
 from fxflow.devices.buffers import Placement
 from fxflow.devices.callbacks import HostCallback, raise_original
 from fxflow.devices.remote import RemoteDevice, refusal
@@ -225,6 +226,16 @@ class Executable:
             "host_temp_size_in_bytes": stats.host_temp_size_in_bytes,
             "host_alias_size_in_bytes": stats.host_alias_size_in_bytes,
         }
+
+    def assigned_buffers(self) -> list[Assigned]:
+        """Returns the buffers of the program; none if the plug-in does not tell."""
+        try:
+            stats = self._program.get_compiled_memory_stats()
+            assigned: bytes = stats.serialized_buffer_assignment_proto
+        except (RuntimeFailure, AttributeError):
+            return []
+        (module, *_) = self._program.hlo_modules()
+        return assigned_buffers(assigned, module.as_serialized_hlo_module_proto())
 
     def serialize(self) -> bytes:
         """Returns the compiled program as bytes for the same jaxlib and device kind."""

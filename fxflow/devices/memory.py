@@ -6,7 +6,7 @@ import functools
 import os
 import re
 
-from fxflow.devices._jaxlib import Device, parts_of
+from fxflow.devices._jaxlib import Device, RuntimeFailure, parts_of
 from fxflow.devices.callbacks import on_failure
 from fxflow.errors import OutOfMemoryError
 
@@ -51,6 +51,17 @@ def memory_stats(device: Device) -> dict[str, int]:
         "num_allocs": len(sizes),
         "bytes_limit": host_memory(),
     }
+
+
+@functools.cache
+def memory_limit(device: Device) -> int:
+    """Returns the bytes that a device's allocator may use; 0 if they are unknown."""
+    if device.platform == "cpu":
+        return host_memory()
+    try:
+        return int((device.memory_stats() or {}).get("bytes_limit", 0))
+    except RuntimeFailure:  # not every plug-in has it
+        return 0
 
 
 @functools.cache

@@ -1,47 +1,22 @@
-"""Which operation of a function an instruction of its compiled program comes from.
+"""Functions compiled so that their instructions lead back to the user's lines.
 
-Before the function is compiled, each node of its graph gets a scope of its own, `#12`.
-XLA keeps the names of operations as metadata through all its passes, so an instruction
-of the optimised program, and an event in a profile that is named like it, leads back to
-a node: to the user's scope and line.
+`Marks` names the nodes; an event in a profile is named like an instruction.
 """
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from fxflow.core import source, tree
-from fxflow.core.ir.graph import Graph, Node, subgraphs, with_graphs
+from fxflow.core import tree
 from fxflow.errors import ArgumentError
 from fxflow.transforms.jit import jit
+from fxflow.transforms.marking import OTHER, Marks, Operation
 from fxflow.transforms.stages import Compiled, Traced
 
-
-class Operation(NamedTuple):
-    """A node of the graph, or of a graph inside.
-
-    Attributes:
-      name: of the primitive.
-      scope: names of the enclosing `named_scope`s.
-      line: `train.py:12 (loss)`, with the whole path.
-      flops: of one run, estimated.
-      bytes: that one run reads and writes, estimated.
-    """
-
-    name: str
-    scope: tuple[str, ...]
-    line: str
-    flops: float
-    bytes: float
-
-
-#: What no operation of the user's asked for, such as copies that XLA adds.
-OTHER = Operation("copies and others", (), "no line", 0.0, 0.0)
+__all__ = ["OTHER", "Instruction", "Operation", "ProfiledProgram"]
 
 
 class Instruction(NamedTuple):
@@ -59,7 +34,6 @@ class Instruction(NamedTuple):
     called: tuple[str, ...]
 
 
-_MARK = re.compile(r"/#(\d+)/")
 _COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) .*\{$")
 _INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?([\w.\-]+) = (.*)$")
 _OPCODE = re.compile(r" ([a-z][a-z0-9\-]*)\(")
@@ -100,33 +74,15 @@ class ProfiledProgram:
                 f"report: {self.name} has static arguments: report a function that has "
                 "them already, such as lambda x: f(x, 3)"
             )
-        self.operations: list[Operation] = []
-        graph = self._marked(traced.graph, (), {})
-        self.operations.append(OTHER)
+        self._marks = Marks(traced.graph)
+        self.operations = self._marks.operations
         # It runs several times on the same arguments.
         donated = (False,) * len(traced.donated)
-        traced = replace(traced, graph=graph, donated=donated)
+        traced = replace(traced, graph=self._marks.graph, donated=donated)
         self.compiled: Compiled = traced.lower().compile()
         self.instructions: dict[str, Instruction] = {}
         self.members: dict[str, list[str]] = {}
         self._read(self.compiled.as_text())
-
-    def _marked(
-        self, graph: Graph, around: tuple[str, ...], known: dict[Graph, Graph]
-    ) -> Graph:
-        """Returns a graph in which each node has a scope of its own."""
-        if graph in known:
-            return known[graph]
-        nodes: list[Node] = []
-        for node in graph.nodes:
-            scope = node.scope or around
-            mark = f"#{len(self.operations)}"
-            self.operations.append(_operation(node, scope))
-            mark_inside = functools.partial(self._marked, around=scope, known=known)
-            params = with_graphs(node.params, mark_inside)
-            nodes.append(node.replace(scope=(*scope, mark), params=params))
-        known[graph] = graph.replace(nodes=nodes)
-        return known[graph]
 
     def _read(self, text: str) -> None:
         members: list[str] = []
@@ -147,13 +103,8 @@ class ProfiledProgram:
             members.append(found[1])
             named = _NAME.search(found[2])
             self.instructions[found[1]] = Instruction(
-                opcode[1], self._node(named[1] if named else ""), tuple(called)
+                opcode[1], self._marks.number(named[1] if named else ""), tuple(called)
             )
-
-    def _node(self, name: str) -> int:
-        """Returns the number of what a name in a program, `op_name`, belongs to."""
-        marks = _MARK.findall(name)
-        return int(marks[-1]) if marks else len(self.operations) - 1
 
     def holds(self, name: str, seen: set[str]) -> bool:
         """Returns whether an instruction runs others that are among those seen.
@@ -171,20 +122,3 @@ class ProfiledProgram:
 
 
 _CONTROL = {"while", "conditional", "call", "async-start", "async-done"}
-
-
-def _operation(node: Node, scope: tuple[str, ...]) -> Operation:
-    primitive = node.primitive
-    cost: dict[str, float] = {}
-    # The work of what is inside is that of the operations there.
-    if not subgraphs(node.params):
-        # A primitive of a user's need not have one.
-        with contextlib.suppress(Exception):
-            cost = primitive.cost(*[a.aval for a in node.inputs], **node.params)
-    return Operation(
-        primitive.name,
-        scope,
-        source.describe(node.source),
-        cost.get("flops", 0.0),
-        cost.get("bytes", 0.0),
-    )

@@ -10,7 +10,7 @@ argument is a copy that donation was to save.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -39,7 +39,9 @@ _IN_PLACE = {"scatter", "dynamic-update-slice"}
 
 
 @dataclass
-class _Instruction:
+class HloInstruction:
+    """A line of the optimised program."""
+
     name: str
     type: str
     operation: str
@@ -47,6 +49,7 @@ class _Instruction:
 
     @cached_property
     def operands(self) -> list[str]:
+        """Names of its operands."""
         depth, end = 0, len(self.rest)
         for i, letter in enumerate(self.rest):
             depth += (letter == "(") - (letter == ")")
@@ -56,10 +59,29 @@ class _Instruction:
         return re.findall(r"%([\w.\-]+)", self.rest[:end])
 
     @property
+    def op_name(self) -> str:
+        """The scopes and the operation that it comes from."""
+        match = re.search(r'op_name="([^"]*)"', self.rest)
+        return match[1] if match else ""
+
+    @property
     def number(self) -> int:
         """Which parameter it is, or which item it takes."""
         text = self.rest.split("index=")[-1]
         return int(re.match(r"\d+", text)[0])  # type: ignore[index]
+
+    @property
+    def number_of_parameter(self) -> int:
+        """Which parameter it is."""
+        return int(self.rest.partition(")")[0])
+
+    def all_called(self, attributes: Sequence[str]) -> list[str]:
+        """Returns the names of the computations that it calls."""
+        names = [self.called(name) for name in attributes]
+        several = re.search(r"branch_computations=\{([^}]*)\}", self.rest)
+        if several:
+            names += [name.strip(" %") for name in several[1].split(",")]
+        return [name for name in names if name]
 
     def called(self, attribute: str) -> str:
         """Returns the name of a computation that it calls."""
@@ -76,18 +98,18 @@ def argument_copies(hlo: str) -> list[tuple[int, bool]]:
     Returns:
       For each copy the position of the argument, and whether it is in a loop.
     """
-    return [*_Program(hlo).copies()]
+    return [*HloProgram(hlo).copies()]
 
 
-class _Program:
+class HloProgram:
     """The computations of a module, by name."""
 
     def __init__(self, hlo: str) -> None:
-        self.computations: dict[str, dict[str, _Instruction]] = {}
-        self.roots: dict[str, _Instruction] = {}
+        self.computations: dict[str, dict[str, HloInstruction]] = {}
+        self.roots: dict[str, HloInstruction] = {}
         self.entry = ""
         #: For each loop's body the computation with the loop, and the loop.
-        self.loops: dict[str, tuple[str, _Instruction]] = {}
+        self.loops: dict[str, tuple[str, HloInstruction]] = {}
         where = ""
         for line in hlo.splitlines():
             if line.endswith("{") and not line.startswith((" ", "HloModule")):
@@ -99,7 +121,7 @@ class _Program:
             match = re.match(_HEAD, line)
             if match is None or not where:
                 continue
-            found = _Instruction(*match.groups())
+            found = HloInstruction(*match.groups())
             self.computations[where][found.name] = found
             if line.lstrip().startswith("ROOT "):
                 self.roots[where] = found
@@ -116,7 +138,7 @@ class _Program:
                 if origin is not None and _same(origin.type, found.type):
                     yield origin.number, where != self.entry
 
-    def copies_operand(self, found: _Instruction) -> bool:
+    def copies_operand(self, found: HloInstruction) -> bool:
         """Returns whether an operation copies its first operand."""
         if found.operation == "fusion":
             root = self.roots.get(found.called("calls"))
@@ -125,7 +147,7 @@ class _Program:
 
     def origin(
         self, where: str, name: str, seen: frozenset[tuple[str, str]]
-    ) -> _Instruction | None:
+    ) -> HloInstruction | None:
         """Returns the argument of the program that a value is, or is made of in place.
 
         Args:
@@ -159,7 +181,7 @@ class _Program:
 
     def item(
         self, where: str, name: str, index: int, seen: frozenset[tuple[str, str]]
-    ) -> _Instruction | None:
+    ) -> HloInstruction | None:
         """Returns the argument that an item of a tuple is, see `origin`."""
         found = self.computations[where].get(name)
         if found is None:

@@ -39,6 +39,7 @@ from fxflow.devices.compile import OptionValue, hlo_computation, mlir_module
 from fxflow.devices.shardings import Sharding
 from fxflow.errors import ArgumentError, CompileError, DonationError
 from fxflow.transforms.copies import ArgumentCopy, argument_copies
+from fxflow.transforms.memory_reports import MemoryReport, report_of, require_room
 from fxflow.transforms.passes.pipeline import optimized, with_compiled_parts
 from fxflow.transforms.ref_calls import RefCall
 
@@ -490,10 +491,11 @@ class Compiled(_Stage):
 
     lowered: Lowered
     program: Program
+    has_room: bool  # whether it is known to fit into the devices' memory
 
     def __init__(self, lowered: Lowered, program: Program) -> None:
         self.traced, self.lowered, self.program = lowered.traced, lowered, program
-        self.constants = lowered.constants
+        self.constants, self.has_room = lowered.constants, False
 
     @property
     def input_shardings(self) -> Any:
@@ -568,6 +570,7 @@ class Compiled(_Stage):
         # Compiled ahead of time, for devices that are not here.
         if self.program.executable.loaded is None:
             self.program.executable.launch()  # says why it cannot be run
+        require_room(self)
         donated = self.traced.arrays.donated
         given = [a for a, give in zip(arrays, donated, strict=True) if give]
         if given:
@@ -583,6 +586,7 @@ class Compiled(_Stage):
         Args:
           arg_types: of the leaves as they are given.
         """
+        require_room(self)
         placements = self.program.placements[len(self.constants) :]
         moving = {
             i: placement
@@ -670,6 +674,22 @@ class Compiled(_Stage):
     def memory_analysis(self) -> Any:
         """Returns the sizes of arguments, results, temporaries and code, in bytes."""
         return self.program.executable.memory_analysis()
+
+    def memory_report(self) -> MemoryReport:
+        """Returns what makes the peak of the program's memory, by line and scope.
+
+        The program is compiled again, with marks that lead back to lines.
+
+        Example:
+          >>> program = fxflow.jit(lambda x: (x @ x).sum()).lower(fnp.ones((64, 64)))
+          >>> report = program.compile().memory_report()
+          >>> sorted(row.name for row in report.rows("kind"))[0]
+          'argument'
+
+        Source: the buffers that XLA's buffer assignment holds at its peak.
+        """
+        types = self.lowered._arg_types
+        return report_of(self.traced.arrays, lambda t: Lowered(t, types).compile())
 
 
 # -- the short path --------------------------------------------------------------------

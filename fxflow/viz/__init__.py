@@ -3,7 +3,7 @@
 # fmt: off
 from fxflow.core.boundary import public as _public
 from fxflow.viz.drawings import Drawing, graph
-from fxflow.viz.plots import confusion, curves, embedding, pca, smoothed, tsne
+from fxflow.viz.plots import confusion, curves, embedding, memory, pca, smoothed, tsne
 from fxflow.viz.shardings import (
     sharding_picture,
     sharding_plan_picture,
@@ -17,6 +17,8 @@ __all__ = [
     "curves", "smoothed", "confusion", "embedding", "pca", "tsne",
     # arrays over devices
     "sharding_picture", "sharding_plan_picture", "sharding_text",
+    # programs
+    "memory",
 ]
 
 _public(globals(), __all__)

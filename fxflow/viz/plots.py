@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,6 +14,7 @@ from fxflow.lax.axes import integer
 from fxflow.numpy import asarray
 from fxflow.numpy._operands import ArrayLike
 from fxflow.numpy.linalg import eigh
+from fxflow.transforms.memory_reports import By, MemoryReport
 from fxflow.viz.figures import COLORS, new_figure
 
 if TYPE_CHECKING:
@@ -107,6 +109,42 @@ def curves(
     ax.set_ylabel(ylabel)
     ax.grid(alpha=0.25)
     ax.legend(frameon=False)
+    return figure
+
+
+def memory(report: MemoryReport, *, by: By = "line", limit: int = 10) -> Figure:
+    """Draws what makes the peak of a program's memory.
+
+    Args:
+      report: of `Compiled.memory_report`.
+      by: `"line"`, `"scope"`, `"operation"` or `"kind"`; see `MemoryReport.rows`.
+      limit: how many bars at most, the largest first.
+
+    Returns:
+      A figure of `matplotlib`, which notebooks show and `savefig` writes.
+
+    Raises:
+      ArgumentError: `by` is something else.
+      ImportError: matplotlib is not installed (extra `viz`).
+
+    Example:
+      >>> program = fxflow.jit(lambda x: (x @ x).sum()).lower(fnp.ones((64, 64)))
+      >>> figure = viz.memory(program.compile().memory_report())
+      >>> figure.axes[0].get_xlabel()
+      'MB held at the peak, by line'
+    """
+    rows = report.rows(by)[:limit]
+    figure, (ax,) = new_figure(9, 1.0 + 0.3 * len(rows))
+    figure.suptitle(
+        f"{report.name} needs {report.nbytes / 1e6:.3g} MB", x=0.01, ha="left", size=11
+    )
+    names = [re.sub(r"^.*/(?=[^/]+:\d+ )", "", row.name) for row in rows]
+    ax.barh(range(len(rows)), [row.nbytes / 1e6 for row in rows], color=COLORS[0])
+    ax.set_yticks(range(len(rows)), names, family="monospace", size=7.5)
+    ax.invert_yaxis()
+    ax.set_xlabel(f"MB held at the peak, by {by}", size=9)
+    for i, row in enumerate(rows):
+        ax.annotate(f" {row.share:.0%}", (row.nbytes / 1e6, i), va="center", size=8)
     return figure
 
 

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import fxflow
+import fxflow.numpy as fnp
 from fxflow import viz
 from fxflow.errors import ArgumentError
 
@@ -86,3 +88,13 @@ def test_tsne():
     first, second = points[:15].mean(axis=0), points[15:].mean(axis=0)
     spread = max(points[:15].std(), points[15:].std())
     assert points.shape == (30, 2) and np.linalg.norm(first - second) > spread
+
+
+def test_memory():
+    program = fxflow.jit(lambda x: fnp.sum(fnp.sort(x @ x))).lower(fnp.ones((64, 64)))
+    report = program.compile().memory_report()
+    figure = viz.memory(report, by="scope", limit=2)
+    (ax,) = figure.axes
+    assert len(ax.patches) == 2 and "by scope" in ax.get_xlabel()
+    assert sum(bar.get_width() for bar in ax.patches) * 1e6 <= report.nbytes + 4096
+    assert "test_plots.py" in viz.memory(report).axes[0].get_yticklabels()[0].get_text()

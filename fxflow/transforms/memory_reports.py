@@ -1,0 +1,381 @@
+"""What makes the peak of a program's memory, by the user's lines and scopes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from fxflow.core.boundary import guard_methods
+from fxflow.core.ir.graph import Graph, subgraphs
+from fxflow.devices.memory import memory_limit
+from fxflow.errors import ArgumentError, OutOfMemoryError
+from fxflow.transforms.copies import HloInstruction, HloProgram
+from fxflow.transforms.liveness import live_at_peak
+from fxflow.transforms.marking import OTHER, Marks, Operation
+
+By = Literal["line", "scope", "operation", "kind"]
+
+#: What stands for operations outside of any `named_scope`.
+NO_SCOPE = "(no scope)"
+# How many instructions away the origin of one without a name is looked for.
+_FAR = 4
+_PASSES_ON = {"bitcast", "copy", "copy-done", "copy-start", "get-tuple-element"}
+
+
+class HeldBuffer(NamedTuple):
+    """A buffer that is live when the program needs most memory.
+
+    Attributes:
+      nbytes: its size.
+      type: such as `f32[64,64]`, or `tuple`.
+      kind: `"argument"`, `"result"`, `"temporary"` or `"constant"`.
+      label: name of the argument; of others "".
+      operation: that made it, with its scope and line.
+    """
+
+    nbytes: int
+    type: str
+    kind: str
+    label: str
+    operation: Operation
+
+
+class MemoryRow(NamedTuple):
+    """A line of a report.
+
+    Attributes:
+      name: of a line, a scope, an operation, a kind.
+      nbytes: held at the peak by what belongs to it; of a scope, with scopes inside.
+      share: of all that is held.
+      buffers: how many.
+    """
+
+    name: str
+    nbytes: int
+    share: float
+    buffers: int
+
+
+@guard_methods
+@dataclass(frozen=True, repr=False)
+class MemoryReport:
+    """What a program holds in memory at its peak; `print` shows it.
+
+    `Compiled.memory_report` makes it, and `viz.memory` draws it.
+
+    Attributes:
+      name: of the function.
+      nbytes: that a call needs on each device: arguments, results and temporaries.
+      sizes: XLA's sums, as `Compiled.memory_analysis` has them.
+      buffers: what is held when the temporaries need most, the largest first.
+    """
+
+    name: str
+    nbytes: int
+    sizes: dict[str, int]
+    buffers: tuple[HeldBuffer, ...]
+
+    def rows(self, by: By = "line") -> list[MemoryRow]:
+        """Returns what takes memory, the largest first.
+
+        Args:
+          by: `"line"` of the user's program, an argument by its name; `"scope"`: each
+            `named_scope` with what is inside; `"operation"`; or `"kind"`.
+
+        Returns:
+          A row for each.
+
+        Raises:
+          ArgumentError: `by` is something else.
+        """
+        if by not in _NAMES:
+            raise ArgumentError(
+                f"memory_report: by is one of {', '.join(_NAMES)}, got {by!r}"
+            )
+        found: dict[str, list[HeldBuffer]] = {}
+        for buffer in self.buffers:
+            for name in _NAMES[by](buffer):
+                found.setdefault(name, []).append(buffer)
+        total = sum(b.nbytes for b in self.buffers) or 1
+        rows = []
+        for name, held in found.items():
+            nbytes = sum(b.nbytes for b in held)
+            rows.append(MemoryRow(name, nbytes, nbytes / total, len(held)))
+        return sorted(rows, key=lambda row: -row.nbytes)
+
+    def table(self, by: By = "line", limit: int = 12) -> str:
+        """Returns the rows as text.
+
+        Args:
+          by: see `rows`.
+          limit: how many rows at most.
+
+        Returns:
+          A line for each, under a head.
+
+        Raises:
+          ArgumentError: `by` is something else.
+        """
+        rows = self.rows(by)
+        lines = [f"{'size':>10} {'%':>5} {'buffers':>7}  by {by}"]
+        for row in rows[:limit]:
+            percent = row.share * 100
+            lines.append(
+                f"{shown(row.nbytes):>10} {percent:5.1f} {row.buffers:7}  {row.name}"
+            )
+        if len(rows) > limit:
+            lines.append(f"{'':24}  and {len(rows) - limit} more")
+        return "\n".join(lines)
+
+    def largest(self, limit: int = 5) -> str:
+        """Returns the largest buffers as text, a line for each.
+
+        Args:
+          limit: how many at most.
+
+        Returns:
+          Size, type, and the line or the argument.
+        """
+        lines = []
+        for buffer in self.buffers[:limit]:
+            (name,) = _line(buffer)
+            scope = "/".join(buffer.operation.scope)
+            inside = f", in {scope}" if scope else ""
+            what = buffer.operation.name if not buffer.label else "argument"
+            lines.append(
+                f"{shown(buffer.nbytes):>10}  {buffer.type}  {what}: {name}{inside}"
+            )
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        head = (
+            f"{self.name} needs {shown(self.nbytes)} on each device: arguments "
+            f"{shown(self.sizes.get('argument_size_in_bytes', 0))}, results "
+            f"{shown(self.sizes.get('output_size_in_bytes', 0))}, temporaries "
+            f"{shown(self.sizes.get('temp_size_in_bytes', 0))}"
+        )
+        kinds: tuple[By, ...] = "line", "scope", "kind"
+        tables = (self.table(by) for by in kinds)
+        return "\n\n".join([head, *tables, f"the largest\n{self.largest()}"])
+
+    __repr__ = __str__
+
+
+def _line(buffer: HeldBuffer) -> list[str]:
+    return [f"the argument {buffer.label}" if buffer.label else buffer.operation.line]
+
+
+def _scopes(buffer: HeldBuffer) -> Iterator[str]:
+    scope = buffer.operation.scope
+    if not scope:
+        yield "(arguments)" if buffer.label else NO_SCOPE
+    for depth in range(len(scope)):
+        yield "/".join(scope[: depth + 1])
+
+
+_NAMES: dict[str, Callable[[HeldBuffer], Iterable[str]]] = {
+    "line": _line,
+    "scope": _scopes,
+    "operation": lambda b: ["argument" if b.label else b.operation.name],
+    "kind": lambda b: [b.kind],
+}
+
+
+def shown(nbytes: int) -> str:
+    """Returns a number of bytes as `12.5 MB`."""
+    size = float(nbytes)
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"
+
+
+def need(sizes: dict[str, int]) -> int:
+    """Returns the bytes that a call needs on each device.
+
+    Args:
+      sizes: as `Compiled.memory_analysis` has them.
+    """
+    names = "argument", "output", "temp"
+    total = sum(sizes.get(f"{name}_size_in_bytes", 0) for name in names)
+    return total - sizes.get("alias_size_in_bytes", 0)
+
+
+def report_of(traced: Any, compile: Callable[[Any], Any]) -> MemoryReport:
+    """Returns the report of a program.
+
+    Args:
+      traced: the function, `Traced`.
+      compile: compiles one, to a `Compiled`.
+    """
+    marks = Marks(traced.graph)
+    compiled = compile(dataclasses.replace(traced, graph=marks.graph))
+    labels = [""] * len(compiled.constants)
+    labels += [traced.labels[i] for i in compiled.lowered.kept]
+    sizes = compiled.memory_analysis()
+    program = _Origins(compiled.as_text(), marks)
+    assigned = compiled.program.executable.assigned_buffers()
+    buffers = []
+    for one in live_at_peak(assigned, program.program):
+        label = ""
+        if one.kind == "argument" and one.parameter is not None:
+            label = labels[one.parameter] or "(captured)"
+        number = program.number(one.computation, one.instruction, one.item)
+        operation = OTHER if label else marks.operations[number]
+        buffers.append(HeldBuffer(one.nbytes, one.type, one.kind, label, operation))
+    return MemoryReport(traced.name, need(sizes), sizes, tuple(buffers))
+
+
+def require_room(compiled: Any) -> None:
+    """Refuses to run a program that needs more memory than a device has.
+
+    Args:
+      compiled: a `Compiled`; it remembers that it fits.
+
+    Raises:
+      OutOfMemoryError: it does not; the error says what makes the peak.
+    """
+    if compiled.has_room:
+        return
+    traced = compiled.traced.arrays
+    device = compiled.program.executable.devices[0]
+    limit = memory_limit(device)
+    # XLA's sums take a look at the whole program: only where they may be too large.
+    if limit and len(compiled.program.executable.devices) * limit < _most(traced.graph):
+        sizes = compiled.memory_analysis()
+        if need(sizes) > limit:
+            raise OutOfMemoryError(
+                f"{traced.name} needs {shown(need(sizes))} on each device, and "
+                f"{device} has {shown(limit)}. The largest of what it holds at its "
+                f"peak:\n{compiled.memory_report().largest()}\nUse smaller arrays or "
+                "batches, donate arguments (donate_argnums), recompute with "
+                "fxflow.checkpoint, or divide the arrays over more devices; "
+                "memory_report() of the compiled program has all of it"
+            )
+    compiled.has_room = True
+
+
+def _most(graph: Graph) -> int:
+    """Returns the bytes of all values of a graph, of those in loops once."""
+    total = sum(aval_bytes(a) for a in graph.in_avals)
+    for node in graph.nodes:
+        total += sum(aval_bytes(var.aval) for var in node.outputs)
+        total += sum(_most(inner) for _, inner in subgraphs(node.params))
+    return total
+
+
+def aval_bytes(aval: Any) -> int:
+    """Returns the bytes of a value of a type; 0 if they are unknown."""
+    return 0 if aval.is_symbolic else int(aval.nbytes)
+
+
+class _Origins:
+    """Leads instructions of a program back to marked operations.
+
+    Args:
+      hlo: text of the program.
+      marks: that it was compiled with.
+    """
+
+    def __init__(self, hlo: str, marks: Marks) -> None:
+        self.program, self.marks = HloProgram(hlo), marks
+        self.other = len(marks.operations) - 1
+
+    def number(self, where: str, name: str, index: int | None = None) -> int:
+        """Returns the number of the operation that made a buffer.
+
+        Args:
+          where: the computation.
+          name: of the instruction.
+          index: which item, if it gives a tuple.
+        """
+        return self._number(where, name, index, 0)
+
+    def _number(self, where: str, name: str, index: int | None, far: int) -> int:
+        inside = self.program.computations.get(where, {})
+        found = inside.get(name)
+        if found is None:
+            return self.other
+        known = self.marks.number(found.op_name)
+        if far >= _FAR:
+            return known
+        if found.operation == "while" and index is not None:
+            # What the body puts there says more than the loop.
+            body = found.called("body")
+            root = self.program.roots.get(body)
+            if root is not None and root.operation == "tuple":
+                made = self._number(body, root.operands[index], None, far + 1)
+                return known if made == self.other else made
+        loop = self._loop_with(inside, name) if index is None else None
+        if loop is not None:
+            made = self._number(where, *loop, far + 1)
+            if made != self.other:
+                return made
+        if found.operation == "fusion":
+            known = self._in_fusion(where, found, known, far)
+        if known != self.other:
+            return known
+        if found.operation in _PASSES_ON and found.operands:
+            item = found.number if found.operation == "get-tuple-element" else None
+            made = self._number(where, found.operands[0], item, far + 1)
+            if made != self.other:
+                return made
+        # What the compiler added is there for what uses it.
+        for user in inside.values():
+            if name in user.operands:
+                place = self._loop_of(inside, user, name) or (user.name, None)
+                used = self._number(where, place[0], place[1], far + 1)
+                if used != self.other:
+                    return used
+        return self.other
+
+    def _loop_with(
+        self, inside: dict[str, HloInstruction], name: str
+    ) -> tuple[str, int] | None:
+        """Returns the loop that a value is only the beginning of, and which item."""
+        users = [user for user in inside.values() if name in user.operands]
+        if len(users) != 1 or users[0].operation not in ("tuple", "copy", "bitcast"):
+            return None
+        (user,) = users
+        if user.operation != "tuple":
+            return self._loop_with(inside, user.name)
+        return self._loop_of(inside, user, name)
+
+    def _loop_of(
+        self, inside: dict[str, HloInstruction], user: HloInstruction, name: str
+    ) -> tuple[str, int] | None:
+        """Returns the loop that a tuple goes into, and the place of a value in it."""
+        for loop in inside.values() if user.operation == "tuple" else ():
+            if loop.operation == "while" and user.name in loop.operands:
+                return loop.name, user.operands.index(name)
+        return None
+
+    def _in_fusion(
+        self, around: str, fusion: HloInstruction, known: int, far: int
+    ) -> int:
+        """Returns what a fusion computes: what it writes into an array, if it does."""
+        where = fusion.called("calls")
+        root = self.program.roots.get(where)
+        inside = self.program.computations.get(where, {})
+        if known == self.other and root is not None:
+            known = self.marks.number(root.op_name)
+        if root is not None and root.operation == "dynamic-update-slice":
+            name = root.operands[1]
+            for _ in range(_FAR):
+                part = inside.get(name)
+                if part is None:
+                    break
+                if part.operation == "parameter":
+                    outside = fusion.operands[part.number_of_parameter]
+                    made = self._number(around, outside, None, far + 1)
+                    return known if made == self.other else made
+                made = self.marks.number(part.op_name)
+                if made not in (known, self.other):
+                    return made
+                if not part.operands:
+                    break
+                name = part.operands[0]
+        return known
