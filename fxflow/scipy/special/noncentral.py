@@ -196,18 +196,24 @@ ncfdtr_of: Any = by_forward(_guarded(_f_mixture, 2), None, None, None, None)
 _NODES = 110
 
 
-def _t_values(t: Any, df: Any, nc: Any) -> Any:
-    """Returns ∫ Φ(t u - nc) f(u) du, where f is the density of √(χ²/df).
+def log_t_integral(kernel: Callable[[Any, Any], Any], t: Any, df: Any, nc: Any) -> Any:
+    """Returns log ∫ exp(kernel(t u - nc, log u)) f(u) du.
 
-    The scale is u = exp(w - exp(-w)), so that the integrand falls doubly exponentially
-    on both sides.
+    f is the density of √(χ²/df). The scale is u = exp(w - exp(-w)), so that the
+    integrand falls doubly exponentially on both sides.
+
+    Args:
+      kernel: the logarithm of a positive function, which the integrand has a factor of.
+      t: float64 array.
+      df: positive, of its shape.
+      nc: of its shape.
     """
 
     def log_integrand(w: Any) -> Any:
         v = w - lax.exp(-w)
         u = lax.exp(v)
         body = df * (v - 0.5 * u * u + 0.5) + lax.log1p(lax.exp(-w))
-        return body + log_ndtr(t * u - nc)
+        return body + kernel(t * u - nc, v)
 
     # The peak by ternary search, then the ends of what counts.
     def narrow(_: Any, ends: Any) -> Any:
@@ -243,14 +249,14 @@ def _t_values(t: Any, df: Any, nc: Any) -> Any:
     # 2 (df/2)^(df/2) exp(-df/2) / Γ(df/2).
     half = 0.5 * df
     size = log_density(half, half) + lax.log(df)
-    return lax.exp(size + shift) * total
+    return size + shift + lax.log(total)
 
 
 def _nct_values(t: Any, df: Any, nc: Any) -> Any:
     known = (t == t) & (df > 0) & (lax.abs(nc) <= 1e8)
     inside = known & (lax.abs(t) < math.inf) & (df <= 1e10)
     args = [fnp.where(inside, v, w) for v, w in ((t, 0), (df, 1), (nc, 0))]
-    out = _t_values(*args)
+    out = lax.exp(log_t_integral(lambda z, log_u: log_ndtr(z), *args))
     # Normal in the limit.
     normal = lax.exp(
         log_ndtr(fnp.where(lax.abs(t) < math.inf, t, 0) - fnp.where(known, nc, 0))

@@ -49,6 +49,7 @@ class Continuous(Distribution[P]):
       joint: where shape parameters go together.
       first: names of first operands that are not the usual ones, as JAX has them.
       fit: maximizes the likelihood where that has a closed form.
+      also: domains of shape parameters with the name of a formula.
       **domains: of shape parameters, where they are not positive numbers.
     """
 
@@ -78,6 +79,7 @@ class Continuous(Distribution[P]):
         closed: bool = True,
         joint: Formula | None = None,
         first: Mapping[str, str] | None = None,
+        also: Mapping[str, Domain] | None = None,
         **domains: Domain,
     ) -> None:
         formulas = {
@@ -89,7 +91,14 @@ class Continuous(Distribution[P]):
             formulas["mean"] = mean or _zero
             formulas["skew"] = skew or _zero
         super().__init__(
-            name, summary, parameters, support, formulas, domains, joint, first
+            name,
+            summary,
+            parameters,
+            support,
+            formulas,
+            {**domains, **(also or {})},
+            joint,
+            first,
         )
         self._symmetric, self._closed, self._fit = symmetric, closed, fit
 
@@ -159,7 +168,14 @@ class Continuous(Distribution[P]):
         if logs is None:
             below, above = self.formula("logcdf"), self.formula("logsf")
             logs = lambda z, *shapes: (below(z, *shapes), above(z, *shapes))
-        return inverse_of(logs, plain, self.formula("pdf"), self.bounds, upper)
+        center = None
+        if self.has("mean", "var"):
+            center = lambda *shapes: (
+                self.formula("mean")(*shapes),
+                fnp.sqrt(self.formula("var")(*shapes)),
+            )
+        pdf = self.formula("pdf")
+        return inverse_of(logs, plain, pdf, self.bounds, upper, center)
 
     def _expected(self, of: Formula, shapes: Any, *more: Any) -> Any:
         """Returns the expectation of a function of a standard variable and `more`."""

@@ -14,6 +14,7 @@ from fxflow.errors import ArgumentError
 from fxflow.lax.axes import integer
 from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike, joint_shape
 from fxflow.scipy.special._derivatives import by_forward
+from fxflow.scipy.special.normal import ndtri
 from fxflow.scipy.stats._domains import Domain, is_whole
 from fxflow.scipy.stats._protocol import (
     Distribution,
@@ -180,13 +181,26 @@ class Discrete(Distribution[P]):
         middle = fnp.where(abs(middle) < 1e6, middle, 0)
         return fnp.clip(lax.floor(fnp.asarray(middle, dtype)), low, high)
 
+    def _guess(self, z: Any, shapes: Any) -> Any:
+        """Returns about the quantile of the probability Φ(z), by Cornish and Fisher."""
+        start = self._start(shapes)
+        if not self.has("mean", "var"):
+            return start
+        if self.has("skew"):
+            skew = self.formula("skew")(*shapes)
+            z = z + fnp.where(abs(skew) < 10, skew, 0) * (z * z - 1) / 6
+        at = lax.floor(self.formula("mean")(*shapes) + 0.5)
+        at = at + lax.floor(fnp.sqrt(self.formula("var")(*shapes)) * z)
+        low, high = self.bounds(shapes)
+        return fnp.where(abs(at) < 1e9, fnp.clip(at, low, high), start)
+
     def _searched(self, upper: bool) -> Formula:
         """Returns the least integer whose tail is beyond a probability."""
         tail = self.formula("sf" if upper else "cdf")
 
         def search(q: Any, *shapes: Any) -> Any:
             low, high = self.bounds(list(shapes))
-            start = lax.stop_gradient(self._start(shapes))
+            start = self._guess(-ndtri(q) if upper else ndtri(q), shapes)
             arrays = [fnp.asarray(v, q.dtype) for v in (start, low, high)]
             full = joint_shape(self.name, [a.aval for a in (q, *arrays, *shapes)])
             start, low, high = (lax.stop_gradient(repeated(a, full)) for a in arrays)

@@ -7,19 +7,24 @@ from typing import Any, Final
 
 from fxflow import lax
 from fxflow import numpy as fnp
+from fxflow.lax.incomplete_gamma import log_density
+from fxflow.numpy._operands import ArrayLike
+from fxflow.scipy.special._operands import in_64_bits
 from fxflow.scipy.special.elementary import erfcinv
 from fxflow.scipy.special.entropies import xlogy
 from fxflow.scipy.special.gammas import gammaln
 from fxflow.scipy.special.normal import log_ndtr, ndtri
 from fxflow.scipy.stats._building import (
     EULER,
+    LOG_SQRT_2PI,
     ZETA_3,
     gamma_quantile,
     reversed_tails,
     through_gamma,
 )
 from fxflow.scipy.stats._continuous import Continuous
-from fxflow.scipy.stats._domains import NONZERO
+from fxflow.scipy.stats._domains import NONZERO, REAL
+from fxflow.scipy.stats._protocol import log_of
 from fxflow.scipy.stats._signatures import (
     no_shape,
     shape_a,
@@ -361,3 +366,102 @@ def _moyal_logsf(z: Any) -> Any:
         large, lax.log1p(-lax.erfc(w)), lax.log(lax.erf(fnp.where(large, 0.5, w)))
     )
     return fnp.where(far, 0.5 * math.log(2 / math.pi) - 0.5 * z, near)
+
+
+# -- a gamma variable, moved and scaled ------------------------------------------------
+
+#: Below it the distribution is a normal one and the first term by the skewness.
+_STRAIGHT = 1.6e-5
+#: Above it, as a shape, series are long.
+_LARGE = 1e6
+
+
+def _pearson_place(z: Any, skew: Any) -> tuple[Any, Any, Any]:
+    """Returns the shape and the gamma variable, and whether there is one."""
+    curved = abs(skew) >= _STRAIGHT
+    bend = fnp.where(curved, skew, 1)
+    a = 4 / (bend * bend)
+    y = a * fnp.maximum(1 + 0.5 * bend * fnp.where(curved, z, 0), 1e-300)
+    return a, y, curved
+
+
+def _pearson_logpdf(z: Any, skew: Any) -> Any:
+    a, y, curved = _pearson_place(z, skew)
+    value = log_density(a, y) - lax.log(y) + 1.5 * lax.log(a)
+    normal = -0.5 * z * z - LOG_SQRT_2PI + skew * z * (z * z - 3) / 6
+    return fnp.where(curved, value, normal)
+
+
+def _pearson_logs(z: Any, skew: Any) -> Any:
+    a, y, curved = _pearson_place(z, skew)
+    large = a > _LARGE
+    tails = gamma_tails(fnp.where(large, 1, a), fnp.where(large, 1, y))
+    b, x = fnp.where(large, a, 1), fnp.where(large, y, 1)
+    exact = log_of(lax.igamma(b, x)), log_of(lax.igammac(b, x))
+    low, high = (
+        fnp.where(large, e, tails.logarithm(upper=u))
+        for e, u in zip(exact, (False, True), strict=True)
+    )
+    low, high = fnp.where(skew < 0, high, low), fnp.where(skew < 0, low, high)
+    # The first term of Edgeworth's series.
+    change = skew * (1 - z * z) / 6
+    slope = -0.5 * z * z - LOG_SQRT_2PI
+    below, above = log_ndtr(z), log_ndtr(-z)
+    below, above = (
+        log + sign * change * lax.exp(slope - log)
+        for log, sign in ((below, 1), (above, -1))
+    )
+    return fnp.stack([fnp.where(curved, low, below), fnp.where(curved, high, above)])
+
+
+def _pearson_quantile(q: Any, skew: Any, upper: bool) -> Any:
+    curved = abs(skew) >= _STRAIGHT
+    bend = fnp.where(curved, skew, 1)
+    a = 4 / (bend * bend)
+    low, high = (gamma_quantile(a, q, upper=u) for u in (False, True))
+    x = fnp.where((skew < 0) ^ upper, high, low)
+    z = -ndtri(q) if upper else ndtri(q)
+    return fnp.where(curved, 2 / bend * (x / a - 1), z + skew * (z * z - 1) / 6)
+
+
+def _pearson_entropy(skew: Any) -> Any:
+    near = abs(skew) < 2e-3
+    a = 4 / lax.square(fnp.where(near, 1, skew))
+    value = _gamma_entropy(a) - 0.5 * lax.log(a)
+    return fnp.where(near, 0.5 + LOG_SQRT_2PI - skew * skew / 12, value)
+
+
+def _skew(skew: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> None: ...
+
+
+def _pearson_end(sign: float) -> Any:
+    def end(skew: Any) -> Any:
+        ends = skew * sign <= -_STRAIGHT
+        return fnp.where(ends, -2 / fnp.where(ends, skew, 1), sign * math.inf)
+
+    return end
+
+
+def _pearson(log: Any, name: str) -> Any:
+    return lambda z, skew: in_64_bits(log, name, z, skew)
+
+
+pearson3: Final = Continuous(
+    "pearson3",
+    "Pearson's distribution of type III: a gamma variable of mean 0 and variance 1.",
+    _skew,
+    also={"skew": REAL.but(0.5)},
+    support=(_pearson_end(-1.0), _pearson_end(1.0)),
+    closed=False,
+    logpdf=_pearson(_pearson_logpdf, "logpdf"),
+    logs=lambda *args: tuple(_pearson(_pearson_logs, "logcdf")(*args)),
+    logcdf=lambda *args: _pearson(_pearson_logs, "logcdf")(*args)[0],
+    logsf=lambda *args: _pearson(_pearson_logs, "logsf")(*args)[1],
+    ppf=lambda q, skew: _pearson_quantile(q, skew, upper=False),
+    isf=lambda q, skew: _pearson_quantile(q, skew, upper=True),
+    mean=lambda skew: 0 * skew,
+    var=lambda skew: 1 + 0 * skew,
+    skew=lambda skew: skew,
+    kurtosis=lambda skew: 1.5 * skew * skew,
+    entropy=_pearson_entropy,
+)

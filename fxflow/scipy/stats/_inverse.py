@@ -2,7 +2,7 @@
 
 Newton's method on the logarithm of the smaller tail, as a function of a coordinate in
 which the support is the whole line. A step that leaves the interval in which the root
-is known to be is one of bisection.
+is known to be is one of bisection; steps are short at first, and longer ones follow.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import dtypes
 from fxflow.core.ir.arith import repeated
 from fxflow.numpy._operands import joint_shape
+from fxflow.scipy.special.normal import ndtri
 from fxflow.transforms.custom_jvp import custom_jvp
 from fxflow.transforms.jvp import jvp
 
@@ -52,12 +53,35 @@ def _line(low: Any, high: Any) -> tuple[Callable[[Any], Any], Callable[[Any], An
     return place, slope
 
 
+def _start(q: Any, mean: Any, deviation: Any, low: Any, high: Any) -> Any:
+    """Returns about where on the line the quantile of a probability is.
+
+    Args:
+      q: the lower tail.
+      mean: of the distribution; where it is not finite the start is 0.
+      deviation: its standard deviation.
+      low: the lower end of the support.
+      high: the upper one.
+    """
+    below, above = abs(low) < math.inf, abs(high) < math.inf
+    z = ndtri(q) * deviation
+    free = fnp.arcsinh(mean + z)
+    lift, drop = (fnp.where(v > 0, v, 1) for v in (mean - low, high - mean))
+    over = lax.log(lift) + fnp.clip(z / lift, -30, 30)
+    under = -lax.log(drop) + fnp.clip(z / drop, -30, 30)
+    both = fnp.clip(lax.log(lift / drop), -30, 30)
+    one = fnp.where(below, over, under)
+    t = fnp.where(below & above, both, fnp.where(below | above, one, free))
+    return fnp.where(abs(t) < 80, t, 0)
+
+
 def inverse_of(
     logs: Callable[..., tuple[Any, Any]],
     plain: tuple[Any, Any],
     pdf: Any,
     bounds: Any,
     upper: bool,
+    center: Any = None,
 ) -> Callable[..., Any]:
     """Returns the quantile function of a standard distribution.
 
@@ -67,6 +91,7 @@ def inverse_of(
       pdf: the density.
       bounds: the ends of the support, of shapes.
       upper: whether probabilities are those of the upper tail.
+      center: the mean and the standard deviation, of shapes; or None.
 
     Returns:
       A function of probabilities and shapes, with derivatives by all of them.
@@ -92,27 +117,35 @@ def inverse_of(
             return (k < _STEPS) & fnp.any(active)
 
         def step(state: Any) -> Any:
-            k, t, left, right, active = state
+            k, t, left, right, reach, active = state
             z, value = height(t)
             # An end of the support, where a tail is 0, is beyond every root.
             under = fnp.where(value == value, value < goal, t < 0)
             left = fnp.where(active & under, t, left)
             right = fnp.where(active & ~under, t, right)
             rate = pdf(z, *shapes) * slope(t) / lax.exp(-abs(value))
-            new = t - (value - goal) / rate
-            # Far away the tail underflows before the density, and the step would be 0.
-            good = (new > left) & (new < right) & (rate < math.inf)
-            new = fnp.where(good, new, 0.5 * (left + right))
+            # Far away the tail underflows before the density, or both do.
+            good = (rate > 0) & (rate < math.inf) & (abs(value) < math.inf)
+            move = (goal - value) / fnp.where(good, rate, 1)
+            move = fnp.where(good, move, fnp.where(under, 1.0, -1.0) * math.inf)
+            new = t + fnp.clip(move, -reach, reach)
+            reach = fnp.where(abs(move) >= reach, 2 * reach, reach)
+            inner = (new > left) & (new < right)
+            new = fnp.where(inner, new, 0.5 * (left + right))
             eps = float(fnp.finfo(q.dtype).eps)
             done = (abs(new - t) <= 2 * eps * fnp.maximum(abs(new), 0.25)) | (
                 value == goal
             )
             moved = fnp.where(active & (value != goal), new, t)
-            return k + 1, moved, left, right, active & ~done
+            return k + 1, moved, left, right, reach, active & ~done
 
         start = lax.full_like(q, 0)
+        if center is not None:
+            mean, deviation = center(*shapes)
+            start = _start(1 - q if upper else q, mean, deviation, low, high)
+        none = lax.full_like(q, 0)
         state = (
-            fnp.int32(0), start, start - most, start + most, q == q,
+            fnp.int32(0), start, none - most, none + most, none + 2, q == q,
         )  # fmt: skip
         _, t, *_ = lax.while_loop(going, step, state)
         return place(t)

@@ -57,6 +57,7 @@ CONTINUOUS: dict[str, list[tuple[float, ...]]] = {
     "johnsonsb": [(0.5, 1.2), (-1.0, 0.7)],
     "johnsonsu": [(0.5, 1.2), (-1.0, 2.0)],
     "kappa3": [(3.5,)],
+    "kstwobign": [()],
     "kappa4": [(0.5, 0.2), (0.0, 0.1), (0.3, 0.0), (-0.2, -0.1)],
     "laplace": [()],
     "laplace_asymmetric": [(2.0,)],
@@ -75,6 +76,7 @@ CONTINUOUS: dict[str, list[tuple[float, ...]]] = {
     "norm": [()],
     "norminvgauss": [(1.25, 0.5)],
     "pareto": [(1.5,), (5.0,)],
+    "pearson3": [(0.1,), (-2.0,), (0.0,)],
     "powerlaw": [(0.6,), (3.0,)],
     "powerlognorm": [(2.14, 0.45)],
     "powernorm": [(4.45,)],
@@ -120,6 +122,15 @@ DISCRETE: dict[str, list[tuple[float, ...]]] = {
     "yulesimon": [(11.0,)],
     "zipf": [(4.5,), (6.0,)],
     "zipfian": [(1.3, 12.0), (0.0, 5.0)],
+}
+#: Sums and integrals, which take long to compile.
+INTEGRALS: dict[str, list[tuple[float, ...]]] = {
+    "ksone": [(22.0,)],
+    "ncf": [(27.0, 27.0, 0.416), (2.0, 12.0, 3.0)],
+    "nct": [(14.0, 0.24), (3.0, -2.0)],
+    "ncx2": [(3.0, 2.0), (1.0, 30.0)],
+    "rice": [(0.775,), (0.0,)],
+    "studentized_range": [(3.0, 10.0), (2.0, math.inf)],
 }
 ALL: dict[str, list[tuple[float, ...]]] = {**CONTINUOUS, **DISCRETE}
 

@@ -15,7 +15,7 @@ import scipy.stats
 import fxflow
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.scipy import stats
-from tests.scipy.stats.suite import ALL, BEFORE, CONTINUOUS, DISCRETE
+from tests.scipy.stats.suite import ALL, BEFORE, CONTINUOUS, DISCRETE, INTEGRALS
 from tests.sweeps.sampling import sample
 
 Q = np.array([1e-7, 1e-3, 0.1, 0.32, 0.5, 0.83, 0.99, 0, 1, -0.1, 1.1, np.nan])
@@ -91,6 +91,92 @@ def test_every_function_agrees_with_scipy(name: str) -> None:
             for method in set(getattr(stats, name).__all__) - OTHERS:
                 for given in moved[: 1 + (method in ("pdf", "cdf", "ppf", "mean"))]:
                     compare(name, method, shapes, given)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(INTEGRALS))
+def test_integrals_agree_with_scipy(name: str) -> None:
+    ours, theirs = getattr(stats, name), getattr(scipy.stats, name)
+    q = np.array([1e-3, 0.2, 0.6, 0.99])
+    moments = name not in ("ksone", "studentized_range")  # integrals there, too
+    with fxflow.config.override(x64=True):
+        for shapes in INTEGRALS[name]:
+            x = theirs.ppf(q, *shapes)
+            for method in ("pdf", "cdf", "logsf", "ppf", "isf"):
+                at = q if method in ("ppf", "isf") else x
+                found = getattr(ours, method)(at, *shapes)
+                want = getattr(theirs, method)(at, *shapes)
+                np.testing.assert_allclose(found, want, 1e-9, err_msg=method)
+            if moments:
+                found = ours.stats(*shapes, moments="mvsk")
+                want = theirs.stats(*shapes, moments="mvsk")
+                np.testing.assert_allclose(found, want, 1e-7, 1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ncf", "nct", "ncx2", "studentized_range"])
+def test_integrals_have_derivatives_by_every_parameter(name: str) -> None:
+    ours = getattr(stats, name)
+    shapes = INTEGRALS[name][0]
+    values = lambda *given: ours.logpdf(*given) + ours.logsf(*given)
+    with fxflow.config.override(x64=True):
+        x = float(scipy.stats.distributions.__dict__[name].ppf(0.7, *shapes))
+        given = [x, *shapes]
+        slopes = fxflow.jit(fxflow.grad(values, tuple(range(len(given)))))(*given)
+        run = fxflow.jit(values)
+        for i, slope in enumerate(slopes):
+            h = 1e-5 * max(1, abs(given[i]))
+            low, high = (
+                float(run(*given[:i], given[i] + d, *given[i + 1 :])) for d in (-h, h)
+            )
+            np.testing.assert_allclose(float(slope), (high - low) / (2 * h), 1e-5)
+
+
+def far_tail(name: str, x: float, *shapes: float) -> float:
+    """The logarithm of the upper tail of a noncentral distribution, by mpmath."""
+    *p, nc = map(mpmath.mpf, shapes)
+
+    def mixed(tail: Any) -> Any:
+        weight = lambda j: mpmath.exp(-nc / 2) * (nc / 2) ** j / mpmath.factorial(j)
+        return sum(weight(j) * tail(j) for j in range(900))
+
+    if name == "ncx2":
+        tail = lambda j: mpmath.gammainc(p[0] / 2 + j, x / 2, regularized=True)
+        return float(mpmath.log(mixed(tail)))
+    if name == "ncf":
+        y = p[1] / (p[1] + p[0] * x)
+        inner = lambda j: mpmath.betainc(p[1] / 2, p[0] / 2 + j, 0, y, regularized=True)
+        return float(mpmath.log(mixed(inner)))
+    half = p[0] / 2
+    size = 2 * half**half / mpmath.gamma(half)
+    scale = lambda u: size * u ** (2 * half - 1) * mpmath.exp(-half * u * u)
+    part = lambda u: scale(u) * mpmath.ncdf(nc - x * u)
+    return float(mpmath.log(mpmath.quad(part, [k / 100 for k in range(0, 60, 2)])))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("ncx2", 3000.0, 3.0, 2.0),
+        ("ncf", 300.0, 7.0, 200.0, 3.0),
+        ("nct", 90.0, 50.0, 1.5),
+    ],
+    ids=lambda case: case[0],
+)
+def test_far_tails_of_mixtures_keep_their_digits(case: Any) -> None:
+    name, *given = case
+    with fxflow.config.override(x64=True):
+        found = float(getattr(stats, name).logsf(*given))
+    with mpmath.workdps(30):
+        np.testing.assert_allclose(found, far_tail(name, *given), 1e-10)
+
+
+def test_kolmogorov_s_density_is_the_derivative() -> None:
+    with fxflow.config.override(x64=True):
+        y = np.array([0.3, 0.7, 0.81, 0.83, 1.5])
+        slopes = fxflow.vmap(fxflow.grad(stats.kstwobign.cdf))(y)
+        np.testing.assert_allclose(stats.kstwobign.pdf(y), slopes, 1e-9)
 
 
 @pytest.mark.parametrize("name", sample(list(ALL), 20, of="derivatives of densities"))
