@@ -1126,6 +1126,20 @@ static fx_status check(const function *f, const value *values, uint32_t value_co
   return FX_OK;
 }
 
+/* Copies a buffer, over the host, that is divided over devices in another way. */
+static fx_status divided_anew(const fx_model *model, const fx_buffer *b, const value *v,
+                              PJRT_Buffer **operands, size_t room) {
+  PJRT_Event *event = NULL;
+  uint8_t *data = allocate(v->type.bytes, 1);
+  fx_status status = data ? gathered(b->runtime, b->parts, 1, b->span, &b->value, data,
+                                     v->type.name, &event)
+                          : FX_NO_MEMORY;
+  if (!status) status = awaited(b->runtime->api, event, v->type.name);
+  if (!status) status = to_devices(model, data, v, operands, room);
+  free(data);
+  return status;
+}
+
 /* Gathers the operands of `main`, `room` for each device; `owned` marks those made here. */
 static fx_status operands_of(fx_model *model, const function *f, const fx_array *inputs,
                              size_t count, PJRT_Buffer **operands, size_t room,
@@ -1153,9 +1167,10 @@ static fx_status operands_of(fx_model *model, const function *f, const fx_array 
         status = fail(FX_BAD_ARGUMENT, "%s: the buffer of %s is not %s", f->name,
                       v->type.name, v->type.type);
       else if (b->span != model->span ||
-               !same_layout(&b->value.layout, &v->layout, v->type.rank, b->span))
-        status = fail(FX_BAD_ARGUMENT, "%s: the buffer of %s is divided over devices in "
-                      "another way", f->name, v->type.name);
+               !same_layout(&b->value.layout, &v->layout, v->type.rank, b->span)) {
+        status = divided_anew(model, b, v, operands + n, room);
+        owned[n] = !status;
+      }
       from = b->parts;
       step = 1;
     } else if (given) {

@@ -111,7 +111,8 @@ fx_status fx_call(fx_model *model, const char *function, const fx_array *inputs,
 fx_status fx_wait(fx_model *model);
 
 /* Copies arrays to the device and back. For several devices, an array is divided like the
-   first argument that has its name and type. */
+   first argument that has its name and type; a call that divides it otherwise copies it
+   over the host. */
 fx_buffer *fx_put(fx_model *model, const fx_array *array);
 fx_status fx_get(const fx_buffer *buffer, void *data, size_t bytes);
 void fx_drop(fx_buffer *buffer);

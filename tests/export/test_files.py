@@ -7,7 +7,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import export
+from fxflow import P, export
 from fxflow.errors import ArgumentError, ExportError
 from fxflow.export import files
 from tests.export.artifacts import GOLDEN
@@ -229,16 +229,24 @@ def test_many_mutations(exported, tmp_path):
     survive(exported, tmp_path, seed=12, count=10_000)
 
 
-@pytest.mark.parametrize("name", ["without-table", "with-table"])
+@pytest.mark.parametrize(
+    "name", ["without-table.fx", "with-table.fx", "divided.fx", "folder"]
+)
 def test_files_of_earlier_versions_are_read(name):
-    bundle = export.load(GOLDEN / f"{name}.fx")
+    bundle = export.load(GOLDEN / name)
+    if name == "divided.fx":
+        assert bundle.exported.nr_devices == 2
+        mesh = fxflow.make_mesh((2,), ("i",))
+        shardings = bundle.exported.in_shardings_jax(mesh)
+        assert [s.spec for s in shardings] == [P("i"), P(None, "i"), P("i")]
+        return
     x = np.ones((2, 3), np.float32)
     w = np.arange(6, dtype=np.float32).reshape(3, 2)
     np.testing.assert_array_equal(bundle.params["w"], w)
     expected = np.tanh(x @ w) + np.array([1, 2], np.float32)
     np.testing.assert_allclose(bundle.call(x), expected, rtol=1e-6)
     assert bundle.exported.platforms == ("cpu", "cuda")
-    if name == "with-table":
+    if name != "without-table.fx":
         params, out = bundle.functions["step"].call(bundle.params, x)
         np.testing.assert_array_equal(params["b"], [2, 3])
         assert float(out["sum"]) == 6

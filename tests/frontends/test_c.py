@@ -13,6 +13,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import export
+from tests.export.artifacts import GOLDEN
 from tests.frontends.building import (
     HERE,
     C,
@@ -61,7 +62,9 @@ def test_valgrind_finds_nothing(tmp_path, fake, model):
     assert done.stdout == "ok\n" and "ERROR SUMMARY: 0 errors" in done.stderr
 
 
-@pytest.mark.parametrize("kind", ["file", "folder"])
+@pytest.mark.parametrize(
+    "kind", ["file", pytest.param("folder", marks=pytest.mark.slow)]
+)
 def test_each_call_of_the_plug_in_may_fail(tour, fake, model, folder, kind):
     path = {"file": model, "folder": folder}[kind]
     for n in range(1, 200):
@@ -318,6 +321,18 @@ def test_models_on_several_devices(tmp_path, model):
     for line in lines[1:]:  # each was trained a step longer
         state, _ = taken(state, x)
         np.testing.assert_allclose(float(line), state["w"][0], rtol=1e-6)
+
+
+def test_files_of_earlier_versions(tmp_path, tour):
+    names = ("divided.fx", "with-table.fx", "folder")  # the first is for two devices
+    for name in names:
+        source = GOLDEN / name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)
+    command = [tour, *(tmp_path / name for name in names)]
+    done = run(command, FXFLOW_PJRT_PLUGIN=plugin())
+    assert done.stdout.splitlines() == ["ok"] * 3, done.stdout
+    for name in names:
+        assert export.load(tmp_path / f"{name}.saved").params["b"].tolist() == [3, 4]
 
 
 def test_kinds_of_programs(tmp_path, tour):

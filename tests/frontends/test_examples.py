@@ -85,6 +85,7 @@ int main(int, char **paths) {
 """
 
 
+@pytest.mark.slow
 def test_cpp_keeps_results_on_the_device(state_file, fake, tmp_path):
     (tmp_path / "kept.cpp").write_text(KEPT)
     compiled = build(tmp_path / "fxflow.o", C / "fxflow.c", options=("-c",))
