@@ -7,7 +7,9 @@ one float dtype, but for `logsumexp`, `softmax` and `log_softmax`.
 # fmt: off
 from fxflow.core.boundary import public as _public
 from fxflow.scipy.special.bessel import bessel_jn, i0, i0e, i1, i1e
-from fxflow.scipy.special.combinatorics import bernoulli, boxcox, boxcox1p, comb
+from fxflow.scipy.special.combinatorics import (
+    bernoulli, boxcox, boxcox1p, comb, euler, factorial2, factorialk, perm, stirling2,
+)
 from fxflow.scipy.special.complex_gamma import loggamma
 from fxflow.scipy.special.compositions import (
     agm, binom, erfi, exp10, exprel, inv_boxcox, inv_boxcox1p, voigt_profile,
@@ -21,15 +23,20 @@ from fxflow.scipy.special.elliptic import (
     elliprj,
 )
 from fxflow.scipy.special.error_functions import dawsn, erfcx, wofz
-from fxflow.scipy.special.exponential_integrals import exp1, expi, expn
+from fxflow.scipy.special.exponential_integrals import exp1, expi, expn, shichi
 from fxflow.scipy.special.entropies import (
     entr, expit, kl_div, log_expit, logit, rel_entr, xlog1py, xlogy,
 )
 from fxflow.scipy.special.exponential_sums import log_softmax, logsumexp, softmax
 from fxflow.scipy.special.gammas import (
     beta, betaln, digamma, factorial, gamma, gammainc, gammaincc, gammaln,
-    gammasgn, multigammaln, poch, polygamma, psi, zeta,
+    gammasgn, multigammaln, poch, polygamma, psi,
 )
+from fxflow.scipy.special.elliptic_functions import ellipj
+from fxflow.scipy.special.kelvin_functions import (
+    bei, beip, ber, berp, kei, keip, kelvin, ker, kerp,
+)
+from fxflow.scipy.special.zeta_functions import zeta, zetac
 from fxflow.scipy.special.hypergeometric import hyp1f1, hyp2f1
 from fxflow.scipy.special.incomplete_beta import (
     betainc, betaincc, betainccinv, betaincinv, stdtr, stdtrit,
@@ -58,10 +65,11 @@ from fxflow.scipy.special.spherical_bessel import (
     airy, spherical_in, spherical_jn, spherical_kn, spherical_yn,
 )
 from fxflow.scipy.special.elementary import (
-    cbrt, cosm1, erfcinv, exp2, expm1, huber, log1p, pseudo_huber, rgamma, sinc,
+    cbrt, cosm1, erfcinv, exp2, expm1, huber, log1p, powm1, pseudo_huber,
+    rgamma, sinc, softplus,
 )
 from fxflow.scipy.special.lambert import (
-    lambertw,
+    lambertw, wrightomega,
 )
 from fxflow.scipy.special.inverses import (
     chdtr, chdtrc, chdtri, gammainccinv, gammaincinv,
@@ -95,7 +103,11 @@ __all__ = [
     "bdtri",
     "bdtrik",
     "bdtrin",
+    "bei",
+    "beip",
+    "ber",
     "bernoulli",
+    "berp",
     "bessel_jn",
     "beta",
     "betainc",
@@ -126,6 +138,7 @@ __all__ = [
     "diric",
     "ellipe",
     "ellipeinc",
+    "ellipj",
     "ellipk",
     "ellipkinc",
     "ellipkm1",
@@ -141,6 +154,7 @@ __all__ = [
     "erfcx",
     "erfi",
     "erfinv",
+    "euler",
     "eval_chebyc",
     "eval_chebys",
     "eval_chebyt",
@@ -164,6 +178,8 @@ __all__ = [
     "expn",
     "exprel",
     "factorial",
+    "factorial2",
+    "factorialk",
     "fdtr",
     "fdtrc",
     "fdtri",
@@ -208,6 +224,11 @@ __all__ = [
     "k0e",
     "k1",
     "k1e",
+    "kei",
+    "keip",
+    "kelvin",
+    "ker",
+    "kerp",
     "kl_div",
     "kolmogi",
     "kolmogorov",
@@ -245,8 +266,10 @@ __all__ = [
     "pdtrc",
     "pdtri",
     "pdtrik",
+    "perm",
     "poch",
     "polygamma",
+    "powm1",
     "pseudo_huber",
     "psi",
     "radian",
@@ -267,12 +290,14 @@ __all__ = [
     "roots_sh_chebyu",
     "roots_sh_jacobi",
     "roots_sh_legendre",
+    "shichi",
     "sici",
     "sinc",
     "sindg",
     "smirnov",
     "smirnovi",
     "softmax",
+    "softplus",
     "spence",
     "sph_harm_y",
     "spherical_in",
@@ -282,10 +307,12 @@ __all__ = [
     "stdtr",
     "stdtridf",
     "stdtrit",
+    "stirling2",
     "struve",
     "tandg",
     "voigt_profile",
     "wofz",
+    "wrightomega",
     "xlog1py",
     "xlogy",
     "y0",
@@ -294,6 +321,7 @@ __all__ = [
     "yve",
     "yvp",
     "zeta",
+    "zetac",
 ]
 # fmt: on
 

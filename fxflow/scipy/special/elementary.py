@@ -101,6 +101,48 @@ def sinc(x: ArrayLike) -> Array:
 
 @library()
 @special_docs
+def softplus(x: ArrayLike) -> Array:
+    """log(1 + exp(x)), which does not overflow.
+
+    Special cases:
+      -inf → 0; inf → inf.
+
+    Example:
+      >>> softplus(0.0).round(4)
+      Array(0.6931, dtype=float32)
+    """
+    (x,) = operands("softplus", x)
+    return fnp.logaddexp(x, 0)
+
+
+@library()
+@special_docs
+def powm1(x: ArrayLike, y: ArrayLike) -> Array:
+    """Power of `x` to the `y` minus 1, exact where the power is near 1.
+
+    Args:
+      x: real array-like.
+      y: real array-like.
+
+    Special cases:
+      Negative `x` → nan, unless `y` is whole.
+
+    Example:
+      >>> round(float(powm1(2.0, 1e-9)), 13)
+      6.931e-10
+    """
+    x, y = operands("powm1", x, y)
+    whole = lax.floor(y) == y
+    direct = fnp.power(x, y) - 1
+    near = (x != 0) & (lax.abs(x) < math.inf) & ((x > 0) | whole)
+    small = y * lax.log(lax.abs(safe(near, x, 1)))
+    odd = whole & (y - 2 * lax.floor(y / 2) == 1) & (x < 0)
+    near = near & ~odd & (lax.abs(small) < 0.7)
+    return fnp.where(near, lax.expm1(safe(near, small, 0)), direct)
+
+
+@library()
+@special_docs
 def huber(delta: ArrayLike, r: ArrayLike) -> Array:
     """Huber's loss: r² / 2 up to `delta`, delta (abs(r) - delta / 2) beyond.
 

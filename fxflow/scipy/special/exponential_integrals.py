@@ -189,3 +189,74 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
     n, x = operands("expn", n, x)
     dtype = x.aval.dtype
     return convert(_expn(_in_32_bits(n), _in_32_bits(x)), dtype)
+
+
+# -- hyperbolic sine and cosine integrals ----------------------------------------------
+
+
+@custom_jvp
+def _shi(x: Any) -> Any:
+    size = lax.abs(x)
+    near = size < 3
+    low, high = safe(near, x, 0), safe(~near, size, 3)
+    square = low * low
+
+    def step(k: Any, term: Any, total: Any) -> Any:
+        term = term * square / (2 * k * (2 * k + 1))
+        return term, total + term / (2 * k + 1)
+
+    below = _loop(13, step, low, low)[1]
+    above = lax.sign(x) * (0.5 * (_expi(high) + _exp1(high)))
+    return fnp.where(near, below, above)
+
+
+@custom_jvp
+def _chi(x: Any) -> Any:
+    size = lax.abs(x)
+    near = size < 3
+    low, high = safe(near & (size > 0), size, 1), safe(~near, size, 3)
+    square = low * low
+
+    def step(k: Any, term: Any, total: Any) -> Any:
+        term = term * square / (2 * k * (2 * k - 1))
+        return term, total + term / (2 * k)
+
+    start = fnp.ones_like(low), _EULER + lax.log(low)
+    below = fnp.where(size == 0, -math.inf, _loop(13, step, *start)[1])
+    return fnp.where(near, below, 0.5 * (_expi(high) - _exp1(high)))
+
+
+_shi.defjvps(
+    lambda t, out, x: t * fnp.where(x == 0, 1, lax.sinh(x) / safe(x != 0, x, 1))
+)
+_chi.defjvps(lambda t, out, x: t * lax.cosh(x) / x)
+
+
+@library()
+def shichi(x: ArrayLike) -> tuple[Array, Array]:
+    """Hyperbolic sine and cosine integrals Shi and Chi.
+
+    Args:
+      x: real array-like.
+
+    Returns:
+      Two float arrays of the shape of `x`: Shi and Chi.
+
+    Raises:
+      ArgumentError: an argument is not an array.
+      DtypeError: an argument is complex.
+
+    Special cases:
+      Shi is odd; Chi of negative numbers is that of their absolute value; 0 → 0, -inf;
+      inf → inf, inf. Near the zero of Chi at 0.5238 the error is an absolute one.
+
+    Example:
+      >>> shi, chi = shichi(1.0)
+      >>> shi.round(4), chi.round(4)
+      (Array(1.0573, dtype=float32), Array(0.8379, dtype=float32))
+
+    Source: `scipy.special.shichi`; DLMF 6.2.
+    """
+    (x,) = operands("shichi", x)
+    dtype, wide = x.aval.dtype, _in_32_bits(x)
+    return convert(_shi(wide), dtype), convert(_chi(wide), dtype)

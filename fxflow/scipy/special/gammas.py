@@ -69,12 +69,74 @@ def gamma(x: ArrayLike) -> Array:
       Array(24., dtype=float32)
     """
     (x,) = operands("gamma", x)
-    # Near 0 by that of x + 1, whose logarithm is small.
-    near = (lax.abs(x) < 0.5) & (x != 0)
-    low = safe(near, x, 1)
-    below = lax.exp(lax.lgamma(low + 1)) / low
-    elsewhere = gammasgn(x) * lax.exp(lax.lgamma(safe(~near, x, 1)))
-    return choose_between(near, below, elsewhere)
+    dtype = x.aval.dtype
+    wide = convert(x, dtypes.float32) if dtypes.bits(dtype) < 32 else x
+    return convert(_gamma(wide), dtype)
+
+
+# Lanczos' approximation with 13 terms (coefficients: G. Pugh 2004, J. Maddock), a
+# quotient of polynomials with positive coefficients, from z¹² down.
+_SHIFT = 6.024680040776729583740234375
+# fmt: off
+_ABOVE = (
+    2.5066282746310002, 210.82427775157936, 8071.672002365816, 186056.26539522348,
+    2876370.6289353725, 31426415.585400194, 248874557.86205417, 1439720407.3117216,
+    6039542586.352028, 17921034426.03721, 35711959237.35567, 42919803642.6491,
+    23531376880.41076,
+)
+_BELOW = (
+    1,
+    66,
+    1925,
+    32670,
+    357423,
+    2637558,
+    13339535,
+    45995730,
+    105258076,
+    150917976,
+    120543840,
+    39916800,
+    0,
+)
+# fmt: on
+
+
+def gamma_quotient(z: Any, base: float = 1.0) -> Any:
+    """Returns Γ(z) / base^z for z > 0, to some units of the last place."""
+    above, below = lax.full_like(z, _ABOVE[0]), lax.full_like(z, _BELOW[0])
+    for p, q in zip(_ABOVE[1:], _BELOW[1:], strict=True):
+        above, below = above * z + p, below * z + q
+    # Its error cancels in the quotient of power and exponential.
+    shifted = z + (_SHIFT - 0.5)
+    # In two factors, the first of which overflows late.
+    root = lax.pow(shifted / base, 0.5 * z - 0.25)
+    return base**-0.5 * above / below * (root / lax.exp(shifted)) * root
+
+
+@custom_jvp
+def _gamma(x: Any) -> Any:
+    negative = x < 0
+    size = lax.abs(x)
+    far = size > (200 if dtypes.bits(x.aval.dtype) == 64 else 40)
+    value = gamma_quotient(safe(~far, size, 1))
+    value = choose_between(far, lax.full_like(x, math.inf), value)
+    # Γ(-z) = -π / (z sin(π z) Γ(z)), which is nan at poles.
+    whole = lax.floor(size)
+    part = size - whole
+    sine = lax.sin(math.pi * choose_between(part > 0.5, 1 - part, part))
+    odd = whole - 2 * lax.floor(0.5 * whole) == 1
+    sine = choose_between(odd, -sine, sine)
+    finite = safe(negative & (size < math.inf), size, 0.5)
+    below = -math.pi / (sine * (finite * value))
+    below = choose_between(part == 0, lax.full_like(x, math.nan), below)
+    below = choose_between(size == math.inf, lax.full_like(x, math.nan), below)
+    out = choose_between(negative, below, value)
+    out = choose_between(x == 0, 1 / x, out)
+    return choose_between(x != x, x, out)
+
+
+_gamma.defjvps(lambda t, out, x: t * (out * lax.digamma(x)))
 
 
 @library("exact")
@@ -101,7 +163,7 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
             "fixed width: use math.factorial"
         )
     (x,) = operands("factorial", n)
-    value = lax.exp(lax.lgamma(safe(x >= 0, x, 0) + 1))
+    value = gamma(safe(x >= 0, x, 0) + 1)
     return choose_between(x < 0, lax.full_like(x, 0), value)
 
 
@@ -312,21 +374,6 @@ def polygamma(n: Any, x: ArrayLike) -> Array:
     """
     n, x = operands("polygamma", n, x)
     return lax.polygamma(n, x)
-
-
-@special_docs
-def zeta(x: ArrayLike, q: ArrayLike = 1.0) -> Array:
-    """Hurwitz's zeta function, the sum of (n + q)⁻ˣ; Riemann's, if `q` is 1.
-
-    Special cases:
-      1 → inf; `x` below 1 → nan: it is not continued beyond the sum.
-    """
-    return _zeta(x, q)
-
-
-@library()
-def _zeta(x: Any, q: Any) -> Array:
-    return lax.zeta(*operands("zeta", x, q))
 
 
 # At most this many terms are written out, more are an axis.

@@ -1,4 +1,4 @@
-"""Lambert's W, the inverse of w exp(w), on all its branches."""
+"""Lambert's W, the inverse of w exp(w), on all its branches, and Wright's ω."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.library import library
 from fxflow.lax.axes import integer
 from fxflow.numpy._operands import ArrayLike, convert
-from fxflow.scipy.special._operands import operands
+from fxflow.scipy.special._operands import in_64_bits, operands, special_docs
 from fxflow.transforms.custom_jvp import custom_jvp
 
 # exp(-1) and what its rounding leaves, so that the distance from the branch point
@@ -174,3 +174,44 @@ def _lambertw(z: Any, *, k: int) -> Array:
     (z,) = operands("lambertw", z, real=False)
     dtype = dtypes.to_complex(z.aval.dtype)
     return convert(_branch(k)(convert(z, dtypes.complex128)), dtype)
+
+
+@custom_jvp
+def _omega(x: Any) -> Any:
+    small, large = x < -50, x > 1e20
+    z = fnp.where(small | large | (x != x), 0, x)
+    high = fnp.where(z > 1, z, 2)
+    logarithm = lax.log(high)
+    start = lax.exp(fnp.where(z < -2, z, 2 / 3 * (fnp.minimum(z, 1) - 1)))
+    w = fnp.where(z > 1, high - logarithm + logarithm / high, start)
+    for _ in range(2):
+        # A step of the fourth order (F. Fritsch and others, 1973).
+        rest = z - w - lax.log(w)
+        one = 1 + w
+        part = 2 * one * (one + 2 / 3 * rest)
+        w = w * (1 + rest / one * (part - rest) / (part - 2 * rest))
+    w = fnp.where(small, lax.exp(fnp.where(small, x, 0)), w)
+    return fnp.where(large | (x != x), x, w)
+
+
+_omega.defjvps(
+    lambda t, out, x: t * fnp.where(out == math.inf, 1, out / (1 + out)),
+)
+
+
+@library()
+@special_docs
+def wrightomega(z: ArrayLike) -> Array:
+    """Wright's ω of real numbers: the solution of ω + log(ω) = z.
+
+    Args:
+      z: real array-like.
+
+    Special cases:
+      -inf → 0; inf → inf.
+
+    Example:
+      >>> wrightomega(1.0)
+      Array(1., dtype=float32)
+    """
+    return in_64_bits(_omega, "wrightomega", z)

@@ -11,7 +11,8 @@ from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.special._derivatives import by_forward
 from fxflow.scipy.special._operands import operands
 from fxflow.scipy.special.entropies import entr, xlog1py, xlogy
-from fxflow.scipy.special.gammas import betaln, gammaln, zeta
+from fxflow.scipy.special.gammas import betaln, gammaln
+from fxflow.scipy.special.zeta_functions import zeta
 from fxflow.scipy.stats._building import from_tails
 from fxflow.scipy.stats._discrete import Discrete
 from fxflow.scipy.stats._domains import (

@@ -87,3 +87,22 @@ def test_losses(name: str) -> None:
         twice = fxflow.grad(fxflow.grad(function, 1), 1)(2.0, 0.0)
         assert float(twice) == pytest.approx(1)
     assert function(fnp.ones((2, 1)), fnp.ones(3)).shape == (2, 3)
+
+
+def test_softplus_and_powm1() -> None:
+    x, y = (v.ravel() for v in np.meshgrid(EDGES, EDGES))
+    with fxflow.config.override(x64=True), np.errstate(all="ignore"):
+        np.testing.assert_allclose(
+            special.softplus(EDGES), scipy.special.softplus(EDGES), 1e-15
+        )
+        finite = np.isfinite(y) & np.isfinite(x) & (x != 0)
+        want = scipy.special.powm1(x, y)[finite]
+        np.testing.assert_allclose(special.powm1(x, y)[finite], want, 1e-14)
+        tiny = special.powm1(3.0, 1e-12)
+        assert float(tiny) == pytest.approx(np.log(3) * 1e-12, rel=1e-11)
+        slopes = fxflow.grad(special.powm1, (0, 1))(2.0, 0.5)
+        np.testing.assert_allclose(slopes, [0.5 / 2**0.5, 2**0.5 * np.log(2)], 1e-15)
+        assert float(fxflow.grad(special.softplus)(0.0)) == 0.5
+
+
+EDGES = np.array([-np.inf, -2.5, -2.0, -0.0, 0.0, 1e-9, 1.0, 2.5, np.inf, np.nan])

@@ -36,3 +36,18 @@ def test_expn() -> None:
         slope = fxflow.grad(lambda x: special.expn(0, x))(0.7)
         assert float(slope) == pytest.approx(-np.exp(-0.7) * (1 + 0.7) / 0.49)
     assert np.isnan(special.expn(1.5, 1.0)) and np.isnan(special.expn(1, -1.0))
+
+
+def test_shichi() -> None:
+    rng = np.random.default_rng(27)
+    x = np.concatenate([rng.uniform(-40, 40, 40), 10 ** rng.uniform(-5, 2.8, 20)])
+    with fxflow.config.override(x64=True):
+        shi, chi = special.shichi(x)
+        expected = want.shichi(x)
+        np.testing.assert_allclose(shi, expected[0], 2e-15)
+        np.testing.assert_allclose(chi, expected[1], 2e-15, 2e-15)
+        edges = np.array([-np.inf, 0, np.inf, np.nan])
+        np.testing.assert_array_equal(special.shichi(edges), want.shichi(edges))
+        slope = fxflow.grad(lambda x: special.shichi(x)[0] + special.shichi(x)[1])
+        np.testing.assert_allclose(slope(0.7), np.exp(0.7) / 0.7, 1e-15)
+        assert float(fxflow.grad(lambda x: special.shichi(x)[0])(0.0)) == 1

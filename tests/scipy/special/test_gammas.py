@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 import scipy.special
@@ -131,3 +132,19 @@ def test_slopes_of_betaln_beside_a_tiny_argument() -> None:
             wide = np.pi**2 / np.sin(np.pi * a) ** 2 - scipy.special.polygamma(1, 1 - a)
             want = -float(b32) * wide
         np.testing.assert_allclose(slope, want, 1e-4)
+
+
+def test_gamma_to_some_units_of_the_last_place() -> None:
+    rng = np.random.default_rng(27)
+    x = np.concatenate(
+        [rng.uniform(-160, 171, 90), 10 ** rng.uniform(-300, 0, 20), [171.6, -0.5]]
+    )
+    with fxflow.config.override(x64=True), mpmath.workdps(30):
+        want = np.array([float(mpmath.gamma(v)) for v in x])
+        np.testing.assert_allclose(special.gamma(x), want, 2e-15, 1e-300)
+        np.testing.assert_allclose(special.factorial(20.0), 2432902008176640000, 1e-15)
+        second = fxflow.grad(fxflow.grad(special.gamma))(-0.5)
+        rate = float(mpmath.diff(mpmath.gamma, -0.5, 2))
+        assert float(second) == pytest.approx(rate, rel=1e-13)
+        edges = np.array([-np.inf, -3.0, -0.0, 0.0, np.inf, 172, -1000.5, np.nan])
+        np.testing.assert_array_equal(special.gamma(edges), scipy.special.gamma(edges))

@@ -85,3 +85,20 @@ def test_shapes_and_bad_branches() -> None:
     np.testing.assert_allclose(batch, scipy.special.lambertw([1, 2]), 1e-6)
     with pytest.raises(ArgumentError, match="k"):
         special.lambertw(1.0, 0.5)
+
+
+def test_wright_omega() -> None:
+    rng = np.random.default_rng(27)
+    x = np.concatenate([rng.uniform(-60, 60, 40), 10 ** rng.uniform(0, 30, 20)])
+    with fxflow.config.override(x64=True):
+        expected = scipy.special.wrightomega(x)
+        np.testing.assert_allclose(special.wrightomega(x), expected, 1e-14)
+        edges = np.array([-np.inf, -1000, 0, np.inf, np.nan])
+        got, want = special.wrightomega(edges), scipy.special.wrightomega(edges)
+        np.testing.assert_allclose(got, want, 1e-15)
+        w = float(scipy.special.wrightomega(0.5))
+        first = fxflow.grad(special.wrightomega)
+        assert float(first(0.5)) == pytest.approx(w / (1 + w), rel=1e-15)
+        second = fxflow.grad(first)(0.5)
+        assert float(second) == pytest.approx(w / (1 + w) ** 3, rel=1e-14)
+        assert float(first(np.inf)) == 1

@@ -1,0 +1,127 @@
+"""Zeta functions: Hurwitz's as the compiler has it, and Riemann's of all real numbers.
+
+Riemann's by Euler's and Maclaurin's formula, which continues the sum below 1, and by
+reflection for negative numbers (DLMF 25.2.9, 25.4.1).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from fxflow import lax
+from fxflow import numpy as fnp
+from fxflow.core.arrays import Array
+from fxflow.core.runtime.library import library
+from fxflow.numpy._operands import ArrayLike
+from fxflow.scipy.special._cylinder import sinpi
+from fxflow.scipy.special._derivatives import by_forward
+from fxflow.scipy.special._operands import in_64_bits, operands, special_docs
+from fxflow.scipy.special.gammas import gamma_quotient
+
+_DIRECT = 10
+
+# B₂ₖ / (2 k)! for k = 1, …, 12.
+_CORRECTIONS = (
+    0.08333333333333333,
+    -0.001388888888888889,
+    3.306878306878307e-05,
+    -8.267195767195768e-07,
+    2.08767569878681e-08,
+    -5.284190138687493e-10,
+    1.3382536530684679e-11,
+    -3.3896802963225827e-13,
+    8.586062056277845e-15,
+    -2.174868698558062e-16,
+    5.5090028283602295e-18,
+    -1.3954464685812522e-19,
+)
+
+
+def _less_one(s: Any, gap: Any) -> Any:
+    """Returns ζ(s) - 1 for s ≥ 0, where the gap is s - 1, not 0."""
+
+    def term(n: int) -> Any:
+        return fnp.power(float(n) + 0 * s, -s)
+
+    total = 0 * s
+    for n in range(_DIRECT - 1, 1, -1):
+        total = total + term(n)
+    last = term(_DIRECT)
+    total = total + last * (_DIRECT / gap + 0.5)
+    factor = last * s / _DIRECT
+    for k, c in enumerate(_CORRECTIONS):
+        total = total + c * factor
+        factor = factor * (s + 2 * k + 1) * (s + 2 * k + 2) / _DIRECT**2
+    return total
+
+
+def _reflected(s: Any) -> Any:
+    """Returns ζ(s) for s < 0."""
+    t = fnp.where((s < 0) & (s > -math.inf), -s, 1)
+    # ζ(-t) = -2 sin(π t / 2) (2 π)⁻ᵗ⁻¹ Γ(1 + t) ζ(1 + t).
+    sine = -2 * sinpi(0.5 * t)
+    size = gamma_quotient(1 + fnp.minimum(t, 400), 2 * math.pi)
+    out = sine * (1 + _less_one(1 + t, t)) * size
+    return fnp.where(size == math.inf, fnp.where(sine == 0, 0, out), out)
+
+
+def _above(s: Any) -> Any:
+    """Returns ζ(s) - 1 for s ≥ 0."""
+    high = fnp.where((s >= 0) & (s != 1) & (s < 2000), s, 2)
+    out = fnp.where(s >= 2000, 0, _less_one(high, high - 1))
+    return fnp.where(s == 1, math.inf, out)
+
+
+def _completed(s: Any, low: Any, high: Any) -> Any:
+    out = fnp.where(s < 0, low, high)
+    return fnp.where((s == s) & (s > -math.inf), out, math.nan)
+
+
+_zeta: Any = by_forward(lambda s: _completed(s, _reflected(s), 1 + _above(s)), None)
+_zetac: Any = by_forward(lambda s: _completed(s, _reflected(s) - 1, _above(s)), None)
+
+
+@special_docs
+def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
+    """Riemann's zeta function; with `q` Hurwitz's, the sum of (n + q)⁻ˣ.
+
+    Riemann's has derivatives; Hurwitz's by `q` only.
+
+    Args:
+      x: real array-like.
+      q: real array-like, or None for Riemann's function.
+
+    Special cases:
+      1 → inf; `x` below 1 with `q` → nan: that sum is not continued.
+
+    Example:
+      >>> zeta(2.0).round(4), zeta(-1.0).round(4)
+      (Array(1.6449, dtype=float32), Array(-0.0833, dtype=float32))
+    """
+    return _riemann(x) if q is None else _hurwitz(x, q)
+
+
+@library()
+def _hurwitz(x: Any, q: Any) -> Array:
+    return lax.zeta(*operands("zeta", x, q))
+
+
+@library()
+def _riemann(x: Any) -> Array:
+    return in_64_bits(_zeta, "zeta", x)
+
+
+@library()
+@special_docs
+def zetac(x: ArrayLike) -> Array:
+    """Riemann's zeta function minus 1, exact where that is small.
+
+    Special cases:
+      1 → inf; inf → 0; -inf → nan.
+
+    Example:
+      >>> zetac(10.0).round(7)
+      Array(0.0009946, dtype=float32)
+    """
+    return in_64_bits(_zetac, "zetac", x)
