@@ -87,8 +87,8 @@ def link_names(app: Any, tree: nodes.document) -> None:
         page = target(text, docname)
         if page:
             linked = link(page, docname)
-        elif text.startswith("docs/guides/") and "#" in text:  # as in docstrings
-            uri = text.removeprefix("docs/").replace(".md#", ".html#")
+        elif text.startswith("docs/guides/") and ".md" in text:  # as in docstrings
+            uri = text.removeprefix("docs/").replace(".md", ".html")
             up = "../" * docname.count("/")
             linked = nodes.reference("", "", refuri=up + uri)
         else:

@@ -19,4 +19,4 @@ def step(n, state):
 
 still = fnp.zeros_like(wall), fnp.zeros_like(wall)
 _, u = fxflow.jit(lambda state: lax.fori_loop(0, 450, step, state))(still)
-plt.imshow(fnp.where(wall > 0, u, fnp.nan), cmap="RdBu", vmin=-1, vmax=1)
+plt.imshow(fnp.where(wall > 0, u, fnp.nan), cmap="RdBu", vmin=-0.4, vmax=0.4)

@@ -324,6 +324,18 @@ def grad(
     Example:
       >>> float(grad(fnp.sin)(0.0))
       1.0
+
+      The gradient of a loss by a tree of parameters, for each example of a batch:
+
+      >>> def loss(params, x, y):
+      ...     return (x @ params["w"] + params["b"] - y) ** 2
+      >>> params = {"w": fnp.ones(2), "b": fnp.zeros(())}
+      >>> x, y = fnp.array([[1.0, 2.0], [3.0, 4.0]]), fnp.array([1.0, 0.0])
+      >>> each = fxflow.vmap(grad(loss), in_axes=(None, 0, 0))(params, x, y)
+      >>> each["w"].tolist(), each["b"].tolist()
+      ([[4.0, 8.0], [42.0, 56.0]], [4.0, 14.0])
+
+    `docs/guides/autodiff-cookbook.md` has recipes for derivatives.
     """
     both = _both(fun, argnums, has_aux, holomorphic, allow_int)
 

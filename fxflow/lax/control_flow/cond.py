@@ -428,7 +428,8 @@ def cond(
 ) -> R:
     """Calls one of two functions, as a condition says.
 
-    Only the chosen one runs, unless `pred` is mapped by `vmap`: then both run for all
+    In Python it would be `true_fun(*operands) if pred else false_fun(*operands)`. Only
+    the chosen one runs, unless `pred` is mapped by `vmap`: then both run for all
     slices, and the results are selected. A slice has the effects (callbacks) of its own
     branch only, and a loop runs as long as those that take its branch need. Both are
     traced, since their results must have one type.
@@ -449,6 +450,15 @@ def cond(
     Example:
       >>> float(cond(True, lax.neg, lambda x: x, 2.0))
       -2.0
+
+      A step that is skipped where the gradient is not finite:
+
+      >>> def update(w, slope):
+      ...     finite = fnp.all(fnp.isfinite(slope))
+      ...     step = lambda: w - 0.1 * slope
+      ...     return cond(finite, step, lambda: w)
+      >>> fxflow.jit(update)(fnp.ones(2), fnp.array([1.0, fnp.inf])).tolist()
+      [1.0, 1.0]
 
     Source: StableHLO case.
     """

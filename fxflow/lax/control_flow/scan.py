@@ -469,7 +469,15 @@ def scan(
     """Loops over the leading axis of arrays, carrying a state along.
 
     `carry, y = f(carry, x)` for each slice `x`; the `y`s are stacked. It is compiled as
-    one loop, whatever its length, and can be differentiated in both directions.
+    one loop, whatever its length, and can be differentiated in both directions. In
+    Python it would be::
+
+        def scan(f, carry, xs):
+            ys = []
+            for x in xs:
+                carry, y = f(carry, x)
+                ys.append(y)
+            return carry, fnp.stack(ys)
 
     Args:
       f: takes the carry and a slice, returns the next carry (same structure, shapes and
@@ -493,6 +501,17 @@ def scan(
       >>> total, partial = scan(lambda c, x: (c + x, c + x), 0.0, np.arange(4.0))
       >>> float(total), partial.tolist()
       (6.0, [0.0, 1.0, 3.0, 6.0])
+
+      A pendulum, and its energy at each of 100 steps:
+
+      >>> def swing(state, _):
+      ...     angle, speed = state
+      ...     speed = speed - 0.1 * fnp.sin(angle)
+      ...     angle = angle + 0.1 * speed
+      ...     return (angle, speed), speed**2 / 2 - fnp.cos(angle)
+      >>> (angle, speed), energy = scan(swing, (1.0, 0.0), length=100)
+      >>> energy.shape, bool(fnp.ptp(energy) < 0.1)
+      ((100,), True)
 
     Source: StableHLO while, dynamic_slice and dynamic_update_slice.
     """

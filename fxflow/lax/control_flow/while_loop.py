@@ -529,7 +529,13 @@ def while_loop(
     """Applies a function again and again while a condition holds.
 
     It is compiled as one loop. Under `vmap` it runs until the last slice is done; a
-    slice that is done keeps its carry and has no more effects (callbacks).
+    slice that is done keeps its carry and has no more effects (callbacks). In Python it
+    would be::
+
+        def while_loop(cond_fun, body_fun, carry):
+            while cond_fun(carry):
+                carry = body_fun(carry)
+            return carry
 
     Without `max_steps` it is differentiable in forward mode (`jvp`, `jacfwd`) only.
     With it, reverse mode keeps the carries of √max_steps steps, computes the steps
