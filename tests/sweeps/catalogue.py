@@ -387,6 +387,7 @@ MODULES = (
     "scipy.signal",
     "scipy.sparse.csgraph",
     "scipy.sparse.linalg",
+    "scipy.spatial",
     "scipy.stats",
     *distributions(),
 )

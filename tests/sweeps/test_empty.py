@@ -134,6 +134,7 @@ EXEMPT = {
     "scipy.linalg.lu_solve-0*": "pivots are of three rows",
     # Indices that are out of range give nan, or what `mode` says.
     "numpy.take*": "indices are out of range",
+    "scipy.spatial.minkowski_distance*-*()*": "a number is not a vector",
     "scipy.ndimage.gaussian_*-()": "a number has no axis to smooth along",
     "scipy.ndimage.center_of_mass-()": "a number has no axis",
     "scipy.ndimage.spline_filter1d-()": "a number has no axis",

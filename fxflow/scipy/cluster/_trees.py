@@ -8,7 +8,21 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.library import library
+from fxflow.errors import ShapeError
+from fxflow.numpy._operands import promote_inexact
 from fxflow.scipy.spatial.distance import squareform
+
+
+def tree_of(name: str, Z: Any) -> Array:
+    """Returns a tree as a float array.
+
+    Raises:
+      ShapeError: it is not one by its shape.
+    """
+    tree: Array = promote_inexact(name, Z)[0]
+    if tree.ndim != 2 or tree.shape[1] != 4 or not tree.shape[0]:
+        raise ShapeError(f"{name}: Z must be float[n - 1, 4], got {tree.aval}")
+    return tree
 
 
 @library("method")
@@ -113,7 +127,15 @@ def _closest_first(distances: Array, method: str) -> Array:
     index = fnp.arange(n, dtype=dtypes.int32)
 
     def step(carry: Any) -> Any:
-        D, written, size, names, least, nearest, k, tree = carry
+        D, written, size, names, least, nearest, k, tree, at, values = carry
+        # The row of the step before is written first: XLA would make it again where it
+        # is read after that, and keep a copy of D for it.
+        D = lax.dynamic_update_index_in_dim(D, values, at, 0)
+        others = (size > 0) & (index != at) & (written[at] >= written)
+        open_ = fnp.where(others, values, fnp.inf)
+        best = fnp.argmin(open_).astype(dtypes.int32)
+        least = fnp.where(index == at, open_[best], least)
+        nearest = fnp.where(index == at, best, nearest)
         i = fnp.argmin(least).astype(dtypes.int32)
         j = nearest[i]
         holds = (size[j] > 0) & (written[i] >= written[j])
@@ -124,7 +146,6 @@ def _closest_first(distances: Array, method: str) -> Array:
         new = _united(method, *rows, d, nx, ny, size.astype(dtype))
         at = fnp.where(holds, y, i)
         values = fnp.where(holds, new, D[at])
-        D = lax.dynamic_update_index_in_dim(D, values, at, 0)
         low, high = fnp.minimum(names[x], names[y]), fnp.maximum(names[x], names[y])
         row = fnp.stack([low.astype(dtype), high.astype(dtype), d, nx + ny])
         tree = tree.at[k].set(row)
@@ -132,23 +153,18 @@ def _closest_first(distances: Array, method: str) -> Array:
         size = fnp.where(holds, fnp.where(index == x, 0, union), size)
         written = fnp.where(holds & (index == y), k + 1, written)
         names = fnp.where(holds & (index == y), n + k, names)
-        others = (size > 0) & (index != at) & (written[at] >= written)
-        open_ = fnp.where(others, values, fnp.inf)
-        best = fnp.argmin(open_).astype(dtypes.int32)
         least = fnp.where(holds & (index == x), fnp.inf, least)
-        least = fnp.where(index == at, open_[best], least)
-        nearest = fnp.where(index == at, best, nearest)
         k = k + holds.astype(k.dtype)
-        return D, written, size, names, least, nearest, k, tree
+        return D, written, size, names, least, nearest, k, tree, at, values
 
     open_ = fnp.where(index[:, None] == index, fnp.inf, distances)
     zeros = fnp.zeros(n, dtypes.int32)
     start = (
         *(distances, zeros, fnp.ones_like(zeros), index, fnp.min(open_, 1)),
         *(fnp.argmin(open_, 1).astype(dtypes.int32), fnp.int32(0)),
-        fnp.zeros((n, 4), dtype),
+        *(fnp.zeros((n, 4), dtype), fnp.int32(0), distances[0]),
     )
-    found: Array = lax.while_loop(lambda c: c[6] < n - 1, step, start)[-1]
+    found: Array = lax.while_loop(lambda c: c[6] < n - 1, step, start)[7]
     return found[: n - 1]
 
 

@@ -22,19 +22,23 @@ from fxflow.errors import ArgumentError, ConcretizationError, ShapeError
 from fxflow.lax.axes import natural
 from fxflow.numpy._operands import ArrayLike, promote_inexact
 from fxflow.scipy.cluster._trees import children, layout, merged
+from fxflow.scipy.cluster._trees import tree_of as _tree
+from fxflow.scipy.cluster.dendrograms import (
+    ClusterNode,
+    correspond,
+    dendrogram,
+    from_mlab_linkage,
+    is_valid_im,
+    optimal_leaf_ordering,
+    to_mlab_linkage,
+    to_tree,
+)
 from fxflow.scipy.signal._recursions import known
 from fxflow.scipy.spatial.distance import pdist
 
 _METHODS = ("single", "complete", "average", "weighted", "centroid", "median", "ward")
 #: Methods whose distances are those of points.
 _EUCLIDEAN = ("centroid", "median", "ward")
-
-
-def _tree(name: str, Z: Any) -> Array:
-    tree: Array = promote_inexact(name, Z)[0]
-    if tree.ndim != 2 or tree.shape[1] != 4 or not tree.shape[0]:
-        raise ShapeError(f"{name}: Z must be float[n - 1, 4], got {tree.aval}")
-    return tree
 
 
 # -- trees -----------------------------------------------------------------------------
@@ -73,7 +77,7 @@ def linkage(
         mean of both parts; "centroid" and "median", of centers; "ward", by how much
         the sum of squares grows.
       metric: of observations, see `pdist`; Euclidean for the last three methods.
-      optimal_ordering: not supported: must be False.
+      optimal_ordering: whether `optimal_leaf_ordering` orders the leaves.
 
     Returns:
       Float array[n - 1, 4], the tree: for each merge both clusters, the lesser number
@@ -81,7 +85,7 @@ def linkage(
 
     Raises:
       ArgumentError: there is no such method, a distance is not finite, the metric does
-        not suit the method, or `optimal_ordering` is asked for.
+        not suit the method.
       ShapeError: `y` has another shape.
 
     Example:
@@ -96,11 +100,6 @@ def linkage(
     if method not in _METHODS:
         listed = ", ".join(f'"{m}"' for m in _METHODS)
         raise ArgumentError(f"{name}: method must be one of {listed}, got {method!r}")
-    if optimal_ordering:
-        raise ArgumentError(
-            f"{name}: optimal_ordering=True is not supported: the tree's merges keep "
-            "the order of their numbers"
-        )
     (y,) = promote_inexact(name, y)
     if y.ndim == 2:
         if method in _EUCLIDEAN and metric != "euclidean":
@@ -119,7 +118,8 @@ def linkage(
     host = known(y, name)
     if host is not None and not np.isfinite(host).all():
         raise ArgumentError(f"{name}: a distance is not finite")
-    return merged(y, method)
+    Z = merged(y, method)
+    return optimal_leaf_ordering(Z, y) if optimal_ordering else Z
 
 
 @_docs_of_methods
@@ -777,10 +777,12 @@ def is_isomorphic(T1: ArrayLike, T2: ArrayLike) -> Array:
 
 # fmt: off
 __all__ = [
-    "average", "centroid", "complete", "cophenet", "cut_tree", "fcluster",
-    "fclusterdata", "inconsistent", "is_isomorphic", "is_monotonic",
-    "is_valid_linkage", "leaders", "leaves_list", "linkage", "maxRstat", "maxdists",
-    "maxinconsts", "median", "num_obs_linkage", "single", "ward", "weighted",
+    "ClusterNode", "average", "centroid", "complete", "cophenet", "correspond",
+    "cut_tree", "dendrogram", "fcluster", "fclusterdata", "from_mlab_linkage",
+    "inconsistent", "is_isomorphic", "is_monotonic", "is_valid_im", "is_valid_linkage",
+    "leaders", "leaves_list", "linkage", "maxRstat", "maxdists", "maxinconsts",
+    "median", "num_obs_linkage", "optimal_leaf_ordering", "single", "to_mlab_linkage",
+    "to_tree", "ward", "weighted",
 ]
 # fmt: on
 

@@ -17,14 +17,21 @@ from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis, number
 from fxflow.numpy._operands import ArrayLike, convert, promote_inexact
+from fxflow.scipy.spatial._distance_checks import (
+    is_valid_dm,
+    is_valid_y,
+    num_obs_dm,
+    num_obs_y,
+)
 from fxflow.transforms.vmap import vmap
 
 # fmt: off
 __all__ = [
     "braycurtis", "canberra", "cdist", "chebyshev", "cityblock", "correlation",
-    "cosine", "dice", "directed_hausdorff", "euclidean", "hamming", "jaccard",
-    "jensenshannon", "mahalanobis", "minkowski", "pdist", "rogerstanimoto",
-    "russellrao", "seuclidean", "sokalsneath", "sqeuclidean", "squareform", "yule",
+    "cosine", "dice", "directed_hausdorff", "euclidean", "hamming", "is_valid_dm",
+    "is_valid_y", "jaccard", "jensenshannon", "mahalanobis", "minkowski", "num_obs_dm",
+    "num_obs_y", "pdist", "rogerstanimoto", "russellrao", "seuclidean", "sokalsneath",
+    "sqeuclidean", "squareform", "yule",
 ]
 # fmt: on
 

@@ -124,8 +124,6 @@ def test_bad_arguments_are_refused() -> None:
         hierarchy.linkage(np.array([1.0, np.nan, 2.0]))
     with pytest.raises(ShapeError, match="y must be distances"):
         hierarchy.linkage(np.ones(4))
-    with pytest.raises(ArgumentError, match="optimal_ordering"):
-        hierarchy.linkage(points, optimal_ordering=True)
     with pytest.raises(ShapeError, match="Z must be"):
         hierarchy.leaves_list(np.ones((3, 3)))
     Z = want.linkage(points)

@@ -26,6 +26,8 @@ EXEMPT = {
         f"scipy.cluster.hierarchy.{name}": "takes a tree, tested with trees"
         for name in (
             *("cophenet", "cut_tree", "fcluster", "inconsistent", "is_monotonic"),
+            *("correspond", "dendrogram", "from_mlab_linkage", "is_valid_im"),
+            *("optimal_leaf_ordering", "to_mlab_linkage", "to_tree"),
             *("is_valid_linkage", "leaders", "leaves_list", "maxRstat", "maxdists"),
             *("maxinconsts", "num_obs_linkage"),
         )
@@ -413,6 +415,25 @@ CALLS = [
             call("scipy.optimize.rosen_der", inexact(3, 2), numpy=""),
             call("scipy.optimize.rosen_hess", inexact(3), numpy=""),
             call("scipy.optimize.linear_sum_assignment", real(3, 4), numpy=""),
+        ],
+    ),
+    # SciPy refuses what is nan here, and has an axis more between equal points.
+    *like(
+        "scipy.spatial",
+        [
+            call("scipy.spatial.procrustes", _TALL, _TALL, numpy=""),
+            call(
+                "scipy.spatial.geometric_slerp",
+                *(made(lambda rng, s: np.abs(rng.normal(size=s)), 3),) * 2,
+                floating(2, low=0),
+                numpy="",
+            ),
+            call("scipy.spatial.distance_matrix", inexact(3, 2), inexact(2, 2)),
+            *each(
+                "scipy.spatial",
+                "minkowski_distance minkowski_distance_p",
+                *(inexact(3, 2), inexact(2)),
+            ),
         ],
     ),
     call("scipy.cluster.vq.vq", real(5, 2), real(3, 2)),

@@ -1,9 +1,10 @@
 """Rotations in space: `fxflow.scipy.spatial.transform`."""
 
 from fxflow.core.boundary import public as _public
+from fxflow.scipy.spatial.transform.rigid import RigidTransform
 from fxflow.scipy.spatial.transform.rotation import Rotation
 from fxflow.scipy.spatial.transform.slerp import Slerp
 
-__all__ = ["Rotation", "Slerp"]
+__all__ = ["RigidTransform", "Rotation", "Slerp"]
 
 _public(globals(), __all__)

@@ -213,3 +213,120 @@ def angle(q: Any) -> Any:
     still = square == 0
     length = choose_between(still, 0 * square, fnp.sqrt(_safe(~still, square, 1)))
     return 2 * fnp.arctan2(length, w)
+
+
+#: Coefficients of (1 - (a / 2) cot(a / 2)) / a² in powers of a²: Bernoulli numbers.
+_BERNOULLI = (
+    *(1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1307674368000),
+    *(1 / 74724249600, 3617 / 10670622842880000, 43867 / 5109094217170944000),
+    *(174611 / 802857662698291200000, 77683 / 14101100039391805440000),
+)
+
+
+def screwed(v: Any, along: Any) -> Any:
+    """Returns the way of a point that turns by `v` and moves `along` all the time.
+
+    Both in one unit of time, while the direction turns with the point: V(v) · along,
+    the translation of the matrix exponential.
+    """
+    square = _square(v)
+    near = square < 1
+    low = _safe(near, square, 0)
+    high = fnp.sqrt(_safe(~near, square, 1))
+    # (1 - cos a) / a² and (a - sin a) / a³.
+    first = _polynomial(low, *((-1) ** k / math.factorial(2 * k + 2) for k in range(9)))
+    second = _polynomial(
+        low, *((-1) ** k / math.factorial(2 * k + 3) for k in range(9))
+    )
+    first = choose_between(near, first, (1 - fnp.cos(high)) / high**2)
+    second = choose_between(near, second, (high - fnp.sin(high)) / high**3)
+    turned = fnp.cross(v, along)
+    return along + first * turned + second * fnp.cross(v, turned)
+
+
+def unscrewed(v: Any, way: Any) -> Any:
+    """Returns the movement whose way `screwed` returns."""
+    square = _square(v)
+    near = square < 1
+    low = _safe(near, square, 0)
+    high = fnp.sqrt(_safe(~near, square, 1))
+    half = high / 2
+    far = (1 - half * fnp.cos(half) / fnp.sin(half)) / high**2
+    factor = choose_between(near, _polynomial(low, *_BERNOULLI), far)
+    turned = fnp.cross(v, way)
+    return way - turned / 2 + factor * fnp.cross(v, turned)
+
+
+def between(a: Any, b: Any) -> Any:
+    """Returns the quaternion of the shortest turn of the vector b onto a."""
+    a, b = a / fnp.sqrt(_square(a)), b / fnp.sqrt(_square(b))
+    cosine = fnp.sum(a * b, -1, keepdims=True)
+    # Opposite vectors: any axis across them, as that of the least coordinate.
+    least = fnp.abs(b) == fnp.min(fnp.abs(b), -1, keepdims=True)
+    across = fnp.cross(b, least.astype(b.dtype))
+    apart = cosine < -1 + 4 * float(dtypes.finfo(b.dtype).eps)
+    turn = fnp.concatenate([fnp.cross(b, a), 1 + cosine], -1)
+    half = fnp.concatenate([across, 0 * cosine], -1)
+    return normalized(choose_between(apart, half, turn))
+
+
+def aligned(a: Any, b: Any, w: Any) -> tuple[Any, Any, Any]:
+    """Returns the quaternion that turns b onto a best, the error, the sensitivity.
+
+    Source: W. Kabsch, A solution for the best rotation to relate two sets of vectors,
+    1976; F. L. Markley and J. L. Crassidis, 2014, for the sensitivity.
+    """
+    table = (w[:, None] * a).T @ b
+    u, s, vh = fnp.linalg.svd(table)
+    turn = fnp.where(fnp.linalg.det(u) * fnp.linalg.det(vh) < 0, -1, 1).astype(s.dtype)
+    signs = fnp.stack([fnp.ones_like(turn), fnp.ones_like(turn), turn])
+    s = s * signs
+    square = fnp.sum(w * fnp.sum(a * a + b * b, -1)) - 2 * fnp.sum(s)
+    some = square > 0
+    error = fnp.where(some, fnp.sqrt(_safe(some, square, 1)), 0)
+    pairs = s * fnp.roll(s, 1)
+    product = fnp.prod(s + fnp.roll(s, 1))
+    size = fnp.sum(pairs) * fnp.eye(3, dtype=s.dtype) + table @ table.T
+    sensitivity = fnp.mean(w) / product * size
+    return of_matrix((u * signs) @ vh), error, sensitivity
+
+
+def to_davenport(q: Any, axes: Any, extrinsic: bool) -> Any:
+    """Returns angles[..., 3] about three axes, the second across both others.
+
+    Where only the sum or the difference of the first and the last angle is known, the
+    last one is 0.
+    """
+    first, second, third = axes if extrinsic else axes[::-1]
+    cross = fnp.cross(first, second)
+    sine = fnp.dot(fnp.cross(third, first), second)
+    # The sign of a sine of 0 decides the range of the second angle.
+    sine = fnp.where(fnp.abs(sine) < 8 * float(dtypes.finfo(q.dtype).eps), 0, sine)
+    apart = -fnp.arctan2(sine, fnp.dot(first, third))
+    # The third axis is the first one, turned about the second by `apart`, not
+    # positive, so that the second angle begins at `apart`.
+    sign = fnp.where(apart > 0, -1, 1).astype(q.dtype)
+    apart, second, cross = apart * sign, second * sign, cross * sign
+    back = [-second * fnp.sin(apart / 2), fnp.cos(apart / 2)[None]]
+    moved = product(fnp.concatenate(back), q)
+    v = moved[..., :3]
+    a, b, c, d = moved[..., 3], v @ first, v @ second, v @ cross
+    tiny = 1e-14 if dtypes.bits(q.aval.dtype) == 64 else 1e-12
+    one, two = a * a + b * b, c * c + d * d
+    low, high = two <= tiny * one, one <= tiny * two
+
+    def root(s: Any, at_0: Any) -> Any:
+        return choose_between(at_0, 0 * s, fnp.sqrt(_safe(~at_0, s, 1)))
+
+    middle = 2 * fnp.arctan2(root(two, low), root(one, high))
+    total = fnp.arctan2(_safe(~high, b, 0), _safe(~high, a, 1))
+    turn = fnp.arctan2(_safe(~low, d, 0), _safe(~low, c, 1))
+    out = [total - turn, (middle + apart) * sign, total + turn]
+    if not extrinsic:
+        out = out[::-1]
+    lone = choose_between(low, 2 * total, (-2 if extrinsic else 2) * turn)
+    out[0] = choose_between(low | high, lone, out[0])
+    out[2] = choose_between(low | high, 0 * lone, out[2])
+    angles = fnp.stack(out, -1)
+    turned = fnp.where(angles < -math.pi, angles + 2 * math.pi, angles)
+    return fnp.where(turned > math.pi, turned - 2 * math.pi, turned)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import math
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ import numpy as np
 from fxflow import numpy as fnp
 from fxflow import random
 from fxflow.core.arrays import Array, dtypes
+from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.library import library
 from fxflow.core.tree import register_pytree_node_class
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
@@ -61,6 +63,30 @@ _to_mrp = library()(quaternions.to_mrp)
 _of_matrix = library()(quaternions.of_matrix)
 _to_matrix = library()(quaternions.to_matrix)
 _angle = library()(quaternions.angle)
+_aligned = library()(quaternions.aligned)
+_between = library()(quaternions.between)
+_to_davenport = library("extrinsic")(quaternions.to_davenport)
+
+
+def _order(name: str, order: Any) -> bool:
+    """Returns whether axes are fixed in space."""
+    known = {"e": True, "extrinsic": True, "i": False, "intrinsic": False}
+    if not isinstance(order, str) or order.lower() not in known:
+        raise ArgumentError(
+            f'{name}: order must be "extrinsic" or "intrinsic", got {order!r}'
+        )
+    return known[order.lower()]
+
+
+def _unit_axes(name: str, axes: Any, *counts: int) -> Array:
+    """Returns axes[k, 3] of length 1."""
+    x: Array = promote_inexact(name, fnp.asarray(axes))[0]
+    given = x.aval
+    x = x[None] if x.aval.ndim == 1 else x
+    if x.aval.ndim != 2 or x.aval.shape[1] != 3 or x.aval.shape[0] not in counts:
+        known = " or ".join(map(str, counts))
+        raise ShapeError(f"{name}: expected axes [{known}, 3], got {given}")
+    return fnp.asarray(_normalized(x))
 
 
 def _require_axes(seq: Any, *counts: int) -> str:
@@ -207,6 +233,120 @@ class Rotation:
         return cls(_of_angles(a, axes=seq, degrees=bool(degrees)))
 
     @classmethod
+    def from_davenport(
+        cls, axes: ArrayLike, order: str, angles: ArrayLike, degrees: bool = False
+    ) -> Rotation:
+        """Returns rotations of turns about up to three given axes.
+
+        Args:
+          axes: real array-like[3] or [k, 3], k ≤ 3.
+          order: "extrinsic" or "e", the axes are fixed in space; "intrinsic" or "i",
+            they turn along.
+          angles: real array-like[k] or [n, k]; for one axis, also a number.
+          degrees: whether the angles are in degrees.
+
+        Raises:
+          ArgumentError: there is no such order.
+          ShapeError: axes or angles have another shape.
+          DtypeError: they are complex.
+
+        Example:
+          >>> turn = Rotation.from_davenport(np.eye(3), "extrinsic", np.ones(3))
+          >>> turn.approx_equal(Rotation.from_euler("xyz", np.ones(3)), atol=1e-6)
+          Array(True, dtype=bool)
+        """
+        name = "Rotation.from_davenport"
+        extrinsic = _order(name, order)
+        known = _unit_axes(name, axes, 1, 2, 3)
+        (a,) = promote_inexact(name, fnp.asarray(angles))
+        if known.shape[0] == 1 and not a.aval.ndim:
+            a = a[None]
+        a = _numbers(name, a, known.shape[0])
+        a = a * (math.pi / 180) if degrees else a
+        turns = [
+            cls.from_rotvec(a[..., k : k + 1] * known[k]) for k in range(known.shape[0])
+        ]
+        out = turns[0]
+        for turn in turns[1:]:
+            out = turn * out if extrinsic else out * turn
+        return out
+
+    @classmethod
+    def create_group(cls, group: str, axis: str = "Z") -> Rotation:
+        """Returns all rotations of a group.
+
+        Args:
+          group: "I", icosahedral; "O", octahedral; "T", tetrahedral; "Dn", dihedral, or
+            "Cn", cyclic, of order n: "D4".
+          axis: "X", "Y" or "Z": of cyclic and dihedral groups.
+
+        Raises:
+          ArgumentError: there is no such group or axis.
+          ImportError: SciPy is not installed.
+
+        Example:
+          >>> len(Rotation.create_group("O"))
+          24
+        """
+        theirs = importlib.import_module("scipy.spatial.transform").Rotation
+        try:
+            found = theirs.create_group(group, axis=axis).as_quat()
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(f"Rotation.create_group: {error}") from None
+        return cls(fnp.asarray(found, dtypes.default_float()))
+
+    @classmethod
+    def align_vectors(
+        cls,
+        a: ArrayLike,
+        b: ArrayLike,
+        weights: ArrayLike | None = None,
+        return_sensitivity: bool = False,
+    ) -> Any:
+        """Returns the rotation that turns vectors b onto vectors a best.
+
+        Args:
+          a: real array-like[3] or [n, 3].
+          b: real array-like of the same shape.
+          weights: non-negative and finite, real array-like[n]; None is all the same.
+          return_sensitivity: whether to return the sensitivity, too.
+
+        Returns:
+          The rotation; the root of the weighted sum of the squares of what is left; and
+          the sensitivity, float[3, 3], by which the covariance of errors of the vectors
+          becomes that of the rotation. (SciPy's weights may be infinite.)
+
+        Raises:
+          ShapeError: there are not as many vectors or weights.
+          ArgumentError: the sensitivity is asked for a single vector.
+
+        Special cases:
+          The turn of a single vector is the shortest one.
+
+        Example:
+          >>> turn, error = Rotation.align_vectors(np.eye(3)[[1, 2, 0]], np.eye(3))
+          >>> (turn.as_matrix() @ np.eye(3)[0]).round(3)
+          Array([0., 1., 0.], dtype=float32)
+        """
+        name = "Rotation.align_vectors"
+        x, y = promote_inexact(name, _numbers(name, a, 3), _numbers(name, b, 3))
+        if x.aval.shape != y.aval.shape:
+            raise ShapeError(f"{name}: a, {x.aval}, and b, {y.aval}, must be alike")
+        x, y = fnp.atleast_2d(x), fnp.atleast_2d(y)
+        n = x.aval.shape[0]
+        w = fnp.ones(n, x.dtype) if weights is None else fnp.asarray(weights, x.dtype)
+        if w.shape != (n,) or not n:
+            raise ShapeError(f"{name}: expected {n} weights, one or more, got {w.aval}")
+        if n == 1:
+            if return_sensitivity:
+                raise ArgumentError(f"{name}: a single vector has no sensitivity")
+            turn = cls(_between(x[0], y[0]))
+            rest = turn.apply(y[0]) - x[0]
+            return turn, fnp.sqrt(w[0] * fnp.sum(rest * rest))
+        q, error, sensitivity = _aligned(x, y, w)
+        return (cls(q), error, sensitivity) if return_sensitivity else (cls(q), error)
+
+    @classmethod
     def identity(cls, num: int | None = None, dtype: DTypeLike = float) -> Rotation:
         """Returns rotations that change nothing.
 
@@ -286,10 +426,42 @@ class Rotation:
         """
         return _to_angles(self.quat, axes=_require_axes(seq, 3), degrees=bool(degrees))
 
+    def as_davenport(self, axes: ArrayLike, order: str, degrees: bool = False) -> Array:
+        """Returns angles[..., 3] about three axes, the second across both others.
+
+        Args:
+          axes: real array-like[3, 3].
+          order: "extrinsic" or "e", the axes are fixed in space; "intrinsic" or "i",
+            they turn along.
+          degrees: whether the angles are in degrees.
+
+        Raises:
+          ArgumentError: there is no such order, or known axes are not orthogonal.
+          ShapeError: there are not three axes.
+        """
+        name = "Rotation.as_davenport"
+        extrinsic = _order(name, order)
+        known = convert(_unit_axes(name, axes, 3), self.quat.dtype)
+        if not isinstance(known, Tracer):
+            x = np.asarray(known, float)
+            slip = max(abs(x[1] @ x[0]), abs(x[1] @ x[2]))
+            if slip > 1e-3:
+                raise ArgumentError(
+                    f"{name}: the second axis must be orthogonal to the others, got a "
+                    f"cosine of {slip:.3g}"
+                )
+        out: Array = _to_davenport(self.quat, known, extrinsic=extrinsic)
+        return out * (180 / math.pi) if degrees else out
+
     def magnitude(self) -> Array:
         """Returns angles[...] from 0 to π."""
         out: Array = _angle(self.quat)
         return out
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes of these rotations: () or (n,)."""
+        return tuple(self.quat.shape[:-1])
 
     @property
     def single(self) -> bool:
@@ -320,6 +492,59 @@ class Rotation:
     def inv(self) -> Rotation:
         """Returns the rotations back."""
         return Rotation(quaternions.inverse(self.quat))
+
+    def approx_equal(
+        self, other: Rotation, atol: float | None = None, degrees: bool = False
+    ) -> Array:
+        """Returns whether rotations are nearly the same.
+
+        Args:
+          other: rotations, one or as many.
+          atol: the greatest angle between them; None is 1e-8 radians.
+          degrees: whether `atol` is in degrees.
+
+        Returns:
+          bool[] or bool[n].
+        """
+        bound = 1e-8 if atol is None else atol * (math.pi / 180 if degrees else 1)
+        return (other * self.inv()).magnitude() < bound
+
+    def reduce(
+        self,
+        left: Rotation | None = None,
+        right: Rotation | None = None,
+        return_indices: bool = False,
+    ) -> Any:
+        """Returns the smallest rotations that a group makes of these.
+
+        Args:
+          left: rotations that may come after each one; None is only the identity.
+          right: rotations that may come before; likewise.
+          return_indices: whether to return which ones were taken, too.
+
+        Returns:
+          For each rotation p that product l p r whose angle is least; with indices
+          these of l and r, int32[...], or None for a group that is not given.
+        """
+        q = fnp.atleast_2d(self.quat)
+        groups = [
+            Rotation.identity(1, q.dtype) if g is None else g for g in (left, right)
+        ]
+        before, after = (fnp.atleast_2d(g.quat) for g in groups)
+        inner = _product(q[:, None], after[None])
+        made = _product(before[None, :, None], inner[:, None])
+        flat = fnp.reshape(made, (q.shape[0], -1, 4))
+        best = fnp.argmax(fnp.abs(flat[..., 3]), -1)
+        found = fnp.take_along_axis(flat, best[:, None, None], 1)[:, 0]
+        found = found[0] if self.single else found
+        if not return_indices:
+            return Rotation(found)
+        count = after.shape[0]
+        places = [best // count, best % count]
+        places = [p[0] if self.single else p for p in places]
+        return Rotation(found), *(
+            None if g is None else p for g, p in zip((left, right), places, strict=True)
+        )
 
     def mean(self, weights: ArrayLike | None = None) -> Rotation:
         """Returns the rotation that is nearest to all, in the mean of squares.

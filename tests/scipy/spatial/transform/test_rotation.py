@@ -179,3 +179,74 @@ def test_invalid_shapes_sequences_and_operands_are_refused() -> None:
         Rotation.identity()[0]
     with pytest.raises(TypeError):
         Rotation.identity() * 3  # type: ignore[operator]
+
+
+def test_alignment() -> None:
+    with fxflow.config.override(x64=True):
+        for n in (1, 2, 3, 7):
+            a, b = RNG.normal(size=(2, n, 3))
+            w = RNG.uniform(0.5, 2, n)
+            turn, error = want.Rotation.align_vectors(a, b, w)
+            ours, ours_error = Rotation.align_vectors(a, b, w)
+            close(ours.as_matrix(), turn.as_matrix(), 1e-10)
+            close(ours_error, error, 1e-10)
+            if n > 2:
+                expected = want.Rotation.align_vectors(a, b, w, True)[2]
+                close(Rotation.align_vectors(a, b, w, True)[2], expected, 1e-10)
+        opposite = Rotation.align_vectors(np.eye(3)[0], -np.eye(3)[0])[0]
+        close(opposite.apply(-np.eye(3)[0]), np.eye(3)[0])
+        traced = fxflow.jit(lambda a, b: Rotation.align_vectors(a, b)[0].as_quat(True))
+        close(traced(a, b), Rotation.align_vectors(a, b)[0].as_quat(True))
+        slope = fxflow.grad(lambda a: Rotation.align_vectors(a, b)[1])(a)
+        moved = a + 1e-6 * slope
+        rise = Rotation.align_vectors(moved, b)[1] - Rotation.align_vectors(a, b)[1]
+        close(rise / 1e-6, (slope * slope).sum(), 1e-4)
+    with pytest.raises(ShapeError, match="expected 7 weights"):
+        Rotation.align_vectors(a, b, np.ones(2))
+    with pytest.raises(ShapeError, match="must be alike"):
+        Rotation.align_vectors(a, b[:3])
+    with pytest.raises(ArgumentError, match="no sensitivity"):
+        Rotation.align_vectors(a[0], b[0], return_sensitivity=True)
+
+
+def test_davenport() -> None:
+    angles = RNG.normal(size=(5, 3))
+    first = np.eye(3)[[0, 1, 2]]
+    slanted = np.array([[0, 0, 1.0], [1, 0, 0], [0, 0.6, 0.8]])
+    with fxflow.config.override(x64=True):
+        ours = Rotation.from_quat(Q[:20])
+        for axes in (first, slanted, slanted[[2, 1, 0]], np.eye(3)[[2, 0, 2]]):
+            for order in ("extrinsic", "i"):
+                got = ours.as_davenport(axes, order, degrees=True)
+                close(got, THEIRS[:20].as_davenport(axes, order, degrees=True), 1e-9)
+                made = Rotation.from_davenport(axes, order, angles)
+                expected = want.Rotation.from_davenport(axes, order, angles)
+                close(made.as_matrix(), expected.as_matrix())
+        one = Rotation.from_davenport(np.array([0, 0, 2.0]), "e", 90, degrees=True)
+        close(one.as_rotvec(), [0, 0, np.pi / 2])
+    with pytest.raises(ArgumentError, match='order must be "extrinsic"'):
+        ours.as_davenport(first, "x")
+    with pytest.raises(ArgumentError, match="must be orthogonal"):
+        ours.as_davenport(slanted[[0, 2, 1]], "e")
+    with pytest.raises(ShapeError, match=r"axes \[3, 3\], got"):
+        ours.as_davenport(first[:2], "e")
+
+
+def test_groups() -> None:
+    with fxflow.config.override(x64=True):
+        ours = Rotation.from_quat(Q)
+        for group in ("O", "T", "C3", "D2"):
+            left = want.Rotation.create_group(group)
+            made = Rotation.create_group(group)
+            close(made.as_quat(), left.as_quat())
+            best, i, _ = THEIRS.reduce(left, return_indices=True)
+            got, j, k = ours.reduce(made, return_indices=True)
+            close(got.magnitude(), best.magnitude(), 1e-7)
+            assert j.shape == np.shape(i) and k is None
+        both = ours[3].reduce(made, made)
+        assert both.single
+        assert (both.magnitude() <= ours[3].magnitude() + 1e-12).all()
+        close(ours.approx_equal(ours[0], 0.5), THEIRS.approx_equal(THEIRS[0], 0.5))
+        assert ours.approx_equal(ours).all() and ours.shape == (len(Q),)
+    with pytest.raises(ArgumentError, match="create_group"):
+        Rotation.create_group("Q")
