@@ -24,7 +24,7 @@ from fxflow.sparse.pattern import (
     intersection,
     union,
 )
-from fxflow.sparse.selecting import lookup, positions, reshaped, selection
+from fxflow.sparse.selecting import lookup, positions, reshaped, resized, selection
 
 
 @register_pytree_node_class
@@ -48,7 +48,7 @@ class SparseArray(Extremes):
 
     __array_priority__ = 200.0
     __array_ufunc__ = None
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     pattern: Pattern
     values: Any
@@ -543,13 +543,6 @@ class SparseArray(Extremes):
             )
         return self._map(lambda v: getattr(fnp, kind)(v, other))
 
-    def _compare(self, other: Any) -> NoReturn:
-        raise TypeError(
-            "sparse arrays have no comparisons: compare their .values, or todense()"
-        )
-
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _compare
-
     # -- products ----------------------------------------------------------------------
 
     def __matmul__(self, other: Any) -> Any:
@@ -710,6 +703,18 @@ class SparseArray(Extremes):
             return self.transpose().reshape(turned).transpose()
         held = self.tocoo()
         return _made(reshaped(held.pattern, tuple(given)), held.values)
+
+    def resize(self, *shape: Any) -> SparseArray:
+        """Returns the array cut, or with rows and columns of zeros at its ends.
+
+        SciPy's changes the array itself; arrays are immutable here.
+
+        Args:
+          *shape: two numbers, or a pair of them.
+        """
+        given = shape[0] if len(shape) == 1 else shape
+        found: SparseArray = resized(self, given)
+        return found
 
 
 def _made(pattern: Pattern, values: Any) -> SparseArray:

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from fxflow import numpy as fnp
-from fxflow.core.arrays import Array, dtypes, typeof
+from fxflow.core.arrays import Array, dtypes, is_arraylike, typeof
 from fxflow.core.docs import shared
+from fxflow.core.ir.trace import Tracer
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.sparse import values as on_values
+from fxflow.sparse.interchange import is_scipy, scipy_parts
 from fxflow.sparse.pattern import Pattern
 
 _docs_of_values = shared("""
@@ -56,6 +58,32 @@ class Extremes:
         """Returns the smallest elements, leaving out nan; nan where all are."""
         found: Array = _without_nan(self, "min", axis, explicit)
         return found
+
+    def __eq__(self: Any, other: object) -> Any:
+        """Returns where elements equal a number that is not 0, or a dense array's."""
+        return _compared(self, other, "equal")
+
+    def __ne__(self: Any, other: object) -> Any:
+        """Returns where elements differ: sparse, or dense with a dense array."""
+        return _compared(self, other, "not_equal")
+
+    def __lt__(self: Any, other: Any) -> Any:
+        """Returns where elements are less: sparse, or dense with a dense array."""
+        return _compared(self, other, "less")
+
+    def __le__(self: Any, other: Any) -> Any:
+        """Returns where elements are at most a negative number, or a dense array's."""
+        return _compared(self, other, "less_equal")
+
+    def __gt__(self: Any, other: Any) -> Any:
+        """Returns where elements are greater: sparse, or dense with a dense array."""
+        return _compared(self, other, "greater")
+
+    def __ge__(self: Any, other: Any) -> Any:
+        """Returns where elements are at least a positive number, or a dense array's."""
+        return _compared(self, other, "greater_equal")
+
+    __hash__ = None  # type: ignore[assignment]
 
     @_docs_of_places
     def argmax(self: Any, axis: int | None = None, *, explicit: bool = False) -> Array:
@@ -127,6 +155,35 @@ def _nonempty(array: Any, name: str, axis: Any) -> int | None:
     if 0 in array.shape:
         raise ShapeError(f"{name}: the array {list(array.shape)} has no elements")
     return axis_of(name, axis)
+
+
+def _compared(A: Any, other: Any, kind: str) -> Any:
+    """Returns a comparison of elements, which must be False where both are 0."""
+    if is_scipy(other):
+        pattern, values = scipy_parts(other)
+        other = type(A)(pattern, values)
+    sparse = isinstance(other, type(A))
+    if not sparse and not is_arraylike(other):
+        return NotImplemented
+    compare = getattr(fnp, kind)
+    if not sparse and typeof(other).ndim:
+        return compare(A.todense(), other)
+    if sparse:
+        true_of_zeros = kind in ("equal", "less_equal", "greater_equal")
+    elif isinstance(other, Tracer):
+        raise ArgumentError(
+            f"{kind}: a sparse array is compared with a known number, got a traced "
+            f"{other.aval}: whether zeros count depends on it"
+        )
+    else:
+        true_of_zeros = bool(getattr(np, kind)(0, np.asarray(other)))
+    if true_of_zeros:
+        zeros = "both are 0" if sparse else f"elements are 0, beside {other!r}"
+        raise ArgumentError(
+            f"{kind}: the result is True where {zeros}, so that it is dense: use "
+            "todense(), or the opposite comparison"
+        )
+    return A._merged(other, kind) if sparse else A._map(lambda v: compare(v, other))
 
 
 def _extreme(array: Any, name: str, axis: Any, explicit: bool) -> Any:

@@ -9,7 +9,8 @@ import numpy as np
 
 from fxflow.core.ir.trace import Tracer
 from fxflow.errors import ArgumentError, ShapeError
-from fxflow.sparse.pattern import Pattern, Regrouping
+from fxflow.lax.sparse_products import take
+from fxflow.sparse.pattern import Pattern, Regrouping, device_array
 
 
 def positions(index: Any, length: int) -> np.ndarray | int:
@@ -126,3 +127,30 @@ def reshaped(pattern: Pattern, shape: tuple[Any, ...]) -> Pattern:
     width = max(wanted[1], 1)
     arrays = pattern.keys // width, pattern.keys % width
     return Pattern("coo", wanted, arrays, pattern.values_shape)
+
+
+def resized(A: Any, shape: Any) -> Any:
+    """Returns an array cut, or with rows and columns of zeros at its ends.
+
+    Args:
+      A: the array.
+      shape: a pair of numbers; blocks that do not fit become csr.
+
+    Raises:
+      ShapeError: it is something else.
+    """
+    try:
+        m, n = (operator.index(k) for k in shape)
+    except (TypeError, ValueError):
+        m = n = -1
+    if m < 0 or n < 0:
+        raise ShapeError(f"resize: shape must be two numbers, got {shape!r}")
+    held = A.tocoo()
+    row, col = held.coords
+    kept = np.flatnonzero((row < m) & (col < n))
+    pattern = Pattern("coo", (m, n), (row[kept], col[kept]), kept.shape)
+    found = type(A)(pattern, take(held.values, device_array(kept.astype(np.int32)), 0))
+    if A.format != "bsr":
+        return found.asformat(A.format)
+    r, c = A.blocksize
+    return found.tobsr((r, c)) if m % r == n % c == 0 else found.tocsr()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -109,3 +110,52 @@ def test_bad_input() -> None:
         array.setdiag(1.0, 7)
     with pytest.raises(ShapeError, match="vector"):
         array.setdiag(np.ones((2, 2)))
+
+
+OPERATORS = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("sign", OPERATORS)
+def test_comparisons(format: str, sign: str) -> None:
+    compare = OPERATORS[sign]
+    x, y = dense(5), dense(6)
+    a, b = (sparse.csr_array(v).asformat(format) for v in (x, y))
+    np.testing.assert_array_equal(compare(a, y), compare(x, y))
+    for number in (-1, 0, 2, 1.5):
+        if compare(0, number):
+            with pytest.raises(ArgumentError, match=f"elements are 0, beside {number}"):
+                compare(a, number)
+        else:
+            found = compare(a, number)
+            assert found.dtype == bool and found.format == format
+            np.testing.assert_array_equal(found.todense(), compare(x, number))
+    if "=" in sign and sign != "!=":
+        with pytest.raises(ArgumentError, match="True where both are 0"):
+            compare(a, b)
+    else:
+        for other in (b, b.to_scipy(), a):
+            z = np.asarray(other.toarray())
+            found = fxflow.jit(lambda a, o=other: compare(a, o))(a)
+            assert found.dtype == bool
+            np.testing.assert_array_equal(found.todense(), compare(x, z))
+
+
+def test_comparisons_with_something_else() -> None:
+    a = sparse.csr_array(dense(5))
+    assert (a == "x") is False and (a != None) is True  # noqa: E711
+    with pytest.raises(TypeError, match="not supported"):
+        a < "x"
+    with pytest.raises(ArgumentError, match="a known number, got a traced i32"):
+        fxflow.jit(lambda n: a > n)(2)
+    with pytest.raises(ShapeError, match="must be the same"):
+        a > a.T
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(a)

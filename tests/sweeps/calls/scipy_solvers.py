@@ -53,7 +53,13 @@ EXEMPT = {
         f"scipy.sparse.csgraph.{name}": "takes a sparse array"
         for name in (
             *("bellman_ford", "connected_components", "dijkstra", "laplacian"),
-            *("minimum_spanning_tree", "shortest_path"),
+            *("minimum_spanning_tree", "shortest_path", "breadth_first_order"),
+            *("breadth_first_tree", "construct_dist_matrix", "csgraph_from_dense"),
+            *("csgraph_from_masked", "csgraph_masked_from_dense", "csgraph_to_dense"),
+            *("csgraph_to_masked", "depth_first_order", "depth_first_tree"),
+            *("floyd_warshall", "johnson", "maximum_bipartite_matching"),
+            *("maximum_flow", "min_weight_full_bipartite_matching"),
+            *("reconstruct_path", "reverse_cuthill_mckee", "structural_rank", "yen"),
         )
     },
     **dict.fromkeys(

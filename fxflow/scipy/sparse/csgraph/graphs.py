@@ -17,19 +17,23 @@ from fxflow.sparse.construction import diags_array, fromdense
 from fxflow.sparse.interchange import is_scipy, scipy_array, scipy_sparse
 
 
-def _graph(name: str, given: Any) -> SparseArray:
-    """Returns a graph as a square csr array; edges of dense ones are not 0."""
+def matrix_of(name: str, what: str, given: Any) -> SparseArray:
+    """Returns a matrix as a csr array; the entries of dense ones are not 0."""
     if is_scipy(given):
         given = from_scipy(given)
     if not isinstance(given, SparseArray):
         if not is_arraylike(given) or typeof(given).ndim != 2:
-            raise ArgumentError(
-                f"{name}: csgraph must be a sparse array, got {given!r}"
-            )
+            raise ArgumentError(f"{name}: {what} must be a sparse array, got {given!r}")
         given = fromdense(given)
-    if given.shape[0] != given.shape[1]:
-        raise ShapeError(f"{name}: csgraph must be square, got {list(given.shape)}")
     held: SparseArray = given.tocsr()
+    return held
+
+
+def _graph(name: str, given: Any) -> SparseArray:
+    """Returns a graph as a square csr array; edges of dense ones are not 0."""
+    held = matrix_of(name, "csgraph", given)
+    if held.shape[0] != held.shape[1]:
+        raise ShapeError(f"{name}: csgraph must be square, got {list(held.shape)}")
     return held
 
 
