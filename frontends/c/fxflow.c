@@ -269,6 +269,7 @@ int fx_device_count(const fx_runtime *runtime) { return (int)runtime->device_cou
 /* How an array is divided over the devices of a model. */
 typedef struct {
   uint8_t kind;              /* whole on each, in parts, or in another way */
+  uint8_t open;              /* if in another way: whether the partitioner chooses it */
   int64_t dims[FX_MAX_RANK]; /* of a part */
   uint32_t *numbers;         /* of the part of each device, row by row */
 } layout;
@@ -482,6 +483,8 @@ static void layout_of(cursor *c, value *v, uint32_t devices) {
   layout *l = &v->layout;
   uint64_t parts = 1;
   l->kind = (uint8_t)number(c, 1);
+  l->open = l->kind == ANOTHER + 1;
+  if (l->open) l->kind = ANOTHER;
   if (l->kind > ANOTHER || (l->kind == PARTS && !v->type.rank)) c->bad = 1;
   if (l->kind != PARTS || c->bad) return;
   for (int i = 0; i < v->type.rank; ++i) {
@@ -982,7 +985,10 @@ static fx_status options_for(const fx_model *model, const char *what, uint8_t **
     end = field(field(build, 4, 1, NULL), 5, model->span, NULL); /* replicas, partitions */
     if (model->span > 1) end = field(end, 6, 1, NULL);           /* SPMD partitioning */
     end = field(end, 9, length, assigned);
-    if (model->span > 1) end = field(end, 19, 1, NULL); /* by Shardy */
+    if (model->span > 1) { /* what has no sharding is whole; by Shardy */
+      static const uint8_t no[] = {0};
+      end = field(field(field(end, 12, 1, no), 18, 1, no), 19, 1, NULL);
+    }
     *size = (size_t)(field(*options, 3, (uint64_t)(end - build), build) - *options);
   }
   free(assigned);
@@ -999,9 +1005,10 @@ static fx_status check_layouts(const fx_model *model, const function *f) {
       const value *v = values + i, *param = v->param == NONE ? v : model->params + v->param;
       const char *verb = out ? "returns" : "takes", *name = param->type.name;
       if (v->layout.kind == ANOTHER)
-        return fail(FX_BAD_FILE, "%s %s %s in a sharding that this front end lacks: parts "
-                    "of different sizes, unreduced values, or another memory", f->name, verb,
-                    name);
+        return fail(FX_BAD_FILE, "%s %s %s in a sharding that %s", f->name, verb, name,
+                    v->layout.open ? "the partitioner chooses: export it with out_shardings"
+                                   : "this front end lacks: parts of different sizes, "
+                                     "unreduced values, or another memory");
       if (!same_layout(&v->layout, &param->layout, v->type.rank, model->span))
         return fail(FX_BAD_FILE, "%s %s %s in another sharding than the function that first "
                     "takes it: export it with %s", f->name, verb, name,
@@ -1148,7 +1155,7 @@ static fx_status operands_of(fx_model *model, const function *f, const fx_array 
   fx_status status = FX_OK;
   if (f->takes_platform) {
     static const value platform = {{"the platform", "i32[]", FX_I32, 0, NULL, 4}, {0},
-                                   {WHOLE, {0}, NULL}, NONE, 1};
+                                   {0}, NONE, 1};
     int32_t index = (int32_t)f->platform;
     status = to_devices(model, &index, &platform, operands + n, room);
     if (status) return status;
@@ -1349,7 +1356,7 @@ static const value *layout_for(const fx_model *model, value *v) {
 
 fx_buffer *fx_put(fx_model *model, const fx_array *array) {
   value v = {{array->name ? array->name : "the array", "", array->dtype, array->rank, NULL, 0},
-             {0}, {WHOLE, {0}, NULL}, NONE, 1};
+             {0}, {0}, NONE, 1};
   if (array->rank < 0 || array->rank > FX_MAX_RANK || array->dtype < 1 ||
       array->dtype >= sizeof sizes || !sizes[array->dtype] || !array->data) {
     fail(FX_BAD_ARGUMENT, "fx_put: %s has no data, or an unknown dtype or rank", v.type.name);

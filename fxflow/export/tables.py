@@ -21,8 +21,9 @@ If a function is for several devices, then before the end there are, for each su
 function, the layouts of its inputs and its outputs:
 
     layout    = kind u8: 0, each device has the whole array; 1, each has a part; 2,
-                another one; for 1, the number of parts along each dimension u32, and
-                for each device the number of its part, counted row by row, u32
+                another one; 3, the partitioner chooses; for 1, the number of parts
+                along each dimension u32, and for each device the number of its part,
+                counted row by row, u32
 
 An input that is a parameter is not an argument of the caller's; an output that is a
 parameter replaces it.
@@ -197,8 +198,11 @@ def encode(
         if exported.nr_devices > 1:
             ins = zip(exported.in_avals, exported.in_layouts, strict=True)
             outs = zip(exported.out_avals, exported.out_layouts, strict=True)
-            for aval, layout in (*ins, *outs):
+            for aval, layout in ins:
                 out += _layout(aval, layout, exported.nr_devices)
+            for aval, layout in outs:
+                is_open = layout is None and aval.physical.shape
+                out += b"\3" if is_open else _layout(aval, layout, exported.nr_devices)
     return bytes(out + hashlib.sha256(out).digest() + struct.pack("<Q", start) + MARK)
 
 
@@ -227,7 +231,7 @@ def _function(name: str, exported: Exported, place: Place, used: Role) -> bytes:
 def _layout(aval: Aval, layout: LayoutRecord | None, devices: int) -> bytes:
     """Returns how an array is divided over the devices, in the order of the mesh.
 
-    Without a layout, the partitioner gives each device the whole array.
+    An argument without a layout is whole on each device, like a result of one element.
     """
     if layout is None or not layout.mesh.axis_names:
         return b"\0"

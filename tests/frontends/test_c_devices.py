@@ -148,6 +148,86 @@ def test_too_few_devices(functions, caller, tmp_path):
     )
 
 
+SHARDINGS = r"""
+#include <stdio.h>
+#include "fxflow.h"
+int main(int n, char **a) {
+  const char *options[] = {"cpu_device_count=4"};
+  fx_runtime *r = n ? fx_open_with(NULL, options, 1) : NULL;
+  fx_model *m = r ? fx_load(r, a[1], 0) : NULL;
+  if (!m) return puts(fx_error()), 1;
+  float x[32], made[4][32];
+  for (int i = 0; i < 32; ++i) x[i] = (float)i;
+  fx_array in[] = {{"x", FX_F32, 2, {8, 4}, x, NULL},
+                   {"y", FX_F32, 2, {8, 4}, x, NULL}};
+  for (int i = 0; i < fx_function_count(m); ++i) {
+    const char *name = fx_function_name(m, i);
+    fx_array out[4];
+    for (int j = 0; j < 4; ++j) {
+      const fx_type *t = fx_output(m, name, j);
+      fx_array one = {t->name, FX_F32, 2, {t->dims[0], t->dims[1]}, made[j], NULL};
+      out[j] = one;
+    }
+    if (fx_call(m, name, in, 2, out, 4)) {
+      puts(fx_error());
+      continue;
+    }
+    for (int j = 0; j < 128; ++j) printf("%g ", made[j / 32][j % 32]);
+    puts("");
+  }
+  fx_free(m), fx_close(r);
+  return 0;
+}
+"""
+
+
+def test_shardings(tmp_path):
+    mesh = fxflow.make_mesh((2, 2), ("d", "m"))
+
+    def where(*spec):
+        return NamedSharding(mesh, P(*spec))
+
+    def function(x, y):
+        z = fxflow.lax.with_sharding_constraint(x * 2, where("d", "m"))
+        return z, z + y, fnp.cumsum(z, 0), z.T
+
+    x = np.arange(32, dtype=np.float32).reshape(8, 4)
+    cases = [
+        # Both orders of axes along a dimension, whole arrays and parts.
+        (
+            (where("m", "d"), where(("d", "m"))),
+            (where(None, ("m", "d")), where(("m", "d")), where(), where("d")),
+        ),
+        ((None, where(None, "d")), (where(), where("m"), where(None, "d"), where())),
+        ((where("d"), None), (where(), None, where(), where())),
+    ]
+    functions = {
+        str(i): export.export(
+            fxflow.jit(function, in_shardings=ins, out_shardings=outs)
+        )(x, x)
+        for i, (ins, outs) in enumerate(cases)
+    }
+    functions["one"] = export.export(
+        fxflow.jit(lambda x, y: (x * 2, x * 2 + y, fnp.cumsum(x * 2, 0), x.T * 2))
+    )(x, x)
+    export.save(tmp_path / "model.fx", functions)
+    (tmp_path / "shown.c").write_text(SHARDINGS)
+    program = build(tmp_path / "shown", tmp_path / "shown.c", C / "fxflow.c")
+    command = [program, tmp_path / "model.fx"]
+    lines = run(command, FXFLOW_PJRT_PLUGIN=plugin()).stdout.splitlines()
+    expected = [2 * x, 3 * x, np.cumsum(2 * x, 0), 2 * x.T]
+    for i, line in enumerate(lines):
+        if i == 2:  # not known before the program is divided
+            assert line == (
+                "2 returns output.1 in a sharding that the partitioner chooses: export "
+                "it with out_shardings"
+            )
+            continue
+        given = np.array(line.split(), np.float32).reshape(4, 32)
+        np.testing.assert_array_equal(given, [np.ravel(a) for a in expected])
+    assert len(lines) == 4
+
+
 @pytest.fixture(scope="module")
 def two(tmp_path_factory):
     """A file for two devices, whose functions have five results each."""
@@ -218,7 +298,7 @@ def test_what_is_refused(tour, fake, tmp_path, monkeypatch):
     for line, message in zip(
         lines,
         (
-            "step returns w in another sharding .* export it with out_shardings",
+            "step returns w in a sharding that the partitioner chooses: export it with",
             "other takes w in another sharding .* export it with in_shardings",
             "is for several devices, and was written by an older fxflow",
         ),
