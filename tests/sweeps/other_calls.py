@@ -293,6 +293,9 @@ RATIO = ([1.0, 0.2], [1.0, 0.1])
 ZEROS, POLES = np.array([0.5, -0.5], np.float32), np.array([0.2, 0.3], np.float32)
 SCIPY = [
     f("scipy.interpolate.interpn", (X,), X, SHORT),
+    f("scipy.interpolate.lagrange", X, X),
+    *each("scipy.interpolate", "krogh_interpolate pchip_interpolate", X, X, SHORT),
+    f("scipy.interpolate.approximate_taylor_polynomial", fnp.sin, 0.5, 2, 0.5),
     f("scipy.stats.bootstrap", (X,), fnp.mean, **TRIES),
     f("scipy.stats.permutation_test", (SHORT, X), _apart, **TRIES),
     f("scipy.stats.monte_carlo_test", X, random.normal, fnp.max, **TRIES),

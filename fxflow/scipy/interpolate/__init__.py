@@ -26,13 +26,28 @@ from fxflow.scipy.interpolate.scattered import (
     griddata,
 )
 from fxflow.scipy.interpolate.surfaces import RectBivariateSpline
+from fxflow.scipy.interpolate.newton_polynomials import (
+    KroghInterpolator,
+    approximate_taylor_polynomial,
+    krogh_interpolate,
+    lagrange,
+    pade,
+    pchip_interpolate,
+)
+from fxflow.scipy.interpolate.rational_functions import (
+    AAA,
+    FloaterHormannInterpolator,
+)
 
 __all__ = [
+    "AAA",
     "Akima1DInterpolator",
     "BSpline",
     "BarycentricInterpolator",
     "CubicHermiteSpline",
     "CubicSpline",
+    "FloaterHormannInterpolator",
+    "KroghInterpolator",
     "LinearNDInterpolator",
     "NearestNDInterpolator",
     "PPoly",
@@ -40,12 +55,17 @@ __all__ = [
     "RBFInterpolator",
     "RectBivariateSpline",
     "RegularGridInterpolator",
+    "approximate_taylor_polynomial",
     "barycentric_interpolate",
     "griddata",
     "interp1d",
     "interpn",
+    "krogh_interpolate",
+    "lagrange",
     "make_interp_spline",
     "make_lsq_spline",
+    "pade",
+    "pchip_interpolate",
     "splantider",
     "splder",
     "splev",

@@ -73,7 +73,8 @@ EXEMPT = {
     **{
         f"scipy.interpolate.{name}": "points that ascend or differ, tested with splines"
         for name in (
-            *("barycentric_interpolate", "griddata", "make_interp_spline"),
+            *("barycentric_interpolate", "griddata", "make_interp_spline", "lagrange"),
+            *("krogh_interpolate", "pchip_interpolate"),
             *("make_lsq_spline", "splantider", "splder", "splev", "splint", "splrep"),
             "interpn",
         )
@@ -87,6 +88,7 @@ EXEMPT = {
         )
     },
     "scipy.ndimage.watershed_ift": "the regions depend on the values",
+    "scipy.interpolate.approximate_taylor_polynomial": "takes a function",
     "scipy.fft.next_fast_len": "takes no array",
     "scipy.fft.prev_fast_len": "takes no array",
     **{
@@ -325,6 +327,7 @@ CALLS = [
                 *(inexact(2), _ROOTS, floating(), np.array([0.5, 2.0])),
                 numpy="",
             ),
+            call("scipy.interpolate.pade", floating(4, low=0.5), 1, numpy=""),
             *each("scipy.signal", "abcd_normalize ss2tf", *_PLANT, numpy=""),
             call("scipy.signal.cont2discrete", _PLANT, 0.5, numpy=""),
             call("scipy.signal.lsim", _PLANT, floating(3), _TIMES, numpy=""),
