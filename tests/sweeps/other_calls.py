@@ -17,6 +17,7 @@ from tests.sweeps.catalogue import Call, call
 
 X = np.linspace(0.1, 0.9, 4, dtype=np.float32)
 SHORT = X[:2]
+LONG = np.linspace(0.0, 1.0, 8, dtype=np.float32)
 MESH = fxflow.make_mesh((1,), ("x",))
 DEVICE = fxflow.devices.devices()[0]
 TREE = {"w": X, "b": (SHORT, 1.0)}
@@ -294,6 +295,9 @@ ZEROS, POLES = np.array([0.5, -0.5], np.float32), np.array([0.2, 0.3], np.float3
 SCIPY = [
     f("scipy.interpolate.interpn", (X,), X, SHORT),
     f("scipy.interpolate.lagrange", X, X),
+    *each("scipy.interpolate", "make_splrep generate_knots", LONG, LONG),
+    f("scipy.interpolate.make_splprep", (LONG, LONG)),
+    f("scipy.interpolate.make_smoothing_spline", LONG, LONG, lam=1.0),
     *each("scipy.interpolate", "krogh_interpolate pchip_interpolate", X, X, SHORT),
     f("scipy.interpolate.approximate_taylor_polynomial", fnp.sin, 0.5, 2, 0.5),
     f("scipy.stats.bootstrap", (X,), fnp.mean, **TRIES),

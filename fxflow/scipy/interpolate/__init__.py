@@ -38,6 +38,12 @@ from fxflow.scipy.interpolate.rational_functions import (
     AAA,
     FloaterHormannInterpolator,
 )
+from fxflow.scipy.interpolate.smoothing_splines import (
+    generate_knots,
+    make_smoothing_spline,
+    make_splprep,
+    make_splrep,
+)
 
 __all__ = [
     "AAA",
@@ -57,6 +63,7 @@ __all__ = [
     "RegularGridInterpolator",
     "approximate_taylor_polynomial",
     "barycentric_interpolate",
+    "generate_knots",
     "griddata",
     "interp1d",
     "interpn",
@@ -64,6 +71,9 @@ __all__ = [
     "lagrange",
     "make_interp_spline",
     "make_lsq_spline",
+    "make_smoothing_spline",
+    "make_splprep",
+    "make_splrep",
     "pade",
     "pchip_interpolate",
     "splantider",

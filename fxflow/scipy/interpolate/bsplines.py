@@ -33,16 +33,19 @@ def _interval(t: Array, x: Array, k: int) -> Array:
     return fnp.clip(fnp.searchsorted(t, x, side="right") - 1, k, last)
 
 
-def _weights(t: Array, x: Array, k: int, i: Array) -> list[Array]:
-    """Returns the k + 1 B-splines that are not 0 at points (de Boor's recursion)."""
-    rows = [fnp.ones_like(x)]
+def _weights(t: Any, x: Any, k: int, i: Any, xp: Any = fnp) -> list[Any]:
+    """Returns the k + 1 B-splines that are not 0 at points (de Boor's recursion).
+
+    `xp` is NumPy for arrays on the host.
+    """
+    rows = [xp.ones_like(x)]
     for d in range(1, k + 1):
         new: list[Any] = [0.0] * (d + 1)
         for r in range(d):
             right, left = t[i + r + 1], t[i + 1 - d + r]
             width = right - left
             some = width != 0
-            part = fnp.where(some, rows[r] / fnp.where(some, width, 1), 0)
+            part = xp.where(some, rows[r] / xp.where(some, width, 1), 0)
             new[r] = new[r] + (right - x) * part
             new[r + 1] = (x - left) * part
         rows = new
