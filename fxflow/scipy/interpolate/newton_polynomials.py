@@ -314,7 +314,7 @@ def approximate_taylor_polynomial(
 ) -> Array:
     """Returns the Taylor polynomial of a function, from its values around a point.
 
-    Of functions that fxflow can differentiate, `fxflow.jet` gives the exact one.
+    `fxflow.jet` gives the exact one, of functions that fxflow can differentiate.
 
     Args:
       f: function of real arrays.
