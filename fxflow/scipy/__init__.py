@@ -7,8 +7,8 @@ _answer(
     globals(),
     (),
     lazy=(
-        "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize",
-        "signal", "sparse", "spatial", "special", "stats",
+        "cluster", "differentiate", "fft", "integrate", "interpolate", "linalg",
+        "ndimage", "optimize", "signal", "sparse", "spatial", "special", "stats",
     ),
 )
 # fmt: on

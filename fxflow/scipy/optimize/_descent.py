@@ -155,10 +155,10 @@ def descend_within(
     ftol: Any,
     maxiter: int,
     maxcalls: float,
-    maxcor: int,
+    rule: Any,
     searches: int,
 ) -> Outcome:
-    """Minimizes within bounds: L-BFGS on the variables that are free.
+    """Minimizes within bounds, by directions of the variables that are free.
 
     Args:
       problem: what to minimize.
@@ -168,13 +168,12 @@ def descend_within(
       ftol: the relative decrease at which to stop.
       maxiter: the greatest number of steps.
       maxcalls: the greatest number of calls.
-      maxcor: the number of steps to remember.
+      rule: for directions: `LBFGS` or `NewtonCG`.
       searches: the greatest number of calls of a search.
     """
     x = fnp.clip(problem.x, low, high)
     n, dtype = x.aval.size, x.aval.dtype
     tiny = float(fnp.finfo(dtype).eps)
-    rule = LBFGS(maxcor)
 
     def is_small(x: Any, slope: Any) -> Any:
         left = fnp.abs(within(x, slope, low, high))
@@ -189,7 +188,7 @@ def descend_within(
         at_high = (s.x >= high - near * fnp.minimum(1, high - low)) & (s.slope < 0)
         free = ~(at_low | at_high)
         reduced = fnp.where(free, s.slope, 0)
-        way = rule.masked_direction(s.memory, reduced, free)
+        way = rule.masked_direction(s.memory, s.x, reduced, free)
         way = fnp.where(fnp.dot(way, reduced) < 0, way, -reduced)
         # What a bound stops goes there by the gradient.
         way = fnp.where(free, way, -s.slope)
@@ -286,9 +285,9 @@ class LBFGS:
 
     def direction(self, memory: Any, x: Any, slope: Any) -> Any:
         """Returns Newton's direction of the estimate."""
-        return self.masked_direction(memory, slope, True), memory
+        return self.masked_direction(memory, x, slope, True), memory
 
-    def masked_direction(self, memory: Any, slope: Any, free: Any) -> Any:
+    def masked_direction(self, memory: Any, x: Any, slope: Any, free: Any) -> Any:
         """Returns the direction in the variables that are free."""
         steps, changes = (fnp.where(free, rows, 0) for rows in memory)
         products = fnp.sum(steps * changes, axis=1)
@@ -352,6 +351,16 @@ class NewtonCG:
         size = fnp.linalg.norm(slope)
         bound = fnp.minimum(0.5, fnp.sqrt(size)) * size
         return truncated(lambda v: self.problem.product(x, v), slope, bound), memory
+
+    def masked_direction(self, memory: Any, x: Any, slope: Any, free: Any) -> Any:
+        """Returns such a solution among the variables that are free."""
+        size = fnp.linalg.norm(slope)
+        bound = fnp.minimum(0.5, fnp.sqrt(size)) * size
+
+        def product(v: Any) -> Any:
+            return fnp.where(free, self.problem.product(x, fnp.where(free, v, 0)), 0)
+
+        return truncated(product, slope, bound)
 
     def updated(self, memory: Any, step: Any, change: Any, x: Any) -> Any:
         """Returns the memory as it is."""

@@ -11,6 +11,9 @@ from fxflow.core.arrays import dtypes
 from fxflow.scipy.optimize._descent import Outcome, truncated
 from fxflow.scipy.optimize._problems import Problem
 
+#: The largest dimension of a Krylov space.
+_KRYLOV = 30
+
 
 class _State(NamedTuple):
     x: Any
@@ -117,38 +120,83 @@ def by_eigenvalues(problem: Problem) -> Callable[[Any, Any, Any], Any]:
     """
 
     def subproblem(x: Any, slope: Any, radius: Any) -> Any:
-        hessian = problem.hessian(x)
-        values, vectors = fnp.linalg.eigh((hessian + hessian.T) / 2)
-        tiny = float(fnp.finfo(values.dtype).eps)
-        g = vectors.T @ slope
-        least = fnp.min(values)
-        scale = fnp.maximum(fnp.max(fnp.abs(values)), tiny)
-
-        def length(shift: Any) -> Any:
-            return fnp.linalg.norm(g / (values + shift))
-
-        # ‖step‖ falls with the shift: bisect between bounds, by the logarithm of the
-        # distance to the singular shift.
-        base = fnp.maximum(-least, 0)
-        low = tiny * scale
-        high = fnp.linalg.norm(g) / radius + scale
-
-        def halve(_: Any, c: Any) -> Any:
-            low, high = c
-            middle = fnp.sqrt(low * high)
-            long = length(base + middle) > radius
-            return fnp.where(long, middle, low), fnp.where(long, high, middle)
-
-        low, high = lax.fori_loop(0, 60, halve, (low, high))
-        positive = least > tiny * scale
-        newton = -g / fnp.where(positive, values, 1)
-        inside = positive & (fnp.linalg.norm(newton) <= radius)
-        bound = -g / (values + base + high)
-        # The hard case: what is left of the radius goes along the least eigenvalue.
-        rest = radius**2 - fnp.dot(bound, bound)
-        sign = fnp.where(bound[0] < 0, -1.0, 1.0)
-        along = sign * fnp.sqrt(fnp.maximum(rest, 0))
-        bound = bound.at[0].add(fnp.where(least < 0, along, 0).astype(bound.dtype))
-        return vectors @ fnp.where(inside, newton, bound)
+        return _exact(problem.hessian(x), slope, radius)
 
     return subproblem
+
+
+def by_lanczos(problem: Problem) -> Callable[[Any, Any, Any], Any]:
+    """Returns the subproblem that is solved exactly in a Krylov space.
+
+    Args:
+      problem: what to minimize.
+    """
+
+    def subproblem(x: Any, slope: Any, radius: Any) -> Any:
+        n, dtype = x.size, x.dtype
+        count = min(n, _KRYLOV)
+        size = fnp.linalg.norm(slope)
+        tiny = float(fnp.finfo(dtype).eps)
+        first = slope / fnp.where(size > 0, size, 1)
+
+        def step(c: Any, k: Any) -> Any:
+            basis, v = c
+            basis = basis.at[k].set(v)
+            image = problem.product(x, v)
+            along = fnp.dot(v, image)
+            rest = image
+            for _ in range(2):
+                rest = rest - (basis @ rest) @ basis
+            length = fnp.linalg.norm(rest)
+            fine = length > 100 * tiny * fnp.linalg.norm(image)
+            following = fnp.where(fine, rest / fnp.where(fine, length, 1), 0)
+            return (basis, following), (along, fnp.where(fine, length, 0))
+
+        start = (fnp.zeros((count, n), dtype), first)
+        (basis, _), (diagonal, beside) = lax.scan(step, start, fnp.arange(count))
+        # Directions beyond the space have no slope: any positive curvature.
+        used = fnp.sum(basis * basis, 1) > 0.5
+        most = fnp.maximum(fnp.max(fnp.abs(diagonal)), tiny)
+        diagonal = fnp.where(used, diagonal, most)
+        model = fnp.diag(diagonal)
+        model = model + fnp.diag(beside[:-1], 1) + fnp.diag(beside[:-1], -1)
+        inner = fnp.zeros(count, dtype).at[0].set(size)
+        return _exact(model, inner, radius) @ basis
+
+    return subproblem
+
+
+def _exact(hessian: Any, slope: Any, radius: Any) -> Any:
+    """Returns the minimum of a quadratic model within a radius."""
+    values, vectors = fnp.linalg.eigh((hessian + hessian.T) / 2)
+    tiny = float(fnp.finfo(values.dtype).eps)
+    g = vectors.T @ slope
+    least = fnp.min(values)
+    scale = fnp.maximum(fnp.max(fnp.abs(values)), tiny)
+
+    def length(shift: Any) -> Any:
+        return fnp.linalg.norm(g / (values + shift))
+
+    # ‖step‖ falls with the shift: bisect between bounds, by the logarithm of the
+    # distance to the singular shift.
+    base = fnp.maximum(-least, 0)
+    low = tiny * scale
+    high = fnp.linalg.norm(g) / radius + scale
+
+    def halve(_: Any, c: Any) -> Any:
+        low, high = c
+        middle = fnp.sqrt(low * high)
+        long = length(base + middle) > radius
+        return fnp.where(long, middle, low), fnp.where(long, high, middle)
+
+    low, high = lax.fori_loop(0, 60, halve, (low, high))
+    positive = least > tiny * scale
+    newton = -g / fnp.where(positive, values, 1)
+    inside = positive & (fnp.linalg.norm(newton) <= radius)
+    bound = -g / (values + base + high)
+    # The hard case: what is left of the radius goes along the least eigenvalue.
+    rest = radius**2 - fnp.dot(bound, bound)
+    sign = fnp.where(bound[0] < 0, -1.0, 1.0)
+    along = sign * fnp.sqrt(fnp.maximum(rest, 0))
+    bound = bound.at[0].add(fnp.where(least < 0, along, 0).astype(bound.dtype))
+    return vectors @ fnp.where(inside, newton, bound)

@@ -165,6 +165,30 @@ def bounds_of(name: str, bounds: Any, x: Array, like: Any) -> tuple[Array, Array
     return low, high
 
 
+def box_of(name: str, bounds: Any) -> tuple[Array, Array]:
+    """Returns finite lower and upper bounds as vectors, for a search between them.
+
+    Args:
+      name: of the function, for messages.
+      bounds: `Bounds` with arrays, or a pair for each variable.
+
+    Raises:
+      ArgumentError: a bound is missing, or a lower one is above the upper one.
+    """
+    if bounds is None:
+        raise ArgumentError(f"{name}: bounds must be Bounds, or pairs (min, max)")
+    sides = bounds.lb if isinstance(bounds, Bounds) else bounds
+    n = np.size(sides) if isinstance(bounds, Bounds) else len(sides)
+    first = sides if isinstance(bounds, Bounds) else sides[0][0]
+    first = 0.0 if first is None else first
+    dtype = fnp.promote_types(fnp.result_type(first, float), "float32")
+    low, high = bounds_of(name, bounds, fnp.zeros(n, dtype), None)
+    known = [v for v in (low, high) if not isinstance(v, Tracer)]
+    if not all(np.all(np.isfinite(np.asarray(v))) for v in known):
+        raise ArgumentError(f"{name}: bounds must be finite, got {bounds}")
+    return low, high
+
+
 def _spread(name: str, side: tuple[Any, str], n: int, dtype: Any, like: Any) -> Array:
     value, which = side
     if not is_arraylike(value) and tree.structure(value) == tree.structure(like):

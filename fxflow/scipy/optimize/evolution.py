@@ -11,7 +11,7 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import natural
-from fxflow.scipy.optimize._descent import descend_within
+from fxflow.scipy.optimize._descent import LBFGS, descend_within
 from fxflow.scipy.optimize._problems import (
     arguments,
     at_solution,
@@ -19,7 +19,7 @@ from fxflow.scipy.optimize._problems import (
     report,
     within,
 )
-from fxflow.scipy.optimize.constraints import Bounds, bounds_of
+from fxflow.scipy.optimize.constraints import box_of
 from fxflow.scipy.optimize.results import OptimizeResults
 from fxflow.transforms.vmap import vmap
 
@@ -102,11 +102,9 @@ def differential_evolution(
         )
     maxiter = natural(name, "maxiter", maxiter)
     popsize = natural(name, "popsize", popsize)
-    sides = bounds.lb if isinstance(bounds, Bounds) else bounds
-    n = fnp.size(sides) if isinstance(bounds, Bounds) else len(sides)
-    dtype = fnp.promote_types(fnp.result_type(_first(bounds), float), "float32")
-    low, high = bounds_of(name, bounds, fnp.zeros(n, dtype), None)
-    start = (low + high) / 2 if x0 is None else fnp.asarray(x0, dtype)
+    low, high = box_of(name, bounds)
+    n = low.size
+    start = (low + high) / 2 if x0 is None else fnp.asarray(x0, low.dtype)
     problem = problem_of(name, func, start, args)
     count = max(5, popsize * n)
     fixed = [lax.stop_gradient(v) for v in (low, high)]
@@ -147,11 +145,6 @@ def differential_evolution(
         njev=slopes,
         nit=steps,
     )
-
-
-def _first(bounds: Any) -> Any:
-    value = bounds.lb if isinstance(bounds, Bounds) else bounds[0][0]
-    return 0.0 if value is None else value
 
 
 def _population(
@@ -299,7 +292,7 @@ def _evolved(
             ftol=0.0,
             maxiter=200 * n,
             maxcalls=math.inf,
-            maxcor=10,
+            rule=LBFGS(10),
             searches=30,
         )
         better = problem.value(out.x) <= lowest

@@ -103,6 +103,39 @@ def rosen_hess(x: ArrayLike) -> Array:
     return fnp.diag(diagonal) + fnp.diag(beside, 1) + fnp.diag(beside, -1)
 
 
+@library()
+def rosen_hess_prod(x: ArrayLike, p: ArrayLike) -> Array:
+    """Returns the product of the Hessian of Rosenbrock's function and a vector.
+
+    Args:
+      x: float[n], n ≥ 2.
+      p: float[n].
+
+    Returns:
+      float[n].
+
+    Raises:
+      ShapeError: x is not a vector, has fewer than two elements, or p is not like it.
+
+    Example:
+      >>> rosen_hess_prod(fnp.array([1.0, 2.0]), fnp.array([1.0, 0.0]))
+      Array([ 402., -400.], dtype=float32)
+
+    Source: `scipy.optimize.rosen_hess_prod`.
+    """
+    x, p = promote_inexact("rosen_hess_prod", x, p)
+    x = _points("rosen_hess_prod", x, 2)
+    if x.ndim != 1 or p.shape != x.shape:
+        raise ShapeError(
+            f"rosen_hess_prod: x and p must be float[n], got {x.aval} and {p.aval}"
+        )
+    zero = fnp.zeros_like(x[:1])
+    beside = -400 * x[:-1]
+    left = (1200 * x[:-1] ** 2 - 400 * x[1:] + 2) * p[:-1] + beside * p[1:]
+    right = beside * p[:-1] + 200 * p[1:]
+    return fnp.concatenate([left, zero]) + fnp.concatenate([zero, right])
+
+
 def approx_fprime(
     xk: Any, f: Callable[..., Any], epsilon: ArrayLike | None = None, *args: Any
 ) -> Array:

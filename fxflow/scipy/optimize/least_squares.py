@@ -287,6 +287,74 @@ class _Model:
         return matrix.T @ values
 
 
+def leastsq(
+    func: Callable[..., Any],
+    x0: Any,
+    args: tuple[Any, ...] | Any = (),
+    Dfun: Any = None,
+    full_output: bool = False,
+    col_deriv: bool = False,
+    ftol: float = 1.49012e-8,
+    xtol: float = 1.49012e-8,
+    gtol: float = 0.0,
+    maxfev: int = 0,
+) -> tuple[Any, ...]:
+    """Minimizes a sum of squares, as `least_squares` does without bounds.
+
+    The solution has an implicit derivative: see `least_squares`.
+
+    Args:
+      func: called as `func(x, *args)`; returns the residuals, float[m], m ≥ n.
+      x0: where to begin: float[n] or a list of numbers.
+      args: more arguments: a tuple of them, or one.
+      Dfun: the Jacobian, float[m, n], called as `func` is; None means to compute it.
+      full_output: whether to return the covariance and a `LeastSquaresResults`, too.
+      col_deriv: whether the columns of what `Dfun` returns belong to residuals.
+      ftol: the relative decrease of the sum at which to stop.
+      xtol: the relative length of a step at which to stop.
+      gtol: the size of the gradient at which to stop.
+      maxfev: the greatest number of calls; 0 means 100 n.
+
+    Returns:
+      The solution and the status; with `full_output` the solution, the inverse of JᵀJ,
+      which is inf if the residuals do not determine it, a `LeastSquaresResults`, and
+      the status: 1 to 4 if it converged.
+
+    Raises:
+      ArgumentError: there are less residuals than variables.
+
+    Example:
+      >>> leastsq(lambda x: fnp.stack([x[0] - 3, 2 * (x[1] - x[0])]), [0.0, 0.0])[0]
+      Array([3., 3.], dtype=float32)
+
+    Source: `scipy.optimize.leastsq`.
+    """
+    more = args if isinstance(args, tuple) else (args,)
+    jac: Any = "2-point"
+    if Dfun is not None:
+
+        def jac(x: Any, *args: Any) -> Any:
+            matrix = fnp.asarray(Dfun(x, *args))
+            return fnp.transpose(matrix) if col_deriv else matrix
+
+    found = least_squares(
+        func,
+        x0,
+        jac,
+        method="lm",
+        ftol=ftol,
+        xtol=xtol,
+        gtol=gtol,
+        max_nfev=maxfev or None,
+        args=more,
+    )
+    if not full_output:
+        return found.x, found.status
+    covariance, known = _covariance(found.jac)
+    covariance = fnp.where(known, covariance, fnp.inf)
+    return found.x, covariance, found, found.status
+
+
 # -- curves ----------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
 from fxflow.errors import ArgumentError
 from fxflow.scipy.optimize._derivative_free import nelder_mead, powell
@@ -31,6 +32,7 @@ from fxflow.scipy.optimize._sequential_quadratic import minimize_constrained
 from fxflow.scipy.optimize._trust_region import (
     by_conjugate_gradients,
     by_eigenvalues,
+    by_lanczos,
     trust_region,
 )
 from fxflow.scipy.optimize.constraints import bounds_of, rows_of
@@ -64,6 +66,14 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "newton-cg": {**_CG, "xtol": 1e-8},
     "trust-ncg": _TRUST,
     "trust-exact": _TRUST,
+    "trust-krylov": _TRUST,
+    "tnc": {
+        "gtol": 1e-5,
+        "ftol": 0.0,
+        "maxiter": None,
+        "maxfun": math.inf,
+        "maxls": 30,
+    },
     "slsqp": _SQP,
     "trust-constr": {**_SQP, "ftol": 1e-8},
     "nelder-mead": {
@@ -81,16 +91,24 @@ _NAMES = {
     "l-bfgs-b": "l-bfgs",
     "l-bfgs-experimental-do-not-rely-on-this": "l-bfgs",
 }
+_BY_SLOPE = (
+    *("bfgs", "l-bfgs", "cg", "trust-ncg", "trust-exact", "trust-krylov", "tnc"),
+)
 #: What `tol` sets.
 _TOLERANCES = {
-    **dict.fromkeys(("bfgs", "l-bfgs", "cg", "trust-ncg", "trust-exact"), ("gtol",)),
+    **dict.fromkeys(_BY_SLOPE, ("gtol",)),
     "newton-cg": ("gtol",),
     "slsqp": ("ftol",),
     "trust-constr": ("ftol",),
     "nelder-mead": ("xatol", "fatol"),
     "powell": ("xtol", "ftol"),
 }
-_BOUNDED = ("l-bfgs", "slsqp", "trust-constr", "nelder-mead", "powell")
+_BOUNDED = ("l-bfgs", "tnc", "slsqp", "trust-constr", "nelder-mead", "powell")
+_REGIONS = {
+    "trust-ncg": by_conjugate_gradients,
+    "trust-krylov": by_lanczos,
+    "trust-exact": by_eigenvalues,
+}
 _CONSTRAINED = ("slsqp", "trust-constr")
 _FREE = ("nelder-mead", "powell")
 
@@ -122,18 +140,19 @@ def minimize(
       x0: where to begin: float[n], a list of numbers, or a pytree of arrays, which is
         what `fun` gets.
       args: more arguments of the function and its derivatives.
-      method: "BFGS", "L-BFGS-B" (or "L-BFGS"), "CG", "Newton-CG", "trust-ncg",
-        "trust-exact", "SLSQP", "trust-constr", "Nelder-Mead" or "Powell". None means
-        "SLSQP" with constraints, "L-BFGS-B" with bounds, else "BFGS". "SLSQP" and
-        "trust-constr" are sequential quadratic programming, with an estimate of the
-        Hessian or with the Hessian. "Nelder-Mead" and "Powell" use values only.
+      method: "BFGS", "L-BFGS-B" (or "L-BFGS"), "CG", "Newton-CG", "TNC" (that with
+        bounds), "trust-ncg", "trust-krylov", "trust-exact", "SLSQP", "trust-constr",
+        "Nelder-Mead" or "Powell". None means "SLSQP" with constraints, "L-BFGS-B" with
+        bounds, else "BFGS". "SLSQP" and "trust-constr" are sequential quadratic
+        programming, with an estimate of the Hessian or with the Hessian. "Nelder-Mead"
+        and "Powell" use values only.
       jac: the gradient, called as `fun` is; or True if `fun` returns a pair of the
         value and the gradient. None, or SciPy's "2-point" and so on, means to compute
         it.
       hess: the Hessian, float[n, n], called as `fun` is; or None.
       hessp: its product with a vector, called as `hessp(x, p, *args)`; or None.
       bounds: `Bounds`, or a pair (min, max) for each variable, with None for no bound.
-        For "L-BFGS-B", "SLSQP", "trust-constr", "Nelder-Mead" and "Powell".
+        For "L-BFGS-B", "TNC", "SLSQP", "trust-constr", "Nelder-Mead" and "Powell".
       constraints: `LinearConstraint`, `NonlinearConstraint`, a dict with "type" ("eq",
         "ineq": at least 0), "fun" and "args", or a sequence of them. For "SLSQP" and
         "trust-constr".
@@ -239,9 +258,8 @@ def _run(
         return nelder_mead(problem, bounds, **given)
     if kind == "powell":
         return powell(problem, bounds, **given)
-    if kind in ("trust-ncg", "trust-exact"):
-        make = by_conjugate_gradients if kind == "trust-ncg" else by_eigenvalues
-        return trust_region(problem, make(problem), **given)
+    if kind.startswith("trust"):
+        return trust_region(problem, _REGIONS[kind](problem), **given)
     given["searches"] = given.pop("line_search_maxiter", given.pop("maxls", 30))
     if kind == "bfgs":
         return descend(problem, BFGS(), **given)
@@ -249,6 +267,11 @@ def _run(
         return descend(problem, ConjugateGradients(), curvature=0.4, **given)
     if kind == "newton-cg":
         return descend(problem, NewtonCG(problem), **given)
+    if kind == "tnc":
+        infinite = fnp.full(problem.x.size, math.inf, problem.x.dtype)
+        low, high = (-infinite, infinite) if bounds is None else bounds
+        given["maxcalls"] = given.pop("maxfun")
+        return descend_within(problem, low, high, rule=NewtonCG(problem), **given)
     count = given.pop("maxcor")
     if count < 1:
         raise ArgumentError(f"minimize: maxcor must be positive, got {count}")
@@ -256,4 +279,4 @@ def _run(
     if bounds is None:
         return descend(problem, LBFGS(count), maxcalls=calls, **given)
     given.pop("norm")
-    return descend_within(problem, *bounds, maxcalls=calls, maxcor=count, **given)
+    return descend_within(problem, *bounds, maxcalls=calls, rule=LBFGS(count), **given)

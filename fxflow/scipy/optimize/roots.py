@@ -26,7 +26,7 @@ from fxflow.scipy.sparse.linalg import gmres
 from fxflow.transforms.grad import jacfwd
 from fxflow.transforms.jvp import jvp
 
-_NONLIN = {"fatol": None, "maxiter": None, "maxls": 20}
+_NONLIN = {"fatol": None, "maxiter": None, "maxls": 7}  # SciPy: to 1/100
 _OPTIONS: dict[str, dict[str, Any]] = {
     "hybr": {"xtol": 1.49012e-08, "maxfev": None},
     "lm": {"xtol": 1.49012e-08, "ftol": 1.49012e-08, "gtol": 0.0, "maxiter": None},
@@ -34,6 +34,10 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "broyden2": _NONLIN,
     "anderson": {**_NONLIN, "M": 5, "alpha": None, "w0": 0.01},
     "krylov": {**_NONLIN, "inner_maxiter": 20},
+    "linearmixing": {**_NONLIN, "alpha": None},
+    "diagbroyden": {**_NONLIN, "alpha": None},
+    "excitingmixing": {**_NONLIN, "alpha": None, "alphamax": 1.0},
+    "df-sane": {**_NONLIN, "maxiter": 1000},
 }
 
 
@@ -60,6 +64,8 @@ def root(
       method: "hybr" and "lm" take Newton's steps in a region where they are trusted, by
         Levenberg's and Marquardt's method. "broyden1", "broyden2" and "anderson" use
         values only; "krylov" solves Newton's equations by GMRES, without a matrix.
+        "diagbroyden", "linearmixing" and "excitingmixing" estimate a diagonal Jacobian,
+        "df-sane" a number: for many unknowns.
       jac: the Jacobian, float[m, n], called as `fun` is, for "hybr" and "lm"; or True
         if `fun` returns a pair of values and Jacobian. None means to compute it.
       tol: `xtol` or `fatol`, if the options have none.
@@ -70,7 +76,8 @@ def root(
         `fatol`, the largest value at a root (6e-6, in float32 1e-4), `maxiter`,
         `maxls`, the greatest number of steps of a line search; "anderson": `M`, the
         number of remembered steps, `alpha`, the first estimate of the inverse
-        Jacobian, and `w0`, the regularization; "krylov": `inner_maxiter`.
+        Jacobian, and `w0`, the regularization; "krylov": `inner_maxiter`; the diagonal
+        ones: `alpha`, and "excitingmixing" `alphamax`, the largest factor.
 
     Returns:
       A `RootResults`.
@@ -90,7 +97,7 @@ def root(
       Array([2., 1.], dtype=float32)
 
     Source: `scipy.optimize.root`; Moré, Garbow and Hillstrom 1980; Broyden 1965;
-    Anderson 1965; Knoll and Keyes 2004.
+    Anderson 1965; Knoll and Keyes 2004; W. La Cruz, J. Martínez and M. Raydan 2006.
     """
     args = arguments("root", args)
     kind = str(method).lower()
@@ -194,6 +201,54 @@ def _by_squares(equations: Any, jacobian: Any, x: Any, settings: Any) -> Any:
     return end.x, status.astype(dtypes.int32), end.calls, end.slopes
 
 
+def fsolve(
+    func: Callable[..., Any],
+    x0: Any,
+    args: tuple[Any, ...] = (),
+    fprime: Any = None,
+    full_output: bool = False,
+    col_deriv: bool = False,
+    xtol: float = 1.49012e-8,
+    maxfev: int = 0,
+) -> Any:
+    """Finds a root of a system of equations, as `root` does with the method "hybr".
+
+    The root has an implicit derivative: see `root`.
+
+    Args:
+      func: called as `func(x, *args)`; returns values like x.
+      x0: where to begin: float[n], a list of numbers, or a pytree of arrays.
+      args: more arguments: a tuple of them, or one.
+      fprime: the Jacobian, float[n, n], called as `func` is; None means to compute it.
+      full_output: whether to return a `RootResults`, too.
+      col_deriv: whether the columns of what `fprime` returns belong to equations.
+      xtol: the relative length of a step at which to stop.
+      maxfev: the greatest number of calls; 0 means 100 (n + 1).
+
+    Returns:
+      The root, like `x0`; with `full_output` also a `RootResults`.
+
+    Raises:
+      ShapeError: the number of values is not that of unknowns.
+
+    Example:
+      >>> fsolve(lambda x: fnp.stack([x[0] + x[1] - 3, x[0] * x[1] - 2]), [3.0, 0.5])
+      Array([2., 1.], dtype=float32)
+
+    Source: `scipy.optimize.fsolve`.
+    """
+    more = args if isinstance(args, tuple) else (args,)
+    jac = fprime
+    if fprime is not None and col_deriv:
+
+        def jac(x: Any, *args: Any) -> Any:
+            return fnp.transpose(fnp.asarray(fprime(x, *args)))
+
+    options = {"xtol": xtol, "maxfev": maxfev or None}
+    found = root(func, x0, more, "hybr", jac, options=options)
+    return (found.x, found) if full_output else found.x
+
+
 class _State(NamedTuple):
     x: Any
     values: Any
@@ -219,6 +274,10 @@ def _by_directions(
         "broyden2": functools.partial(_Broyden, first=False),
         "anderson": _Anderson,
         "krylov": _Krylov,
+        "linearmixing": _Mixing,
+        "diagbroyden": _Diagonal,
+        "excitingmixing": _Exciting,
+        "df-sane": _Spectral,
     }
     rule = rules[kind](equations, settings)
 
@@ -246,8 +305,7 @@ def _by_directions(
         )
         # Methods without a Jacobian may have to pass through larger values.
         full = equations(s.x + way)
-        finite = fnp.all(fnp.isfinite(full))
-        use = ~good & finite
+        use = ~good & (fnp.linalg.norm(full) <= 10 * size)
         t = fnp.where(use, 1, t)
         values = fnp.where(use, full, values)
         x = s.x + t * way
@@ -319,11 +377,13 @@ class _Anderson:
     def direction(self, memory: Any, x: Any, values: Any) -> Any:
         """Returns the direction of the mixed residual."""
         steps, changes, factor = memory
-        square = changes @ changes.T
-        diagonal = fnp.diag(square)
-        used = diagonal > 0
-        square = square + fnp.diag(fnp.where(used, self.weight**2 * diagonal, 1))
-        gamma = fnp.linalg.solve(square, changes @ values)
+        # Rows of length 1: lengths differ by orders of magnitude.
+        length = fnp.linalg.norm(changes, axis=1)
+        scale = fnp.where(length > 0, 1 / fnp.where(length > 0, length, 1), 0)
+        rows = changes * scale[:, None]
+        square = rows @ rows.T
+        square = square + fnp.diag(fnp.where(length > 0, self.weight**2, 1))
+        gamma = scale * fnp.linalg.solve(square, rows @ values)
         return factor * values - gamma @ (steps + factor * changes)
 
     def updated(self, memory: Any, step: Any, change: Any) -> Any:
@@ -358,6 +418,93 @@ class _Krylov:
     def updated(self, memory: Any, step: Any, change: Any) -> Any:
         """Returns the memory as it is."""
         return memory
+
+
+class _Mixing:
+    """A multiple of the values."""
+
+    def __init__(self, equations: Any, settings: Any) -> None:
+        self.equations, self.settings = equations, settings
+
+    def start(self, x: Any, values: Any) -> Any:
+        """Returns the factor."""
+        alpha = self.settings["alpha"]
+        factor = _first_factor(x, values) if alpha is None else alpha
+        return fnp.asarray(factor, x.dtype)
+
+    def direction(self, memory: Any, x: Any, values: Any) -> Any:
+        """Returns the factor times the values."""
+        return memory * values
+
+    def updated(self, memory: Any, step: Any, change: Any) -> Any:
+        """Returns the memory as it is."""
+        return memory
+
+
+class _Diagonal(_Mixing):
+    """The inverse of a diagonal Jacobian, updated by Broyden's formula."""
+
+    def start(self, x: Any, values: Any) -> Any:
+        """Returns the diagonal of the negative Jacobian."""
+        return fnp.ones_like(x) / super().start(x, values)
+
+    def direction(self, memory: Any, x: Any, values: Any) -> Any:
+        """Returns Newton's direction."""
+        return values / memory
+
+    def updated(self, memory: Any, step: Any, change: Any) -> Any:
+        """Returns the diagonal that is nearest to the secant equation."""
+        square = step @ step
+        new = memory - (change + memory * step) * step / fnp.where(
+            square > 0, square, 1
+        )
+        return fnp.where(fnp.isfinite(new) & (new != 0), new, memory)
+
+
+class _Exciting(_Mixing):
+    """A factor of each value, which grows while its sign stays."""
+
+    def start(self, x: Any, values: Any) -> Any:
+        """Returns the factors, the first one, and the values."""
+        alpha = super().start(x, values)
+        return fnp.full_like(x, alpha), alpha, values
+
+    def direction(self, memory: Any, x: Any, values: Any) -> Any:
+        """Returns the factors times the values."""
+        return memory[0] * values
+
+    def updated(self, memory: Any, step: Any, change: Any) -> Any:
+        """Returns factors that are larger, or the first one again."""
+        factors, alpha, last = memory
+        now = last + change
+        factors = fnp.where(now * last > 0, factors + alpha, alpha)
+        return fnp.clip(factors, 0, self.settings["alphamax"]), alpha, now
+
+
+class _Spectral(_Krylov):
+    """The values times a number: that of Barzilai and Borwein, with either sign."""
+
+    def __init__(self, equations: Any, settings: Any) -> None:
+        self.equations = equations
+
+    def start(self, x: Any, values: Any) -> Any:
+        """Returns the number."""
+        return fnp.ones((), x.dtype)
+
+    def direction(self, memory: Any, x: Any, values: Any) -> Any:
+        """Returns the one of both directions with the smaller values."""
+        way = -memory * values
+        sizes = [fnp.linalg.norm(self.equations(x + d)) for d in (way, -way)]
+        first = ~(sizes[1] < sizes[0])
+        return fnp.where(first, way, -way)
+
+    def updated(self, memory: Any, step: Any, change: Any) -> Any:
+        """Returns the number of the last step."""
+        product = step @ change
+        number = step @ step / fnp.where(product == 0, 1, product)
+        size = fnp.clip(fnp.abs(number), 1e-10, 1e10)
+        new = fnp.where(number < 0, -size, size)
+        return fnp.where((product != 0) & fnp.isfinite(new), new, memory)
 
 
 def fixed_point(

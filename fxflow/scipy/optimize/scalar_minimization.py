@@ -31,7 +31,17 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 
 
 class Bracket(NamedTuple):
-    """Three points, the middle one with the least value, and the calls."""
+    """Three points, the middle one with the least value.
+
+    Attributes:
+      a: float: the first point.
+      b: float: the middle point.
+      c: float: the last point.
+      fa: float: the value at a.
+      fb: float: the value at b.
+      fc: float: the value at c.
+      calls: int: the number of calls.
+    """
 
     a: Any
     b: Any
@@ -389,3 +399,47 @@ def minimize_scalar(
         njev=fnp.zeros_like(calls),
         nit=found.steps,
     )
+
+
+def bracket(
+    func: Callable[..., Any],
+    xa: Any = 0.0,
+    xb: Any = 1.0,
+    args: tuple[Any, ...] = (),
+    grow_limit: float = 110.0,
+    maxiter: int = 1000,
+) -> Bracket:
+    """Finds three points, the middle one with the least value, downhill from two.
+
+    Args:
+      func: called as `func(x, *args)` with a 0-d float; returns a real number.
+      xa: the first point.
+      xb: the second point.
+      args: more arguments: a tuple of them, or one.
+      grow_limit: how far a parabola may reach, in lengths of the bracket.
+      maxiter: the greatest number of steps.
+
+    Returns:
+      A named tuple (a, b, c, fa, fb, fc, calls).
+
+    Special cases:
+      Where `func` falls without end, the middle value is not the least. Under
+      `checkify`, that raises.
+
+    Example:
+      >>> found = bracket(lambda x: (x - 20) ** 2)
+      >>> bool((found.fb < found.fa) & (found.fb < found.fc))
+      True
+
+    Source: `scipy.optimize.bracket`.
+    """
+    more = args if isinstance(args, tuple) else (args,)
+    a, b = promote_inexact("bracket", xa, xb)
+    dtype = fnp.promote_types(a.dtype, "float32")
+    a, b = (lax.stop_gradient(lax.convert_element_type(v, dtype)) for v in (a, b))
+    found = bracketed(
+        lambda x: number_of("bracket", func(x, *more), dtype), a, b, grow_limit, maxiter
+    )
+    valid = (found.fb <= found.fa) & (found.fb <= found.fc)
+    report("bracket", valid, fnp.where(valid, 0, 3))
+    return found

@@ -73,14 +73,34 @@ def _vary(a: Any, b: Any) -> Any:
     return fnp.sign(a) * fnp.sign(b) < 0
 
 
-def _bracketing(
-    kind: str, f: Any, a: Any, b: Any, xtol: Any, rtol: Any, maxiter: int
+def bracketing(
+    kind: str,
+    f: Any,
+    a: Any,
+    b: Any,
+    xtol: Any,
+    rtol: Any,
+    maxiter: int,
+    ftols: tuple[float, float] = (0.0, 0.0),
 ) -> tuple[Any, Any, Any, Any]:
     """Returns the root, the status, and the numbers of iterations and calls.
 
     `bisect` takes the middle, `ridder` Ridders's point, and the others inverse
     quadratic interpolation where Chandrupatla's test says that it is better.
+
+    Args:
+      kind: the method.
+      f: elementwise function.
+      a: one end of each bracket.
+      b: the other end.
+      xtol: the absolute error of the root.
+      rtol: the relative error.
+      maxiter: the greatest number of iterations.
+      ftols: how small f is at a root, absolutely and relative to its values at the
+        ends.
     """
+    fa, fb = f(a), f(b)
+    small = ftols[0] + ftols[1] * fnp.minimum(fnp.abs(fa), fnp.abs(fb))
 
     def tolerance(x: Any) -> Any:
         return xtol + rtol * fnp.abs(x)
@@ -88,7 +108,7 @@ def _bracketing(
     def ended(s: _Bracket) -> Any:
         best = fnp.where(fnp.abs(s.fa) < fnp.abs(s.fb), s.a, s.b)
         value = fnp.where(fnp.abs(s.fa) < fnp.abs(s.fb), s.fa, s.fb)
-        return (fnp.abs(s.b - s.a) <= 2 * tolerance(best)) | (value == 0)
+        return (fnp.abs(s.b - s.a) <= 2 * tolerance(best)) | (fnp.abs(value) <= small)
 
     def placed(s: _Bracket, x: Any, fx: Any) -> _Bracket:
         """The bracket with a new point in it, which becomes its end a."""
@@ -137,7 +157,6 @@ def _bracketing(
             fnp.where(s.done, old, fresh) for old, fresh in zip(s, new, strict=True)
         )
 
-    fa, fb = f(a), f(b)
     valid = _vary(fa, fb) | (fa == 0) | (fb == 0)
     zero = fnp.zeros(fnp.shape(a), dtypes.int32)
     start = _Bracket(
@@ -207,7 +226,7 @@ def _newton(
     return root, status, steps, calls
 
 
-def _found(
+def found(
     name: str,
     f: Callable[..., Any],
     args: Any,
@@ -215,7 +234,17 @@ def _found(
     run: Callable[..., tuple[Any, Any, Any, Any]],
     disp: bool,
 ) -> ScalarRootResults:
-    """Runs a method whose root has an implicit derivative."""
+    """Runs a method whose root has an implicit derivative.
+
+    Args:
+      name: of the function, for messages.
+      f: called as `f(x, *args)`.
+      args: more arguments: a tuple of them, or one.
+      points: where the method begins.
+      run: the method: called with the function and the points; returns the root, the
+        status, and the numbers of iterations and calls.
+      disp: whether a root that is not found is nan.
+    """
     more = args if isinstance(args, tuple) else (args,)
     given = promote_inexact(name, *map(listed, points))
     dtype = fnp.promote_types(given[0].dtype, "float32")
@@ -240,10 +269,6 @@ def _found(
             x = fnp.where(rest[0] == 0, x, fnp.nan)
         return x, tuple(rest)
 
-    def divided(linear: Any, y: Any) -> Any:
-        # Elementwise: the matrix is diagonal.
-        return y / linear(fnp.ones_like(y))
-
     try:
         root, (status, steps, calls) = solved(
             solver, function, starts[0], solve=divided, has_aux=True
@@ -253,6 +278,11 @@ def _found(
     report(name, status == 0, fnp.max(status, initial=0))
     status = fnp.astype(status, dtypes.int32)
     return ScalarRootResults(root, steps, calls, status == 0, status)
+
+
+def divided(linear: Any, y: Any) -> Any:
+    """Solves the linear system of an elementwise function, whose matrix is diagonal."""
+    return y / linear(fnp.ones_like(y))
 
 
 def _tolerances(x: Any, xtol: float, rtol: float) -> tuple[float, float]:
@@ -274,9 +304,9 @@ def _in_bracket(
 
     def run(function: Any, a: Any, b: Any) -> Any:
         least = _tolerances(a, xtol, rtol)
-        return _bracketing(name, function, a, b, *least, maxiter)
+        return bracketing(name, function, a, b, *least, maxiter)
 
-    return _found(name, f, args, (a, b), run, disp)
+    return found(name, f, args, (a, b), run, disp)
 
 
 def _face(
@@ -291,8 +321,8 @@ def _face(
     full_output: bool,
     disp: bool,
 ) -> Any:
-    found = _in_bracket(name, f, a, b, args, xtol, rtol, maxiter, disp)
-    return (found.root, found) if full_output else found.root
+    end = _in_bracket(name, f, a, b, args, xtol, rtol, maxiter, disp)
+    return (end.root, end) if full_output else end.root
 
 
 @_docs
@@ -467,10 +497,10 @@ def newton(
         raise ArgumentError("newton: pass x1, for the secant method, or a derivative")
     kind = "secant" if x1 is not None else "newton"
     kind = "halley" if fprime2 is not None else kind
-    found = _open(
+    end = _open(
         "newton", kind, func, x0, x1, fprime, fprime2, args, tol, rtol, maxiter, disp
     )
-    return (found.root, found) if full_output else found.root
+    return (end.root, end) if full_output else end.root
 
 
 def _open(
@@ -503,7 +533,7 @@ def _open(
         return _newton(kind, function, slope, curve, x, second, *least, maxiter)
 
     points = (x0,) if x1 is None else (x0, x1)
-    return _found(name, f, args, points, run, disp)
+    return found(name, f, args, points, run, disp)
 
 
 def root_scalar(

@@ -13,6 +13,7 @@ from fxflow.scipy.optimize import (
     rosen,
     rosen_der,
     rosen_hess,
+    rosen_hess_prod,
 )
 
 X = np.array([0.5, 1.0, 2.0, -1.0])
@@ -53,3 +54,11 @@ def test_arguments_that_do_not_fit_are_refused() -> None:
         rosen_hess(np.ones((2, 2)))
     with pytest.raises(ArgumentError, match="key="):
         check_grad(rosen, rosen_der, X, direction="random")
+
+
+def test_products_with_the_hessian() -> None:
+    x, p = np.array([0.3, -1.2, 0.8]), np.array([1.0, 2.0, -0.5])
+    want = scipy.optimize.rosen_hess_prod(x, p)
+    np.testing.assert_allclose(rosen_hess_prod(x, p), want, 1e-5)
+    with pytest.raises(ShapeError, match="x and p must be"):
+        rosen_hess_prod(x, p[:2])

@@ -331,3 +331,24 @@ def test_callbacks_see_each_iteration() -> None:
     )
     fxflow.effects_barrier()
     assert seen and seen[-1] == pytest.approx(2, abs=1e-3)
+
+
+def test_leastsq_has_the_covariance_of_scipy() -> None:
+    t = np.linspace(0, 1, 8)
+    y = 2 * np.exp(-3 * t) + 0.01 * np.cos(20 * t)
+    model = lambda m: lambda p, t, y: p[0] * m.exp(-p[1] * t) - y
+    with fxflow.config.override(x64=True):
+        x, covariance, more, status = optimize.leastsq(
+            model(fnp), [1.0, 1.0], (t, y), full_output=True
+        )
+        want = scipy.optimize.leastsq(model(np), [1.0, 1.0], (t, y), full_output=True)
+        np.testing.assert_allclose(x, want[0], 1e-6)
+        np.testing.assert_allclose(covariance, want[1], 1e-5)
+        assert int(status) in (1, 2, 3, 4) and bool(more.success)
+        columns = lambda p, t, y: fxflow.jacfwd(model(fnp))(p, t, y).T
+        again, status = optimize.leastsq(
+            model(fnp), [1.0, 1.0], (t, y), columns, col_deriv=True
+        )
+        np.testing.assert_allclose(again, x, 1e-7)
+    with pytest.raises(ArgumentError, match="at least as"):
+        optimize.leastsq(lambda x: x[:1], [1.0, 2.0])

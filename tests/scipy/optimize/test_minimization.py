@@ -128,7 +128,10 @@ def beale(x: Any) -> Any:
     )
 
 
-METHODS = ["CG", "Newton-CG", "trust-ncg", "trust-exact", "Nelder-Mead", "Powell"]
+METHODS = [
+    *("CG", "Newton-CG", "TNC", "trust-ncg", "trust-krylov", "trust-exact"),
+    *("Nelder-Mead", "Powell"),
+]
 
 
 @pytest.mark.slow
@@ -149,7 +152,7 @@ def test_minima_of_other_methods(
             "hess": lambda x: np.asarray(fxflow.hessian(function)(x)),
         }
         given = {} if method in ("Nelder-Mead", "Powell") else derivatives
-        if method == "CG":
+        if method in ("CG", "TNC"):
             del given["hess"]
         theirs = scipy.optimize.minimize(function, start, method=method, **given)
         assert int(found.nfev) < 1.5 * theirs.nfev + 5
@@ -189,7 +192,9 @@ def test_pytrees_and_lists() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["L-BFGS-B", "SLSQP", "Nelder-Mead", "Powell"])
+@pytest.mark.parametrize(
+    "method", ["L-BFGS-B", "TNC", "SLSQP", "Nelder-Mead", "Powell"]
+)
 def test_bounds_are_kept_and_active_ones_found(method: str) -> None:
     with fxflow.config.override(x64=True):
         bounds = [(None, 0.8), (0.0, 2.0)]

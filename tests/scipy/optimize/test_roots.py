@@ -21,7 +21,11 @@ def cubic(x: Any, a: Any = 1.0) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "method", ["hybr", "lm", "broyden1", "broyden2", "anderson", "krylov"]
+    "method",
+    [
+        *("hybr", "lm", "broyden1", "broyden2", "anderson", "krylov", "diagbroyden"),
+        "df-sane",
+    ],
 )
 def test_roots_of_all_methods(method: str) -> None:
     want = scipy.optimize.root(lambda x: np.asarray(cubic(x)), [0.0, 0.0]).x
@@ -84,7 +88,7 @@ def test_fixed_points_match_scipy() -> None:
 def test_arguments_that_do_not_fit_are_refused() -> None:
     x = np.ones(2)
     for wrong in (
-        {"method": "df-sane"},
+        {"method": "powell"},
         {"options": {"eps": 1}},
         {"jac": "exact"},
         {"args": 3.0},
@@ -113,3 +117,52 @@ def test_callbacks_see_points_and_values() -> None:
     assert abs(seen[-1][1]) < 1e-3
     with pytest.raises(ArgumentError, match="hybr takes no callback"):
         optimize.root(lambda x: x, [1.0], callback=print)
+
+
+@pytest.mark.parametrize("method", ["linearmixing", "excitingmixing"])
+def test_mixing_follows_falling_values(method: str) -> None:
+    fall = lambda x: fnp.asarray([2.0, -1.0]) - x - 0.2 * fnp.sin(x)
+    options = {"alpha": 0.5, "fatol": 1e-5}
+    found = root(fall, np.zeros(2, "f"), method=method, options=options)
+    assert bool(found.success)
+    np.testing.assert_allclose(found.fun, 0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "method, most",
+    [
+        ("broyden2", 6),
+        *(pytest.param(m, 1, marks=pytest.mark.slow) for m in ("broyden1", "anderson")),
+    ],
+)
+def test_values_of_all_sizes_in_single_precision(method: str, most: int) -> None:
+    # SciPy's broyden2 fails for 9 of them in double precision.
+    rng = np.random.default_rng(0)
+    n, count = 3, 40
+    sizes = 10 ** rng.uniform(-1, 2, (2, count, 1))
+    matrices = (3 * np.eye(n) + rng.normal(size=(count, n, n))) * sizes[0][..., None]
+    right = rng.normal(size=(count, n)) * sizes[1]
+
+    def found(a: Any, b: Any) -> Any:
+        equations = lambda x: a @ x + 0.1 * x**3 - b
+        return root(equations, fnp.zeros(n, "f"), method=method).success
+
+    run = fxflow.jit(fxflow.vmap(found))
+    good = run(matrices.astype("f"), right.astype("f"))
+    assert int(fnp.sum(~good)) <= most
+
+
+def test_fsolve_is_the_root() -> None:
+    pair = lambda x, a: fnp.stack([x[0] * fnp.cos(x[1]) - a, x[0] * x[1] - x[1] - 5])
+    rows = lambda x, a: fxflow.jacfwd(pair)(x, a).T
+    want = scipy.optimize.fsolve(lambda x: np.asarray(pair(x, 4.0)), [1.0, 1.0])
+    x, more = optimize.fsolve(
+        *(pair, [1.0, 1.0], (4.0,)), rows, full_output=True, col_deriv=True
+    )
+    np.testing.assert_allclose(x, want, 1e-4)
+    assert bool(more.success) and more.nfev < 50
+    slope = fxflow.jacfwd(lambda a: optimize.fsolve(pair, [1.0, 1.0], a))(4.0)
+    exact = np.linalg.solve(fxflow.jacfwd(pair)(x, 4.0), [1.0, 0.0])
+    np.testing.assert_allclose(slope, exact, 1e-3)
+    with pytest.raises(ShapeError, match="as many values"):
+        optimize.fsolve(lambda x: x[:1], [1.0, 2.0])

@@ -9,7 +9,7 @@ import scipy.optimize
 import fxflow
 import fxflow.numpy as fnp
 from fxflow.errors import ArgumentError
-from fxflow.scipy.optimize import minimize_scalar
+from fxflow.scipy.optimize import bracket, minimize_scalar
 
 
 def curve(x: Any, a: Any = 1.0) -> Any:
@@ -71,3 +71,16 @@ def test_arguments_that_do_not_fit_are_refused() -> None:
     ):
         with pytest.raises(ArgumentError):
             minimize_scalar(curve, **wrong)
+
+
+def test_brackets_have_the_minimum() -> None:
+    bowl = lambda x, a: (x - a) ** 2 + 1
+    with fxflow.config.override(x64=True):
+        for a, points in ((20.0, ()), (-3.0, (0.5, 0.7)), (0.2, (0.0, 1.0))):
+            got = bracket(bowl, *points, args=(a,))
+            assert min(got.a, got.c) < a < max(got.a, got.c)
+            assert got.fb < min(got.fa, got.fc) and got.calls < 10
+            np.testing.assert_allclose(got.fb, bowl(got.b, a))
+            # SciPy's first points.
+            want = scipy.optimize.bracket(bowl, *points, args=(a,))
+            np.testing.assert_allclose(got.b, want[1], 1e-6)

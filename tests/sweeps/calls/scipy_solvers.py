@@ -98,9 +98,17 @@ EXEMPT = {
             *("curve_fit", "least_squares", "minimize", "minimize_scalar"),
             *("approx_fprime", "bisect", "brenth", "brentq", "check_grad"),
             *("differential_evolution", "fixed_point", "newton", "ridder", "root"),
-            *("root_scalar", "toms748"),
+            *("root_scalar", "toms748", "basinhopping", "bracket", "brute", "fsolve"),
+            *("dual_annealing", "leastsq", "line_search"),
+            *("elementwise.bracket_minimum", "elementwise.bracket_root"),
+            *("elementwise.find_minimum", "elementwise.find_root"),
         )
     },
+    **{
+        f"scipy.differentiate.{name}": "takes a function"
+        for name in ("derivative", "hessian", "jacobian")
+    },
+    "scipy.optimize.quadratic_assignment": "the permutation depends on the values",
     "scipy.integrate.newton_cotes": "takes no array",
     **{
         f"scipy.integrate.{name}": "takes a function"
@@ -189,6 +197,8 @@ _STATISTICS = (
     "center_of_mass"
 )
 _TURN = np.array([[0.9, 0.3], [-0.2, 1.2]])
+#: Far from equal neighbours.
+_BUMPY = made(lambda rng, s: np.array([0, 2, 1, 4, 3]) + rng.uniform(0, 0.3, s), 5)
 _COSTS = made(lambda rng, s: rng.uniform(-2, -0.5, s), 2)
 _ROWS = made(lambda rng, s: rng.uniform(0.5, 2, s), 3, 2)
 _SIDES = made(lambda rng, s: rng.uniform(0.5, 2, s), 3)
@@ -424,6 +434,8 @@ CALLS = [
             call("scipy.optimize.rosen", inexact(3, 2), numpy=""),
             call("scipy.optimize.rosen_der", inexact(3, 2), numpy=""),
             call("scipy.optimize.rosen_hess", inexact(3), numpy=""),
+            call("scipy.optimize.rosen_hess_prod", inexact(3), inexact(3), numpy=""),
+            call("scipy.optimize.isotonic_regression", _BUMPY, numpy=""),
             call("scipy.optimize.linear_sum_assignment", real(3, 4), numpy=""),
         ],
     ),

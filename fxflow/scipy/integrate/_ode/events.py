@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -16,8 +15,12 @@ from fxflow.core.arrays import Array
 from fxflow.errors import ArgumentError
 from fxflow.scipy.integrate._ode.methods import Method
 from fxflow.scipy.integrate._ode.stepping import EVENT, Steps
+from fxflow.scipy.optimize.scalar_roots import bracketing
 from fxflow.transforms.jvp import jvp
 from fxflow.transforms.vmap import vmap
+
+#: The root finder bisects at worst, which takes fewer.
+_ITERATIONS = 100
 
 
 class Event(NamedTuple):
@@ -146,20 +149,18 @@ def _rows(steps: Steps) -> Array:
 def _root(value: Callable[[Array], Array], dtype: Any) -> Array:
     """Returns where a function between 0 and 1 changes its sign.
 
-    It bisects; then two steps of Newton's method with a fixed slope give the first and
-    second derivatives of the implicit function.
+    The root finder of `optimize` brackets it; then two steps of Newton's method with a
+    fixed slope give the first and second derivatives of the implicit function.
     """
-    first = fnp.sign(lax.stop_gradient(value(fnp.zeros((), dtype))))
+    tiny = float(np.finfo(dtype).eps)
 
-    def halve(_: Any, bracket: Any) -> Any:
-        low, high = bracket
-        middle = (low + high) / 2
-        same = fnp.sign(lax.stop_gradient(value(middle))) == first
-        return fnp.where(same, middle, low), fnp.where(same, high, middle)
+    def fixed(part: Array) -> Array:
+        return lax.stop_gradient(value(part))
 
-    bits = math.ceil(-math.log2(float(np.finfo(dtype).eps))) + 1
     ends = fnp.zeros((), dtype), fnp.ones((), dtype)
-    part: Array = lax.stop_gradient(lax.fori_loop(0, bits, halve, ends)[1])
+    part: Array = lax.stop_gradient(
+        bracketing("brentq", fixed, *ends, tiny / 4, 0.0, _ITERATIONS)[0]
+    )
     _, slope = jvp(value, (part,), (fnp.ones((), dtype),))
     slope = lax.stop_gradient(slope)
     usable = fnp.isfinite(slope) & (slope != 0)

@@ -1,0 +1,150 @@
+"""Isotonic regression: the nearest numbers that ascend."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fxflow import lax
+from fxflow import numpy as fnp
+from fxflow.core.arrays import Array, dtypes
+from fxflow.core.ir.trace import Tracer
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.numpy._operands import ArrayLike, convert, promote_inexact
+
+
+class IsotonicResult(NamedTuple):
+    """What `isotonic_regression` returns.
+
+    Attributes:
+      x: float[n]: the solution.
+      weights: float[n]: the total weights of blocks of equal numbers, then zeros.
+      blocks: int32[n + 1]: where blocks begin, and n after the last one.
+      number: int: how many blocks there are: `blocks[: number + 1]` are SciPy's.
+    """
+
+    x: Array
+    weights: Array
+    blocks: Array
+    number: Array
+
+
+class _Pools(NamedTuple):
+    """A stack of blocks: their means, weights and beginnings; the next element."""
+
+    means: Any
+    weights: Any
+    starts: Any
+    top: Any
+    following: Any
+
+
+def isotonic_regression(
+    y: ArrayLike, *, weights: ArrayLike | None = None, increasing: bool = True
+) -> IsotonicResult:
+    """Returns the ascending numbers that are nearest to given ones.
+
+    They minimize the weighted sum of squares, by pooling adjacent violators. They have
+    derivatives by `y` and `weights`: each is the mean of its block.
+
+    Args:
+      y: float[n].
+      weights: float[n], positive; None means ones.
+      increasing: whether the result ascends; else it descends.
+
+    Returns:
+      An `IsotonicResult`.
+
+    Raises:
+      ArgumentError: a weight is known and not positive.
+      DtypeError: numbers are complex.
+      ShapeError: `y` is not a vector, or there are not as many weights.
+
+    Example:
+      >>> isotonic_regression(fnp.array([1.0, 3.0, 2.0, 4.0])).x
+      Array([1. , 2.5, 2.5, 4. ], dtype=float32)
+
+    Source: `scipy.optimize.isotonic_regression`; F. Busing 2022.
+    """
+    name = "isotonic_regression"
+    if weights is None:
+        (values,) = promote_inexact(name, fnp.asarray(y))
+        heavy = fnp.ones_like(values)
+    else:
+        values, heavy = promote_inexact(name, fnp.asarray(y), fnp.asarray(weights))
+    if dtypes.is_complex(values.dtype):
+        raise DtypeError(f"{name}: y must be real, got {values.aval}")
+    if values.ndim != 1 or heavy.shape != values.shape:
+        raise ShapeError(
+            f"{name}: y and weights must be vectors of one length, got {values.aval} "
+            f"and {heavy.aval}"
+        )
+    if not isinstance(heavy, Tracer) and np.any(np.asarray(heavy) <= 0):
+        raise ArgumentError(f"{name}: weights must be positive, got {heavy}")
+    n = values.size
+    dtype = fnp.promote_types(values.dtype, "float32")
+    values, heavy = convert(values, dtype), convert(heavy, dtype)
+    if not n:
+        return IsotonicResult(values, heavy, fnp.zeros(1, np.int32), fnp.int32(0))
+    if not increasing:
+        values, heavy = values[::-1], heavy[::-1]
+    pools = _pooled(*(lax.stop_gradient(v) for v in (values, heavy)))
+    begins = (
+        fnp.zeros(n, np.int32)
+        .at[pools.starts]
+        .add((np.arange(n) <= pools.top).astype(np.int32), mode="drop")
+    )
+    label = fnp.cumsum(begins) - 1
+    total, weight = (
+        fnp.zeros(n, dtype).at[label].add(v) for v in (values * heavy, heavy)
+    )
+    x = (total / fnp.where(weight > 0, weight, 1))[label]
+    count = (pools.top + 1).astype(np.int32)
+    starts = fnp.append(pools.starts, np.int32(n))
+    if not increasing:
+        x = x[::-1]
+        place = fnp.arange(n + 1)
+        turn = count - place
+        starts = fnp.where(turn >= 0, n - starts[fnp.maximum(turn, 0)], n)
+        turn = turn - 1
+        weight = fnp.where(turn[:n] >= 0, weight[fnp.maximum(turn[:n], 0)], 0)
+    return IsotonicResult(x, weight, starts.astype(np.int32), count)
+
+
+def _pooled(values: Array, weights: Array) -> _Pools:
+    """Returns the stack of blocks; beyond them beginnings are n."""
+    n = values.size
+
+    def more(s: _Pools) -> Any:
+        violated = (s.top > 0) & (s.means[s.top] <= s.means[fnp.maximum(s.top - 1, 0)])
+        return violated | (s.following < n)
+
+    def step(s: _Pools) -> _Pools:
+        top, below = s.top, fnp.maximum(s.top - 1, 0)
+        merge = (top > 0) & (s.means[top] <= s.means[below])
+        both = s.weights[below] + s.weights[top]
+        mean = (
+            s.means[below] * s.weights[below] + s.means[top] * s.weights[top]
+        ) / both
+        at = fnp.where(merge, below, top + 1)
+        new = fnp.minimum(s.following, n - 1)
+        return _Pools(
+            s.means.at[at].set(fnp.where(merge, mean, values[new])),
+            s.weights.at[at].set(fnp.where(merge, both, weights[new])),
+            s.starts.at[fnp.where(merge, top, at)].set(
+                fnp.where(merge, n, new).astype(np.int32)
+            ),
+            at.astype(np.int32),
+            (s.following + ~merge).astype(np.int32),
+        )
+
+    start = _Pools(
+        fnp.zeros_like(values).at[0].set(values[0]),
+        fnp.zeros_like(values).at[0].set(weights[0]),
+        fnp.full(n, n, np.int32).at[0].set(0),
+        np.int32(0),
+        np.int32(1),
+    )
+    out: _Pools = lax.while_loop(more, step, start)
+    return out
