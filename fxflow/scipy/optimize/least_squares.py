@@ -16,6 +16,7 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core import tree
 from fxflow.core.arrays import Array, dtypes, is_arraylike, typeof
+from fxflow.core.ir.trace import Tracer
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.numpy._operands import ArrayLike, convert, promote_inexact
 from fxflow.scipy.linalg import cholesky, solve_triangular
@@ -178,7 +179,7 @@ def least_squares(
     model = _Model(residuals, jacobian, rule, fnp.asarray(f_scale, dtype))
     if method == "lm":
         m = model.residuals(x).size
-        infinite = bounds_known_infinite(low, high)
+        infinite = _are_infinite(pair)
         if rule is not None or not infinite or m < n:
             raise ArgumentError(
                 f'{name}: method "lm" takes no bounds, a linear loss and at least as '
@@ -242,11 +243,12 @@ def _pair(name: str, bounds: Any) -> Bounds:
     return Bounds(bounds[0], bounds[1])
 
 
-def bounds_known_infinite(low: Any, high: Any) -> bool:
+def _are_infinite(bounds: Bounds) -> bool:
     """Returns whether there are no bounds, as far as is known when tracing."""
-    from_numbers = [v for v in (low, high) if type(v) is Array]
-    return len(from_numbers) == 2 and bool(
-        fnp.all(low == -math.inf) & fnp.all(high == math.inf)
+    return all(
+        not isinstance(v, Tracer) and bool(np.all(np.asarray(v) == infinity))
+        for side, infinity in ((bounds.lb, -math.inf), (bounds.ub, math.inf))
+        for v in tree.leaves(side)
     )
 
 

@@ -352,3 +352,17 @@ def test_leastsq_has_the_covariance_of_scipy() -> None:
         np.testing.assert_allclose(again, x, 1e-7)
     with pytest.raises(ArgumentError, match="at least as"):
         optimize.leastsq(lambda x: x[:1], [1.0, 2.0])
+
+
+def test_many_problems_without_bounds_under_jit() -> None:
+    # The default bounds are known there, too.
+    run = fxflow.jit(
+        fxflow.vmap(lambda b: optimize.leastsq(lambda x: x**2 - b, [1.0])[0])
+    )
+    np.testing.assert_allclose(run(np.array([[4.0], [9.0]])), [[2], [3]], 1e-4)
+    with pytest.raises(ArgumentError, match="takes no bounds"):
+        fxflow.jit(
+            lambda low: (
+                least_squares(lambda x: x, [1.0], bounds=(low, 9), method="lm").x
+            )
+        )(0.0)
