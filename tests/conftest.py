@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -62,6 +63,8 @@ def pytest_collection_modifyitems(
             _states.setdefault(generator, generator.bit_generator.state)
         if starts_processes(item.nodeid, names):
             item.add_marker("processes")
+            if sys.platform == "win32":
+                item.add_marker(pytest.mark.skip(reason="Windows lacks POSIX calls"))
     items[:] = spread(items)
     if "soak" not in config.option.markexpr:
         soaks = [item for item in items if item.get_closest_marker("soak")]

@@ -7,6 +7,12 @@ import itertools
 import mmap
 import os
 import re
+import sys
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
 
 #: The name of a file while it is written; killed processes leave such files.
 TEMPORARY = re.compile(r"write-\d+-\d+-[0-9a-f]{8}\.tmp")
@@ -53,7 +59,12 @@ def write(
 
 
 def sync(path: str | os.PathLike[str]) -> None:
-    """Flushes a file's content, or a directory's entries, to the disk."""
+    """Flushes a file's content, or a directory's entries, to the disk.
+
+    Windows flushes neither through a descriptor that only reads.
+    """
+    if sys.platform == "win32":
+        return
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -74,3 +85,24 @@ def mapped(path: str | os.PathLike[str]) -> memoryview:
         if not os.fstat(file.fileno()).st_size:
             return memoryview(b"")
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def lock(descriptor: int) -> None:
+    """Locks an open file until it is closed or the process ends, however that happens.
+
+    Raises:
+      BlockingIOError: another process, or another descriptor, has locked it.
+      OSError: the file system has no locks.
+    """
+    if sys.platform == "win32":
+        # Windows locks bytes, against readers too: one that no file has.
+        position = os.lseek(descriptor, 0, os.SEEK_CUR)
+        os.lseek(descriptor, 1 << 30, os.SEEK_SET)
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except PermissionError as error:
+            raise BlockingIOError(error.errno, "the file is locked") from None
+        finally:
+            os.lseek(descriptor, position, os.SEEK_SET)
+    else:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

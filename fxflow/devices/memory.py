@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import os
 import re
+import sys
 
 from fxflow.devices._jaxlib import Device, RuntimeFailure, parts_of
 from fxflow.devices.callbacks import on_failure
@@ -67,9 +69,14 @@ def memory_limit(device: Device) -> int:
 @functools.cache
 def host_memory() -> int:
     """Returns the machine's memory in bytes; 0 if it is unknown."""
+    if sys.platform == "win32":
+        # A MEMORYSTATUSEX: two numbers of 32 bits, then seven of 64.
+        status = (ctypes.c_uint64 * 8)(64)
+        found = ctypes.windll.kernel32.GlobalMemoryStatusEx(status)
+        return status[1] if found else 0
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):  # not supported on this system
+    except (OSError, ValueError):  # not supported on this system
         return 0
 
 

@@ -14,10 +14,8 @@ from typing import Any, NamedTuple
 
 from fxflow.errors import DistributedError
 
-try:
+if sys.platform == "linux":
     import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 #: Linux's request for the address of an interface (netdevice(7)).
 _SIOCGIFADDR = 0x8915
@@ -104,16 +102,15 @@ def is_loopback(host: str) -> bool:
 
 def external_address() -> str:
     """Returns an address of this machine other than loopback; empty if it has none."""
-    if fcntl is None or sys.platform != "linux":
-        return ""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        for _, name in socket.if_nameindex():
-            with contextlib.suppress(OSError):
-                request = struct.pack("256s", name.encode())
-                reply = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, request)
-                address = socket.inet_ntoa(reply[20:24])
-                if not address.startswith("127."):
-                    return address
+    if sys.platform == "linux":
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            for _, name in socket.if_nameindex():
+                with contextlib.suppress(OSError):
+                    request = struct.pack("256s", name.encode())
+                    reply = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, request)
+                    address = socket.inet_ntoa(reply[20:24])
+                    if not address.startswith("127."):
+                        return address
     return ""
 
 

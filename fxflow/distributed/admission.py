@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from fxflow.devices.relay import accept
 from fxflow.distributed.addresses import is_loopback
 from fxflow.distributed.messages.channel import Channel, proof
+from fxflow.distributed.processes import require_posix
 from fxflow.distributed.protocol import Refused, written
 from fxflow.errors import DistributedError
 
@@ -110,6 +111,7 @@ def admitted(listener: socket.socket, token: str) -> Iterator[socket.socket]:
     def disconnect(number: int) -> None:
         peers.pop(number).connection.close()
 
+    require_posix("messages between processes")
     try:
         while True:
             poll = select.poll()

@@ -13,7 +13,6 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import sys
 import threading
 import time
@@ -322,7 +321,7 @@ class Child:
         """Sends a signal to the child and its descendants."""
         if not self._remote:
             self._process.send(number)
-        elif number == signal.SIGKILL:
+        elif number == processes.KILL:
             # The other end kills the group when the connection ends.
             self._send_line("kill")
         else:
@@ -330,7 +329,7 @@ class Child:
 
     def finish(self, timeout: float = 5.0) -> None:
         """Kills what is left of its process group, and waits for its output."""
-        self.send(signal.SIGKILL)
+        self.send(processes.KILL)
         if self._process.wait(timeout) is None:
             self._process.kill()
             self._process.wait()

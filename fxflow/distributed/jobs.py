@@ -40,7 +40,7 @@ from fxflow.distributed.parameter_server.running import (
     WORKERS,
 )
 from fxflow.distributed.parameter_server.views import View
-from fxflow.distributed.processes import status_of
+from fxflow.distributed.processes import KILL, status_of
 from fxflow.errors import DistributedError
 
 #: Seconds for servers to answer a launch that joins their run.
@@ -287,7 +287,7 @@ class JobLauncher(Launcher):
 
     def signal_all(self, number: int) -> None:
         """Sends a signal to every process; servers get it after their clients."""
-        if number == signal.SIGKILL:
+        if number == KILL:
             super().signal_all(number)
             return
         self._closing = True
@@ -358,7 +358,7 @@ class JobLauncher(Launcher):
             self._kill_at = float("inf")
             for number, child in self.children.items():
                 if not self._closing or not self._jobs[number].serves:
-                    child.send(signal.SIGKILL)
+                    child.send(KILL)
         if self._closing and all(self._jobs[n].serves for n in self.children):
             self._closing = False
             # The shards are needed only if another launch continues.

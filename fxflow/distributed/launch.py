@@ -36,7 +36,7 @@ from fxflow.distributed.launcher import GRACE, Launcher
 from fxflow.distributed.membership import Membership
 from fxflow.distributed.messages.channel import new_token
 from fxflow.distributed.messages.keys import keys_of, new_keys
-from fxflow.distributed.processes import status_of
+from fxflow.distributed.processes import KILL, status_of
 from fxflow.distributed.ray import launch_on_ray, resources_of
 from fxflow.distributed.standalone import bounds_of
 from fxflow.distributed.tasks import launch_tasks
@@ -540,7 +540,7 @@ class _Launcher(Launcher):
             self._killed.add(number)
             child = self.children.get(number)
             if child is not None:
-                child.send(signal.SIGKILL)
+                child.send(KILL)
         return float("inf")
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from types import FrameType
 
 from fxflow.distributed.children import Child, Output
+from fxflow.distributed.processes import KILL
 
 #: Seconds for the other processes to end by themselves after one has failed.
 GRACE = 3.0
@@ -159,14 +160,14 @@ class Launcher:
                 self.signal_all(signal.SIGTERM)
                 kill_at = min(kill_at, now + GRACE)
             if now >= kill_at:
-                self.signal_all(signal.SIGKILL)
+                self.signal_all(KILL)
                 kill_at = float("inf")
             for number, child in list(self.children.items()):
                 code = child.poll()
                 if code is not None:
                     del self.children[number]
                     self.finished.append(child)
-                    child.send(signal.SIGKILL)  # its remaining descendants
+                    child.send(KILL)  # its remaining descendants
                     if self.on_end(number, code, bool(forwarded)):
                         kill_at = min(kill_at, now + GRACE)
             for start in [one for one in self.starts if one[0] <= now]:

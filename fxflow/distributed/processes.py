@@ -17,7 +17,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import IO, TextIO
+from typing import IO, NoReturn, TextIO
 
 #: Requests that the kernel kill this process when its parent ends, then executes the
 #: command. If the parent ended before the request, no signal would come, so the process
@@ -34,9 +34,32 @@ _PRELUDE = (
     "print(f'{sys.argv[2]}: {why}', file=sys.stderr)\n"
     "sys.exit(127)\n"
 )
-_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+_PAGE = 4096
+if sys.platform != "win32":
+    _PAGE = os.sysconf("SC_PAGE_SIZE")
+#: The number of SIGKILL, which Windows lacks.
+KILL = 9
 #: Seconds for a process to end by itself after the leader's input ends.
 _GRACE = 5.0
+
+
+if sys.platform == "win32":
+
+    def require_posix(what: str) -> NoReturn:
+        """Refuses Windows.
+
+        Raises:
+          OSError: always.
+        """
+        raise OSError(
+            f"{what} needs POSIX system calls, which Windows lacks: use Linux, macOS, "
+            "or the Windows Subsystem for Linux"
+        )
+
+else:
+
+    def require_posix(what: str) -> None:
+        """Refuses Windows; type checkers see there that it does not return."""
 
 
 class Process:
@@ -68,6 +91,7 @@ class Process:
     stdin: IO[bytes] | None
     stdout: IO[bytes] | None
     stderr: IO[bytes] | None
+    _process: subprocess.Popen[bytes]
 
     def __init__(
         self,
@@ -79,6 +103,7 @@ class Process:
         orders: bool = False,
         pass_fds: Sequence[int] = (),
     ) -> None:
+        require_posix("starting processes")
         prelude = [sys.executable, "-I", "-S", "-c", _PRELUDE, str(os.getpid())]
         pipe = subprocess.PIPE if output else None
         self._process = subprocess.Popen(
@@ -113,12 +138,13 @@ class Process:
 
     def send(self, number: int) -> None:
         """Sends a signal to the process's group, even after the process has ended."""
+        require_posix("starting processes")
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
 
     def kill(self) -> None:
         """Kills the process's group."""
-        self.send(signal.SIGKILL)
+        self.send(KILL)
 
     @property
     def memory(self) -> int:

@@ -14,7 +14,6 @@ import argparse
 import contextlib
 import os
 import queue
-import signal
 import socket
 import sys
 import threading
@@ -169,7 +168,7 @@ class ActorChild(Child):
             while code is None:
                 answer = self._ask(self._actor.follow.remote(self._run))
                 if answer is None and self._is_ending:
-                    code = -signal.SIGKILL  # it died while it was being ended
+                    code = -processes.KILL  # it died while it was being ended
                 elif answer is None:
                     self._log(f"{self._label}: its actor died; Ray has started another")
                     self._ask(self._actor.begin.remote(self._run, self._spec))
@@ -178,7 +177,7 @@ class ActorChild(Child):
                     for which, piece in pieces:
                         self._pipes[which].put(piece)
         except self._ray.exceptions.RayError:
-            self.is_lost, code = True, -signal.SIGKILL
+            self.is_lost, code = True, -processes.KILL
         for pipe in self._pipes.values():
             pipe.put(b"")
         self.status.set_result(code)

@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from fxflow.distributed.processes import require_posix
 from fxflow.errors import ServeError
 from fxflow.serve.config import ServerConfig, read_config, read_keys, server_config
 from fxflow.serve.containers.worker import freeze_heap
@@ -327,6 +328,7 @@ class _Serving:
 
     async def run(self) -> int:
         """Serves until a signal stops it, and returns the exit status."""
+        require_posix("fxflow serve")
         config, loop = self._config, asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stopping.set)

@@ -54,3 +54,12 @@ def test_mapped(tmp_path: Path) -> None:
     assert bytes(files.mapped(tmp_path / "a")) == b"new"
     files.write(tmp_path / "a")
     assert bytes(files.mapped(tmp_path / "a")) == b""
+
+
+def test_a_second_descriptor_cannot_lock_a_file(tmp_path: Path) -> None:
+    with (tmp_path / "lock").open("w") as first, (tmp_path / "lock").open("w") as other:
+        files.lock(first.fileno())
+        with pytest.raises(BlockingIOError):
+            files.lock(other.fileno())
+    with (tmp_path / "lock").open("w") as third:
+        files.lock(third.fileno())  # closing released it

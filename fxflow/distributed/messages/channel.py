@@ -23,6 +23,7 @@ import numpy as np
 
 from fxflow.distributed.addresses import Address, external_address, is_loopback
 from fxflow.distributed.messages import codec
+from fxflow.distributed.processes import require_posix
 from fxflow.errors import DistributedError, MessageError
 
 Message = dict[str, Any]
@@ -33,6 +34,14 @@ _LIMITS = codec.Limits(text=64 << 20, size=1 << 40)
 _STALLED = 60.0
 #: The parts of smaller messages are joined before they are sent.
 _JOINED = 1 << 16
+
+
+def readable(connection: socket.socket, seconds: float) -> bool:
+    """Waits at most `seconds` for something to read; returns whether there is."""
+    require_posix("messages between processes")
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))
 
 
 def new_token() -> str:
@@ -86,11 +95,12 @@ class Channel:
 
     def __init__(self, connection: socket.socket, own_host: str = "") -> None:
         self._own_host = own_host
-        if connection.family != socket.AF_UNIX:
+        if connection.family in (socket.AF_INET, socket.AF_INET6):
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket = connection
         self._lock = threading.Lock()
         self._outbox: queue.SimpleQueue[tuple[Message, Any] | None] | None = None
+        require_posix("messages between processes")
 
     def send(self, message: Message, payload: Any = b"") -> None:
         """Sends one message; blocks while the other end does not read.
@@ -164,9 +174,7 @@ class Channel:
           EOFError: this end is closed.
         """
         try:
-            poll = select.poll()
-            poll.register(self.socket, select.POLLIN)
-            return bool(poll.poll(seconds * 1000))
+            return readable(self.socket, seconds)
         except (OSError, ValueError) as error:
             raise EOFError(str(error)) from None
 

@@ -22,6 +22,7 @@ from collections.abc import Callable
 
 from fxflow.distributed.addresses import Address, is_loopback, server_address
 from fxflow.distributed.messages.keys import Keys
+from fxflow.distributed.processes import require_posix
 from fxflow.errors import DistributedError
 
 _NUMBER, _HASH = 32, 32
@@ -88,10 +89,12 @@ def listen(address: str, keys: Keys | None, what: str) -> socket.socket:
     Raises:
       DistributedError: the address needs keys, is in use, or is not this machine's.
     """
+    require_posix("listening")
     found = parsed(address)
     require_keys(address, keys)
     if not isinstance(found, str):
         return found.listen(what)
+    require_posix("messages between processes")
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         _remove_stale(found)
@@ -108,6 +111,7 @@ def listen(address: str, keys: Keys | None, what: str) -> socket.socket:
 
 def _remove_stale(path: str) -> None:
     """Removes the file of a Unix socket at which no process listens any more."""
+    require_posix("messages between processes")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
             probe.connect(path)
@@ -141,9 +145,11 @@ def connect(
     Raises:
       DistributedError: no process listens there in time, or it is not of this run.
     """
+    require_posix("connecting")
     found = parsed(address)
     require_keys(address, keys)
     end, pause = time.monotonic() + seconds, _RETRY
+    require_posix("messages between processes")
     family = socket.AF_UNIX if isinstance(found, str) else socket.AF_INET
     if isinstance(found, Address) and ":" in found.host:
         family = socket.AF_INET6
@@ -236,6 +242,7 @@ def _read(connection: socket.socket, size: int) -> bytes:
 
 
 def _require_same_user(connection: socket.socket) -> None:
+    require_posix("messages between processes")
     if connection.family != socket.AF_UNIX or not hasattr(socket, "SO_PEERCRED"):
         return
     found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
@@ -245,6 +252,7 @@ def _require_same_user(connection: socket.socket) -> None:
 
 
 def _ready(connection: socket.socket) -> socket.socket:
+    require_posix("messages between processes")
     connection.settimeout(None)
     with contextlib.suppress(OSError):
         if connection.family != socket.AF_UNIX:

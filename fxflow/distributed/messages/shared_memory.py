@@ -19,7 +19,6 @@ travel through the socket.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hmac
 import math
 import mmap
@@ -36,6 +35,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fxflow.errors import MessageError
+
+if sys.platform == "linux":
+    import fcntl
 
 #: Arrays of at least this many bytes per message use shared memory; see
 #: `benchmarks/parameter_server/transport.py`.
@@ -104,12 +106,8 @@ class Block:
     def __init__(self, capacity: int) -> None:
         self.capacity, self.used = capacity, time.monotonic()
         self.secret = secrets.token_bytes(_SECRET)
-        self.file = os.memfd_create(_NAME, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        self.file = _new_file(_BEGIN + capacity)
         try:
-            # Allocate now: a page that is missing later would crash the process.
-            os.posix_fallocate(self.file, 0, _BEGIN + capacity)
-            # A sealed file cannot shrink, so positions in messages remain valid.
-            fcntl.fcntl(self.file, fcntl.F_ADD_SEALS, _SEALS)
             self._map = mmap.mmap(self.file, _BEGIN + capacity)
         except OSError:
             os.close(self.file)
@@ -167,31 +165,15 @@ class _Window:
 
     def __init__(self, process: int, file: int) -> None:
         self._path = f"/proc/{process}/fd/{file}"
-        # Check before opening: opening other files may block or have side effects.
-        if not os.readlink(self._path).startswith(f"/memfd:{_NAME}"):
-            raise FileNotFoundError(self._path)
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = _opened(self._path)
         try:
             status = os.fstat(descriptor)
-            seals = fcntl.fcntl(descriptor, fcntl.F_GET_SEALS)
-            if (
-                status.st_uid != os.geteuid()
-                or status.st_size < _BEGIN
-                or seals & _SEALS != _SEALS
-            ):
-                raise PermissionError(self._path)
             self._identity = status.st_dev, status.st_ino
             self.capacity = status.st_size - _BEGIN
             self._head = mmap.mmap(descriptor, _BEGIN)
             self._map: mmap.mmap | bytes = b""
             if self.capacity:
-                self._map = mmap.mmap(
-                    descriptor,
-                    self.capacity,
-                    flags=mmap.MAP_SHARED | mmap.MAP_POPULATE,
-                    prot=mmap.PROT_READ,
-                    offset=_BEGIN,
-                )
+                self._map = _mapped(descriptor, self.capacity)
         finally:
             os.close(descriptor)
         self.secret = self._head[:_SECRET]
@@ -580,6 +562,62 @@ def _boot() -> bytes:
 
 
 _boots: list[bytes] = []
-_SEALS = 0
+
 if sys.platform == "linux":
     _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+
+    def _new_file(size: int) -> int:
+        """Returns the descriptor of a new anonymous file, whose pages are allocated."""
+        made = os.memfd_create(_NAME, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        try:
+            # Allocate now: a page that is missing later would crash the process.
+            os.posix_fallocate(made, 0, size)
+            # A sealed file cannot shrink, so positions in messages remain valid.
+            fcntl.fcntl(made, fcntl.F_ADD_SEALS, _SEALS)
+        except OSError:
+            os.close(made)
+            raise
+        return made
+
+    def _opened(path: str) -> int:
+        """Returns a descriptor of a block of this user.
+
+        Raises:
+          OSError: it is not one, or cannot be opened.
+        """
+        # Check before opening: opening other files may block or have side effects.
+        if not os.readlink(path).startswith(f"/memfd:{_NAME}"):
+            raise FileNotFoundError(path)
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            status = os.fstat(descriptor)
+            if (
+                status.st_uid != os.geteuid()
+                or status.st_size < _BEGIN
+                or fcntl.fcntl(descriptor, fcntl.F_GET_SEALS) & _SEALS != _SEALS
+            ):
+                raise PermissionError(path)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    def _mapped(descriptor: int, size: int) -> mmap.mmap:
+        return mmap.mmap(
+            descriptor,
+            size,
+            flags=mmap.MAP_SHARED | mmap.MAP_POPULATE,
+            prot=mmap.PROT_READ,
+            offset=_BEGIN,
+        )
+
+else:
+
+    def _new_file(size: int) -> int:
+        raise OSError("only Linux has anonymous files")
+
+    def _opened(path: str) -> int:
+        raise FileNotFoundError(path)
+
+    def _mapped(descriptor: int, size: int) -> mmap.mmap:
+        raise OSError("only Linux has anonymous files")

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from fxflow.distributed.messages.channel import readable
 from fxflow.distributed.messages.codec import (
     LIMITS,
     Incoming,
@@ -35,6 +36,7 @@ from fxflow.distributed.messages.shared_memory import (
     available,
     read_hello,
 )
+from fxflow.distributed.processes import require_posix
 from fxflow.errors import MessageError
 
 #: Bytes that are read at once; what an array lacks beyond that is read into its memory.
@@ -154,6 +156,7 @@ class Stream:
 
     def _drain(self, waits: bool) -> None:
         """Sends what waits; only one thread does at any time."""
+        require_posix("messages between processes")
         outbox = self._outbox
         while True:
             with self._lock:
@@ -187,6 +190,7 @@ class Stream:
                 outbox.popleft()
 
     def _wait_writable(self) -> None:
+        require_posix("messages between processes")
         with contextlib.suppress(OSError, ValueError):
             poll = select.poll()
             poll.register(self.socket, select.POLLOUT)
@@ -206,6 +210,7 @@ class Stream:
         yield from self._arrived()
 
     def _arrived(self) -> Iterator[Message]:
+        require_posix("messages between processes")
         for _ in range(_TURNS):
             incoming = self._incoming
             direct = not incoming.idle and len(incoming.missing) > _PIECE
@@ -325,14 +330,20 @@ class Receiver:
         self._woken, self._wake = socket.socketpair()
         self._woken.setblocking(False)
         self._wake.setblocking(False)
-        self._poll = select.poll()
-        self._poll.register(self._woken, select.POLLIN)
         self._stopped = False
+        self._poll = self._new_poll()
+
+    def _new_poll(self) -> Any:
+        require_posix("messages between processes")
+        poll = select.poll()
+        poll.register(self._woken, select.POLLIN)
+        return poll
 
     def add(self, stream: Stream) -> None:
         """Reads a stream from now; any thread may call it."""
 
         def begin() -> None:
+            require_posix("messages between processes")
             self._streams[stream.fileno()] = stream
             self._poll.register(stream, select.POLLIN)
             self._read(stream)
@@ -400,10 +411,3 @@ class Receiver:
             if self._streams.get(stream.fileno()) is stream:
                 self._on_end(stream, str(error))
                 self.remove(stream)
-
-
-def readable(connection: socket.socket, seconds: float) -> bool:
-    """Waits at most `seconds` for something to read; returns whether there is."""
-    poll = select.poll()
-    poll.register(connection, select.POLLIN)
-    return bool(poll.poll(seconds * 1000))

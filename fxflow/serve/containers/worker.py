@@ -22,6 +22,7 @@ import traceback
 from typing import Any
 
 from fxflow.distributed.messages.channel import AsyncChannel, Channel
+from fxflow.distributed.processes import require_posix
 from fxflow.errors import ExportError, ServeError
 from fxflow.serve.containers.models import Model, load_model
 from fxflow.serve.containers.regions import (
@@ -127,6 +128,7 @@ async def _stream(model: Model, regions: list[Region], control: socket.socket) -
 
 def _exit_with(control: socket.socket) -> None:
     """Exits when the server exits, even while the model runs."""
+    require_posix("messages between processes")
     hangup = select.poll()
     hangup.register(control, 0)  # poll always reports hang-ups
     hangup.poll()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import abc
 import contextlib
-import fcntl
 import os
 import shutil
 import socket
@@ -132,7 +131,7 @@ class Local(Storage):
         # The system releases the lock when the process ends, however that happens.
         descriptor = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            files.lock(descriptor)
         except BlockingIOError:
             other = os.read(descriptor, 200).decode(errors="replace").strip()
             os.close(descriptor)

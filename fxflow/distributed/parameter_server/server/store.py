@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 
+from fxflow.devices import files
 from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.errors import EntryError
@@ -93,7 +93,7 @@ class Store:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / "lock").open("w")
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            files.lock(lock.fileno())
         except OSError:
             lock.close()
             raise DistributedError(

@@ -13,10 +13,10 @@ reclaims when it needs memory.
 
 from __future__ import annotations
 
-import fcntl
 import math
 import os
 import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from urllib.parse import quote
 import numpy as np
 import numpy.typing as npt
 
+from fxflow.devices import files
 from fxflow.distributed.parameter_server.tables.memory import Ids
 from fxflow.distributed.parameter_server.tables.spec import Field
 from fxflow.errors import ArgumentError
@@ -58,7 +59,7 @@ class DiskRows:
         self._path.mkdir(parents=True, exist_ok=True)
         self._lock = (self._path / "lock").open("w")
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            files.lock(self._lock.fileno())
         except OSError:
             self._lock.close()
             raise ArgumentError(
@@ -100,7 +101,10 @@ class DiskRows:
     @property
     def nbytes(self) -> int:
         """Bytes that the file occupies on disk."""
-        return (self._path / "rows.mdb").stat().st_blocks * 512
+        status = (self._path / "rows.mdb").stat()
+        if sys.platform == "win32":
+            return status.st_size
+        return status.st_blocks * 512
 
     def get(self, ids: Ids) -> tuple[npt.NDArray[np.bool_], Fields]:
         """Returns which rows exist, and their fields.

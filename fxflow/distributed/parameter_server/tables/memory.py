@@ -8,13 +8,13 @@ multiplication in a table of any size.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fxflow.devices.memory import host_memory
 from fxflow.distributed.parameter_server.tables.spec import Field
 from fxflow.errors import OutOfMemoryError
 
@@ -207,8 +207,7 @@ class Memory:
         cost = _COST + sum(f.dtype.itemsize * math.prod(f.shape) for f in fields)
         known = capacity is not None
         if capacity is None:
-            pages, size = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
-            capacity = pages * size // cost
+            capacity = host_memory() // cost or _MOST
         capacity = min(capacity, _MOST)
         while True:
             try:
