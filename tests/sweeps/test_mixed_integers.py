@@ -43,6 +43,7 @@ OWN_DTYPE = {
     "numpy.histogram": "weights are added up as integers if the data is",
     "numpy.histogram2d": "each axis is cut by itself",
     "numpy.polymul": "leading zeros stay, which NumPy cuts off",
+    "scipy.special.hyperu": "SciPy's has half the digits",
     "scipy.special.zeta": "its poles are those of the compiler's zeta",
     **dict.fromkeys(
         [

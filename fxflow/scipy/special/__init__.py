@@ -61,8 +61,13 @@ from fxflow.scipy.special.probabilities import (
     fdtr, fdtrc, fdtri, gdtr, gdtrc, gdtria, gdtrix,
 )
 from fxflow.scipy.special.spherical import sph_harm_y
+from fxflow.scipy.special.airy_functions import airy, airye
+from fxflow.scipy.special.confluent import hyp0f1, hyperu
+from fxflow.scipy.special.zeros import (
+    ai_zeros, bi_zeros, jn_zeros, jnp_zeros, jnyn_zeros, yn_zeros, ynp_zeros,
+)
 from fxflow.scipy.special.spherical_bessel import (
-    airy, spherical_in, spherical_jn, spherical_kn, spherical_yn,
+    spherical_in, spherical_jn, spherical_kn, spherical_yn,
 )
 from fxflow.scipy.special.elementary import (
     cbrt, cosm1, erfcinv, exp2, expm1, huber, log1p, powm1, pseudo_huber,
@@ -97,7 +102,9 @@ from fxflow.scipy.special.struve import (
 
 __all__ = [
     "agm",
+    "ai_zeros",
     "airy",
+    "airye",
     "bdtr",
     "bdtrc",
     "bdtri",
@@ -115,6 +122,7 @@ __all__ = [
     "betainccinv",
     "betaincinv",
     "betaln",
+    "bi_zeros",
     "binom",
     "boxcox",
     "boxcox1p",
@@ -204,8 +212,10 @@ __all__ = [
     "hankel2",
     "hankel2e",
     "huber",
+    "hyp0f1",
     "hyp1f1",
     "hyp2f1",
+    "hyperu",
     "i0",
     "i0e",
     "i1",
@@ -217,6 +227,9 @@ __all__ = [
     "ivp",
     "j0",
     "j1",
+    "jn_zeros",
+    "jnp_zeros",
+    "jnyn_zeros",
     "jv",
     "jve",
     "jvp",
@@ -317,6 +330,8 @@ __all__ = [
     "xlogy",
     "y0",
     "y1",
+    "yn_zeros",
+    "ynp_zeros",
     "yv",
     "yve",
     "yvp",

@@ -229,19 +229,22 @@ def _hankel_pair(mu: Any, x: Any) -> tuple[Any, Any, Any, Any]:
 def _miller(mu: Any, n: Any, x: Any, used: Any, first: Any, second: Any) -> Any:
     """Returns J of the order n + μ > x from J of the orders μ and μ + 1."""
     top = fnp.max(fnp.where(used, n, 0), initial=0)
-    top = lax.stop_gradient(lax.ceil(top + 10 * lax.cbrt(top) + 14))
+    top = lax.stop_gradient(4 * lax.ceil((top + 10 * lax.cbrt(top) + 14) / 4))
 
     def going(state: Any) -> Any:
         return state[0] > 0
 
     def step(state: Any) -> Any:
         k, above, here, kept = state
-        below = 2 * (mu + k) / x * here - above
-        kept = fnp.where(k - 1 == n, below, kept)
+        # Four at once: the arrays go through memory less often.
+        for _ in range(4):
+            above, here = here, 2 * (mu + k) / x * here - above
+            k = k - 1
+            kept = fnp.where(k == n, here, kept)
         # Python's numbers would be of 32 bits here, if `x64` is off.
-        one = lax.full_like(below, 1)
-        down = fnp.where(lax.abs(below) > 1e100, 1e-100 * one, one)
-        return k - 1, here * down, below * down, kept * down
+        one = lax.full_like(here, 1)
+        down = fnp.where(lax.abs(here) > 1e100, 1e-100 * one, one)
+        return k, above * down, here * down, kept * down
 
     zero = 0 * x + 0 * mu
     start = (top, zero, zero + 1e-30, zero)
@@ -294,6 +297,28 @@ def j_and_y(v: Any, x: Any) -> tuple[Any, Any]:
     y, j = _upwards(mu, n, x, pairs)
     falling = _miller(mu, n, high, above, far_j, far_j1)
     j = fnp.where(above, falling, j)
+    return fnp.where(small, series, j), y
+
+
+def half_orders(v: Any, x: Any) -> tuple[Any, Any]:
+    """Returns J and Y of orders 1/2, 3/2, … up to `HIGHEST`, for 0 < x < inf.
+
+    The derivative by the order is not theirs.
+    """
+    n, mu = nearest(v)
+    small = x < 2
+    low, high = fnp.where(small, x, 1), fnp.where(small, 2, x)
+    root = lax.sqrt(2 / math.pi / x)
+    sine, cosine = root * lax.sin(x), root * lax.cos(x)
+    above = (v > x) & ~small
+    y, j = _upwards(mu, n, x, [(sine, -cosine), (cosine, sine)])
+    falling = _miller(mu, n, high, above, cosine, sine)
+    j = fnp.where(above, falling, j)
+    # Horner's rule takes one pass through memory.
+    total, quarter = lax.full_like(x, 1), low * low / 4
+    for k in range(17, 0, -1):
+        total = 1 - quarter * total / (k * (v + k))
+    series = lax.exp(v * lax.log(low / 2) - lax.lgamma(v + 1)) * total
     return fnp.where(small, series, j), y
 
 

@@ -104,8 +104,8 @@ def _yv(v: Any, x: Any) -> Any:
     return _within(x >= 0, _jy(v, x)[1])
 
 
-#: `yv` of arrays of 64 bits.
-yv_of = _yv
+#: `jv` and `yv` of arrays of 64 bits.
+jv_of, yv_of = _jv, _yv
 
 
 @library()

@@ -1,11 +1,8 @@
-"""Spherical Bessel functions and Airy's: cylinder functions of fixed fractions.
-
-Spherical ones are of half-odd orders (DLMF 10.47), Airy's of a third and two thirds
-(DLMF 9.6), near 0 by their series (DLMF 9.4).
-"""
+"""Spherical Bessel functions: cylinder functions of half-odd orders (DLMF 10.47)."""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -14,12 +11,15 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.library import library
-from fxflow.numpy._operands import ArrayLike, convert
-from fxflow.scipy.special._cylinder import HIGHEST, i_and_k, j_and_y, repeat
+from fxflow.numpy._operands import ArrayLike
+from fxflow.scipy.special._cylinder import (
+    HIGHEST,
+    half_orders,
+    i_and_k,
+    j_and_y,
+)
 from fxflow.scipy.special._derivatives import by_forward
-from fxflow.scipy.special._operands import docs_of, in_64_bits, operands
-
-# -- spherical Bessel functions --------------------------------------------------------
+from fxflow.scipy.special._operands import docs_of, in_64_bits
 
 
 def _inside(n: Any, z: Any) -> tuple[Any, Any, Any, Any]:
@@ -54,15 +54,28 @@ def _at_0(n: Any) -> Any:
     return lax.convert_element_type(n == 0, dtypes.float64)
 
 
-def _jn_values(n: Any, z: Any) -> Any:
+def _j_or_y(second: int, general: bool, order: Any, x: Any) -> Any:
+    """Returns J or Y of half-odd orders, whose first ones are sine and cosine."""
+    if general:
+        return j_and_y(order, x)[second]
+    return lax.cond(
+        fnp.all(order - 0.5 == lax.floor(order)),
+        lambda v, x: half_orders(v, x)[second],
+        lambda v, x: j_and_y(v, x)[second],
+        order,
+        x,
+    )
+
+
+def _jn_values(n: Any, z: Any, *, general: bool = False) -> Any:
     _, order, x, factor = _inside(n, z)
-    value = factor * j_and_y(order, x)[0]
+    value = factor * _j_or_y(0, general, order, x)
     return _completed(n, z, value, _at_0(n), 0, odd=False)
 
 
-def _yn_values(n: Any, z: Any) -> Any:
+def _yn_values(n: Any, z: Any, *, general: bool = False) -> Any:
     _, order, x, factor = _inside(n, z)
-    value = factor * j_and_y(order, x)[1]
+    value = factor * _j_or_y(1, general, order, x)
     return _completed(n, z, value, -math.inf, 0, odd=True)
 
 
@@ -87,13 +100,16 @@ def _kn_values(n: Any, z: Any) -> Any:
     return fnp.where((z == 0) & (n >= 0), math.inf, fnp.where(z == -math.inf, z, out))
 
 
-def _made(values: Any, below: float, above: float) -> tuple[Any, Any]:
+def _made(
+    values: Any, below: float, above: float, general: Any = None
+) -> tuple[Any, Any]:
     """Returns a function of n and z and its derivative by z (DLMF 10.51).
 
     Args:
       values: the function, which lacks derivatives in reverse.
       below: the sign of n times the function of the order n - 1, over 2 n + 1.
       above: the sign of n + 1 times that of the order n + 1.
+      general: of all orders, for the derivative by the order, if `values` is not.
     """
 
     def slope(n: Any, z: Any) -> Any:
@@ -103,13 +119,17 @@ def _made(values: Any, below: float, above: float) -> tuple[Any, Any]:
         lower = fnp.where(first, 0, below * n * fnp.where(first, 0, out[0]))
         return (lower + above * (n + 1) * out[1]) / (2 * n + 1)
 
-    made: Callable[..., Any] = by_forward(values, None, slope)
+    made: Callable[..., Any] = by_forward(values, None, slope, derived=general)
     return made, slope
 
 
 _FUNCTIONS = {
-    "spherical_jn": _made(_jn_values, 1, -1),
-    "spherical_yn": _made(_yn_values, 1, -1),
+    "spherical_jn": _made(
+        _jn_values, 1, -1, functools.partial(_jn_values, general=True)
+    ),
+    "spherical_yn": _made(
+        _yn_values, 1, -1, functools.partial(_yn_values, general=True)
+    ),
     "spherical_in": _made(_in_values, 1, 1),
     "spherical_kn": _made(_kn_values, -1, -1),
 }
@@ -186,112 +206,3 @@ def spherical_kn(n: ArrayLike, z: ArrayLike, derivative: bool = False) -> Array:
       Array(0.1594, dtype=float32)
     """
     return _spherical("spherical_kn", n, z, derivative)
-
-
-# -- Airy's functions ------------------------------------------------------------------
-
-# Ai(0) and -Ai'(0) (DLMF 9.2.3, 9.2.4).
-_AI, _SLOPE = 0.355028053887817239260, 0.258819403792806798405
-
-
-def _airy_series(x: Any) -> list[Any]:
-    """Returns Ai, Ai', Bi and Bi' for |x| ≤ 1."""
-    cube = x * x * x
-
-    def step(k: Any, state: Any) -> Any:
-        f, g, df, dg, *sums = state
-        terms = (
-            f * cube / ((3 * k - 1) * (3 * k)),
-            g * cube / ((3 * k) * (3 * k + 1)),
-            df * cube / ((3 * k) * (3 * k + 2)),
-            dg * cube / ((3 * k - 2) * (3 * k)),
-        )
-        return *terms, *(s + t for s, t in zip(sums, terms, strict=True))
-
-    one = 1 + 0 * x
-    start = (one, x, 0.5 * x * x, one)
-    *_, f, g, df, dg = repeat(9, step, (*start, *start))
-    root = math.sqrt(3)
-    return [
-        _AI * f - _SLOPE * g,
-        _AI * df - _SLOPE * dg,
-        root * (_AI * f + _SLOPE * g),
-        root * (_AI * df + _SLOPE * dg),
-    ]
-
-
-def _airy_values(x: Any) -> Any:
-    """Returns Ai, Ai', Bi and Bi' along a new first axis."""
-    near = lax.abs(x) < 1
-    high, low = (x >= 1) & (x < math.inf), (x <= -1) & (x > -math.inf)
-    size = fnp.where(high | low, lax.abs(x), 1)
-    root = lax.sqrt(size)
-    zeta = 2 * size * root / 3
-    orders = fnp.stack([lax.full_like(x, 1 / 3), lax.full_like(x, 2 / 3)])
-    both = fnp.stack([zeta, zeta])
-    (i1, i2), (k1, k2) = i_and_k(orders, both)
-    half = lax.exp(0.5 * zeta)
-    k1, k2 = (k / half / half for k in (k1, k2))
-    i1, i2 = (half * (half * i) for i in (i1, i2))
-    third = 1 / math.sqrt(3)
-    above = [
-        root * k1 * (third / math.pi),
-        -size * k2 * (third / math.pi),
-        root * third * (2 * i1 + math.sqrt(3) / math.pi * k1),
-        size * third * (2 * i2 + math.sqrt(3) / math.pi * k2),
-    ]
-    (j1, j2), (y1, y2) = j_and_y(orders, both)
-    below = [
-        0.5 * root * (j1 - third * y1),
-        0.5 * size * (j2 + third * y2),
-        -0.5 * root * (third * j1 + y1),
-        0.5 * size * (third * j2 - y2),
-    ]
-    series = _airy_series(fnp.where(near, x, 0))
-    ends = [(0.0, 0.0), (0.0, math.nan), (math.inf, 0.0), (math.inf, math.nan)]
-    out = []
-    for a, b, c, (right, left) in zip(above, below, series, ends, strict=True):
-        value = fnp.where(near, c, fnp.where(x < 0, b, a))
-        value = fnp.where(x == math.inf, right, value)
-        value = fnp.where(x == -math.inf, left, value)
-        out.append(fnp.where(x == x, value, math.nan))
-    return fnp.stack(out)
-
-
-def _airy_slope(x: Any) -> Any:
-    ai, dai, bi, dbi = _airy(x)
-    return fnp.stack([dai, x * ai, dbi, x * bi])
-
-
-_airy: Callable[..., Any] = by_forward(_airy_values, _airy_slope)
-
-
-@library()
-def airy(z: ArrayLike) -> tuple[Array, Array, Array, Array]:
-    """Airy's functions Ai and Bi, and their derivatives.
-
-    To some units of the last place, relative to the amplitude where they oscillate.
-
-    Args:
-      z: real array-like.
-
-    Returns:
-      Four float arrays of the shape of `z`: Ai, Ai', Bi, Bi'.
-
-    Raises:
-      ArgumentError: an argument is not an array.
-      DtypeError: an argument is complex.
-
-    Special cases:
-      inf → 0, 0, inf, inf; -inf → 0, nan, 0, nan. SciPy returns nan.
-
-    Example:
-      >>> ai, dai, bi, dbi = airy(0.0)
-      >>> ai.round(4), bi.round(4)
-      (Array(0.355, dtype=float32), Array(0.6149, dtype=float32))
-
-    Source: `scipy.special.airy`; DLMF 9.
-    """
-    (x,) = operands("airy", z)
-    ai, dai, bi, dbi = convert(_airy(convert(x, dtypes.float64)), x.aval.dtype)
-    return ai, dai, bi, dbi

@@ -18,7 +18,6 @@ CYLINDER: dict[str, Callable[..., Any]] = {
     "spherical_in": mpmath.besseli,
     "spherical_kn": mpmath.besselk,
 }
-AIRY = (mpmath.airyai, mpmath.airyai, mpmath.airybi, mpmath.airybi)
 
 
 def exact(name: str, n: int, z: float) -> float:
@@ -74,47 +73,27 @@ def test_spherical_derivative_at_zero() -> None:
     np.testing.assert_allclose(slopes, [0, 1 / 3, 0], 1e-6)
 
 
-def test_airy() -> None:
-    rng = np.random.default_rng(27)
-    x = np.concatenate([rng.uniform(-30, 30, 40), [-1, 1, 0, 0.999, 100, -1e4]])
-    with mpmath.workdps(40):
-        want = np.array(
-            [
-                [float(f(at, derivative=i % 2)) for at in x.tolist()]
-                for i, f in enumerate(AIRY)
-            ]
-        )
-    with fxflow.config.override(x64=True):
-        got = np.asarray(special.airy(x))
-        # What oscillates: to the amplitude, and as far as the phase is known.
-        power = np.array([-0.25, 0.25, -0.25, 0.25])[:, None]
-        amplitude = np.where(x < -1, np.maximum(abs(x), 1) ** power, 0)
-        moves = 1 + abs(x) ** 1.5 / 4
-        error = abs(got - want) / np.maximum(abs(want), amplitude) / moves
-        assert (error < 4e-15).all()
-        ends = np.asarray(special.airy(np.array([np.inf, -np.inf, np.nan])))
-    np.testing.assert_array_equal(ends[:, 0], [0, 0, np.inf, np.inf])
-    np.testing.assert_array_equal(ends[[0, 2], 1], [0, 0])
-    assert np.isnan(ends[:, 2]).all()
-    narrow = special.airy(x[:40].astype(np.float32))
-    assert narrow[0].dtype == np.float32
-
-
-@pytest.mark.slow
-def test_derivatives_of_airy() -> None:
-    with fxflow.config.override(x64=True):
-        for x in (-5.0, -0.3, 0.0, 2.0):
-            ai, dai, bi, dbi = scipy.special.airy(x)
-            for i, want in enumerate((dai, x * ai, dbi, x * bi)):
-                got = fxflow.grad(lambda x, i=i: special.airy(x)[i])(x)
-                assert float(got) == pytest.approx(want, rel=1e-12, abs=1e-14)
-            twice = fxflow.grad(fxflow.grad(lambda x: special.airy(x)[0]))(x)
-            assert float(twice) == pytest.approx(x * ai, rel=1e-12, abs=1e-14)
-
-
 def test_shapes_and_dtypes() -> None:
-    assert special.airy(np.zeros((0, 2)))[3].shape == (0, 2)
+    assert special.spherical_jn(0, np.zeros((0, 2))).shape == (0, 2)
     got = special.spherical_in(np.array([[0], [1]]), np.float32([0.5, 2, 3]))
     assert (got.shape, got.dtype) == ((2, 3), np.float32)
     with pytest.raises(DtypeError, match="real"):
-        special.airy(1j)
+        special.spherical_jn(0, 1j)
+
+
+@pytest.mark.parametrize("name", ["spherical_jn", "spherical_yn"])
+def test_whole_orders_are_as_exact_as_others(name: str) -> None:
+    rng = np.random.default_rng(27)
+    n, x = rng.integers(0, 40, 40), 10 ** rng.uniform(-1, 2, 40)
+    function = getattr(special, name)
+    with fxflow.config.override(x64=True):
+        got = np.asarray(function(n, x))
+        # One order that is not whole, and all are computed in the other way.
+        some = function(np.append(n, 0.5), np.append(x, 1.0))[:-1]
+        amplitude = np.where(n < x, 1 / x, 0)
+        error = abs(got - np.asarray(some)) / np.maximum(abs(got), amplitude)
+        assert error.max() < 1e-13
+        by_order = fxflow.grad(function)(3.0, 2.5)
+        h = 1e-5
+        rate = (function(3.0 + h, 2.5) - function(3.0 - h, 2.5)) / (2 * h)
+        assert float(by_order) == pytest.approx(float(rate), rel=1e-8)

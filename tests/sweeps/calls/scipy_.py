@@ -23,7 +23,7 @@ L = "scipy.linalg"
 UNIT = {"low": 0.1, "high": 0.9}
 POSITIVE = {"low": 0.5, "high": 4.0}
 #: SciPy's inverses by a parameter give an arbitrary end of their search where the
-#: probability is 0 or 1, which integers are.
+#: probability is 0 or 1, which integers are. Also the parameter of elliptic functions.
 PROBABILITY = floating(3, 4, **UNIT)
 
 SPECIAL = [
@@ -137,7 +137,12 @@ SPECIAL = [
         real(3, 4, **POSITIVE),
         differentiable=False,
     ),
-    call(f"{S}.airy", real(3, 4), differentiable=False),
+    call(f"{S}.airy", real(3, 4)),
+    call(f"{S}.airye", real(3, 4, **POSITIVE)),
+    *each(S, "jn_zeros jnp_zeros yn_zeros ynp_zeros jnyn_zeros", 1, 3),
+    *each(S, "ai_zeros bi_zeros", 3),
+    call(f"{S}.hyp0f1", *[real(3, 4, **POSITIVE)] * 2, differentiable=False),
+    call(f"{S}.hyperu", *[real(3, 4, **POSITIVE)] * 3, differentiable=False),
     *each(
         S,
         "spherical_jn spherical_yn spherical_in spherical_kn",
@@ -187,7 +192,7 @@ SPECIAL = [
     call(f"{S}.stirling2", whole(3, 4, low=4, high=6), whole(3, 4, low=1, high=3)),
     call(f"{S}.powm1", *[real(3, 4, **POSITIVE)] * 2),
     *each(S, "softplus wrightomega shichi", real(3, 4)),
-    call(f"{S}.ellipj", real(3, 4), real(3, 4, **UNIT)),
+    call(f"{S}.ellipj", real(3, 4), PROBABILITY),
     *each(S, "kelvin ber bei ker kei berp beip kerp keip", real(3, 4, **POSITIVE)),
     call(f"{S}.zeta", real(3, 4, low=2, high=4), real(3, 4, **POSITIVE)),
     call(f"{S}.multigammaln", real(3, low=4, high=6), 2),
