@@ -578,7 +578,8 @@ def jacobian(
     Returns:
       A function of the same arguments that returns the Jacobian, structured as that of
       `jacfwd`; sparse, each leaf is a `sparse.SparseArray` in csr format of shape
-      [result.size, argument.size], elements in row-major order. Or `(jacobian, aux)`.
+      [result.size, argument.size], elements in row-major order, [1, n] of a scalar:
+      sparse arrays have two axes. Or `(jacobian, aux)`.
 
     Raises:
       ArgumentError, DtypeError: as `grad`; `pattern` without `sparse=True`.

@@ -94,6 +94,43 @@ def after_all(*operands: Any) -> Array:
     return token
 
 
+def rng_uniform(a: Any, b: Any, shape: Any) -> Array:
+    """Draws numbers that are uniform between two, from hidden state.
+
+    The state is NumPy's, of this process, not XLA's: other numbers in each call.
+
+    Args:
+      a: scalar, float or integer: the least.
+      b: scalar of the same dtype: numbers are less than it.
+      shape: of the result.
+
+    Returns:
+      Array[*shape] of their dtype.
+
+    Raises:
+      TypeError: they are not scalars of one dtype of floats or integers.
+    """
+    low, high = typeof(a), typeof(b)
+    if low.shape or high.shape or low.dtype != high.dtype:
+        raise TypeError(
+            f"rng_uniform: takes two scalars of one dtype, got {low} and {high}"
+        )
+    floats = dtypes.is_floating(low.dtype)
+    if not floats and not dtypes.is_integer(low.dtype):
+        raise TypeError(f"rng_uniform: takes floats or integers, got {low}")
+    like = fxflow.ShapeDtypeStruct(tuple(shape), low.dtype)
+
+    def draw(a: Any, b: Any) -> Any:
+        generator = np.random.default_rng()
+        if floats:
+            wide = generator.uniform(float(a), float(b), like.shape)
+            return np.asarray(wide, like.dtype)
+        return generator.integers(a, b, like.shape, like.dtype)
+
+    out: Array = fxflow.io_callback(draw, like, a, b)
+    return out
+
+
 def shape_as_value(shape: Any) -> Array:
     """Returns a shape as an array.
 
@@ -150,6 +187,7 @@ functions: dict[str, Callable[..., Any]] = {
     "lu_pivots_to_permutation": _linalg("lu_pivots_to_permutation"),
     "mulhi": lambda x, y: lax.mulhi(x, y),
     "random_seed": _random_seed,
+    "rng_uniform": lambda a, b, *, shape: rng_uniform(a, b, shape),
     "scatter_sub": _scatter_sub,
     "sharding_constraint": lambda x, *, sharding, **_: lax.with_sharding_constraint(
         x, sharding

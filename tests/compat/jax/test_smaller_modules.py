@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 import fxflow
+from fxflow import numpy as fnp
 from fxflow.compat import jax
 from fxflow.compat.jax import api_util, debug, dlpack
 from fxflow.compat.jax import numpy as jnp
 from fxflow.compat.jax.example_libraries import optimizers, stax
 from fxflow.compat.jax.experimental import mesh_utils, multihost_utils
+from fxflow.compat.jax.experimental.shard_alike import shard_alike
 from fxflow.compat.jax.extend import random as keys
 from fxflow.compat.jax.extend.core import Primitive
 from fxflow.compat.jax.interpreters import ad, batching
@@ -240,3 +242,28 @@ def test_keys_by_their_generator():
 def test_the_registry_of_containers():
     leaves, treedef = jax.tree_util.default_registry.flatten({"a": 1})
     assert leaves == [1] and treedef == jax.tree_util.tree_structure({"a": 0})
+
+
+def test_shard_alike():
+    x, y = shard_alike(fnp.ones(3), np.zeros(3, "f4"))
+    assert isinstance(y, fxflow.Array) and y.sharding == x.sharding
+    a, b = fxflow.jit(shard_alike)(x, y)
+    assert a.tolist() == [1, 1, 1] and b.tolist() == [0, 0, 0]
+    with pytest.raises(ValueError, match="must be the same"):
+        shard_alike(x, fnp.ones(2))
+    with pytest.raises(ValueError, match="takes arrays"):
+        shard_alike(x, "y")
+
+
+def test_rng_uniform():
+    draw = fxflow.jit(lambda a, b: jax.lax.rng_uniform(a, b, (50,)))
+    for low, high in ((2.0, 3.0), (-4, 9)):
+        first, second = np.asarray(draw(low, high)), np.asarray(draw(low, high))
+        assert first.dtype == np.asarray(fnp.asarray(low)).dtype
+        assert (first >= low).all() and (first < high).all()
+        assert (first != second).any()
+    assert jax.lax.rng_uniform_p.bind(0.0, 1.0, shape=(2,)).shape == (2,)
+    with pytest.raises(TypeError, match="two scalars of one dtype"):
+        jax.lax.rng_uniform(0, 1.0, (2,))
+    with pytest.raises(TypeError, match="floats or integers"):
+        jax.lax.rng_uniform(True, False, (2,))

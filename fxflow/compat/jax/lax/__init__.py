@@ -11,6 +11,7 @@ from fxflow.compat.jax._composed import (
     after_all,
     create_token,
     dce_sink,
+    rng_uniform,
     shape_as_value,
     stage,
 )
@@ -216,7 +217,7 @@ def platform_dependent(
 __all__ = mirror(globals(), "fxflow.lax")
 __all__ += [
     "PrecisionLike", "after_all", "create_token", "dce_sink", "dtype",
-    "platform_dependent", "shape_as_value", "stage",
+    "platform_dependent", "rng_uniform", "shape_as_value", "stage",
 ]  # fmt: skip
 
 # Not fxflow's, which has the same name.
