@@ -297,6 +297,7 @@ SCIPY = [
     f("scipy.interpolate.lagrange", X, X),
     *each("scipy.interpolate", "make_splrep generate_knots", LONG, LONG),
     f("scipy.interpolate.make_splprep", (LONG, LONG)),
+    f("scipy.interpolate.splprep", (LONG, LONG), s=0),
     f("scipy.interpolate.make_smoothing_spline", LONG, LONG, lam=1.0),
     *each("scipy.interpolate", "krogh_interpolate pchip_interpolate", X, X, SHORT),
     f("scipy.interpolate.approximate_taylor_polynomial", fnp.sin, 0.5, 2, 0.5),

@@ -5,7 +5,17 @@ from fxflow.scipy.interpolate.bsplines import (
     make_interp_spline,
     make_lsq_spline,
 )
-from fxflow.scipy.interpolate.fitpack import splantider, splder, splev, splint, splrep
+from fxflow.scipy.interpolate.fitpack import (
+    insert,
+    spalde,
+    splantider,
+    splder,
+    splev,
+    splint,
+    splprep,
+    splrep,
+    sproot,
+)
 from fxflow.scipy.interpolate.grids import RegularGridInterpolator, interpn
 from fxflow.scipy.interpolate.piecewise import (
     Akima1DInterpolator,
@@ -44,6 +54,11 @@ from fxflow.scipy.interpolate.smoothing_splines import (
     make_splprep,
     make_splrep,
 )
+from fxflow.scipy.interpolate.univariate import (
+    InterpolatedUnivariateSpline,
+    LSQUnivariateSpline,
+    UnivariateSpline,
+)
 
 __all__ = [
     "AAA",
@@ -53,7 +68,9 @@ __all__ = [
     "CubicHermiteSpline",
     "CubicSpline",
     "FloaterHormannInterpolator",
+    "InterpolatedUnivariateSpline",
     "KroghInterpolator",
+    "LSQUnivariateSpline",
     "LinearNDInterpolator",
     "NearestNDInterpolator",
     "PPoly",
@@ -61,10 +78,12 @@ __all__ = [
     "RBFInterpolator",
     "RectBivariateSpline",
     "RegularGridInterpolator",
+    "UnivariateSpline",
     "approximate_taylor_polynomial",
     "barycentric_interpolate",
     "generate_knots",
     "griddata",
+    "insert",
     "interp1d",
     "interpn",
     "krogh_interpolate",
@@ -76,9 +95,12 @@ __all__ = [
     "make_splrep",
     "pade",
     "pchip_interpolate",
+    "spalde",
     "splantider",
     "splder",
     "splev",
     "splint",
+    "splprep",
     "splrep",
+    "sproot",
 ]

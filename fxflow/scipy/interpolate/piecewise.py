@@ -16,7 +16,7 @@ from fxflow.core.arrays import Array, dtypes
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.library import library
 from fxflow.core.tree import register_pytree_node_class
-from fxflow.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.errors import ArgumentError, ConcretizationError, DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axis, natural
 from fxflow.numpy._operands import ArrayLike, promote_inexact
 
@@ -258,6 +258,143 @@ class PPoly:
         whole = _evaluated(c, x, x[-1], True)
         ends = _evaluated(c, x, inside, True)
         return ends[1] - ends[0] + (turns[1] - turns[0]) * whole
+
+    @classmethod
+    def from_spline(cls: type[P], tck: Any, extrapolate: Extrapolate = None) -> PPoly:
+        """Returns the polynomials of a spline.
+
+        Args:
+          tck: a BSpline.
+          extrapolate: in place of the spline's own.
+
+        Returns:
+          PPoly on the knots of the base interval.
+
+        Raises:
+          ArgumentError: `tck` is not a spline, or there is no such `extrapolate`.
+        """
+        if isinstance(tck, tuple | list) or not hasattr(tck, "t"):
+            raise ArgumentError(
+                f"PPoly.from_spline: tck must be a BSpline, such as BSpline(*tck), got "
+                f"{tck!r}"
+            )
+        t, k = tck.t, tck.k
+        x = t[k : t.shape[0] - k]
+        scale = np.cumprod([1.0, *range(1, k + 1)])
+        rows = [
+            fnp.moveaxis(tck(x[:-1], nu, True), tck.axis, 0) / float(scale[nu])
+            for nu in range(k, -1, -1)
+        ]
+        how = tck.extrapolate if extrapolate is None else extrapolate
+        out = object.__new__(PPoly)
+        out._set(fnp.stack(rows), x, _extrapolation("PPoly.from_spline", how), tck.axis)
+        return out
+
+    def solve(
+        self, y: float = 0.0, discontinuity: bool = True, extrapolate: Any = None
+    ) -> Any:
+        """Returns where the polynomials have a value, found on the host.
+
+        Args:
+          y: the value.
+          discontinuity: whether to report breakpoints at which the function jumps over
+            it.
+          extrapolate: whether to look beyond the breakpoints; in place of the object's
+            own.
+
+        Returns:
+          Float array[r], ascending; where a polynomial is the value, the breakpoint
+          and nan. If there are more axes, a NumPy array of such arrays.
+
+        Raises:
+          ArgumentError: coefficients are complex.
+          ConcretizationError: the object, or `y`, is traced.
+        """
+        name = f"{type(self).__name__}.solve"
+        if any(isinstance(v, Tracer) for v in (self.c, self.x, y)):
+            raise ConcretizationError(
+                f"{name}: how many roots there are depends on coefficients that are "
+                "traced: call it outside of jit and grad"
+            )
+        if dtypes.is_complex(self.c.dtype):
+            raise ArgumentError(f"{name}: coefficients must be real, got {self.c.aval}")
+        how = self.extrapolate if extrapolate is None else extrapolate
+        beyond = bool(_extrapolation(name, how))
+        c, x = np.asarray(self.c, np.float64), np.asarray(self.x, np.float64)
+        flat = c.reshape(*c.shape[:2], -1)
+        found = [
+            fnp.asarray(
+                _roots(flat[:, :, j], x, float(y), bool(discontinuity), beyond),
+                self.c.dtype,
+            )
+            for j in range(flat.shape[2])
+        ]
+        if c.ndim == 2:
+            return found[0]
+        out = np.empty(len(found), object)
+        out[:] = found
+        return out.reshape(c.shape[2:])
+
+    def roots(self, discontinuity: bool = True, extrapolate: Any = None) -> Any:
+        """Returns the zeros, found on the host.
+
+        Args:
+          discontinuity: whether to report breakpoints at which the function jumps over
+            zero.
+          extrapolate: whether to look beyond the breakpoints; in place of the object's
+            own.
+
+        Returns:
+          See `solve`.
+        """
+        return self.solve(0.0, discontinuity, extrapolate)
+
+
+def _roots(
+    c: np.ndarray[Any, Any],
+    x: np.ndarray[Any, Any],
+    y: float,
+    jumps: bool,
+    beyond: bool,
+) -> list[float]:
+    """Returns the places at which polynomials between breakpoints are `y`."""
+    found: list[float] = []
+    last = c.shape[1] - 1
+
+    def add(root: float) -> None:
+        if not found or found[-1] != root:
+            found.append(root)
+
+    for i in range(last + 1):
+        width = x[i + 1] - x[i]
+        if not width > 0:
+            continue
+        if i and jumps:
+            before = np.polyval(c[:, i - 1], x[i] - x[i - 1]) - y
+            if before * (c[-1, i] - y) < 0:
+                add(float(x[i]))
+        row = c[:, i].copy()
+        row[-1] -= y
+        if not row.any():
+            found += [float(x[i]), np.nan]
+            continue
+        roots = np.roots(row)
+        # A double root may come as a pair with imaginary parts of rounding.
+        near = np.abs(roots.imag) <= 1e-8 * np.maximum(np.abs(roots), width)
+        real = np.sort(roots.real[near])
+        slack = 1e-12 * width
+        for root in real:
+            low = -np.inf if beyond and i == 0 else -slack
+            high = np.inf if beyond and i == last else width + slack
+            if low <= root <= high:
+                inside = min(max(root, 0.0 if low > -np.inf else root), root)
+                add(float(x[i] + (min(inside, width) if high < np.inf else inside)))
+    tidy: list[float] = []
+    for root in found:
+        if tidy and abs(root - tidy[-1]) <= 1e-10 * (x[-1] - x[0]):
+            continue
+        tidy.append(root)
+    return tidy
 
 
 # -- splines by their slopes -----------------------------------------------------------

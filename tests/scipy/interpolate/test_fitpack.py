@@ -16,6 +16,9 @@ Y = RNG.normal(size=12)
 AT = np.linspace(X[0] - 0.5, X[-1] + 0.5, 33)
 
 
+SPLINE = interpolate.splrep(X, Y)
+
+
 def close(got: Any, expected: Any, near: float = 1e-8) -> None:
     np.testing.assert_allclose(got, expected, near, near)
 
@@ -44,9 +47,11 @@ def test_older_names_agree_with_scipy() -> None:
 
 def test_bad_tuples_are_refused() -> None:
     refused: list[tuple[Any, Any, str]] = [
-        (ArgumentError, lambda: interpolate.splrep(X, Y, s=1.0), "depends on the data"),
+        (ArgumentError, lambda: interpolate.splrep(X, Y, task=1), "task must"),
+        (ArgumentError, lambda: interpolate.insert(X[-1] + 1, SPLINE), "x must lie"),
+        (ArgumentError, lambda: interpolate.insert(X[1], SPLINE, per=True), "periodic"),
+        (ArgumentError, lambda: interpolate.sproot(SPLINE[:2] + (2,)), "degree"),
         (ArgumentError, lambda: interpolate.splrep(X, Y, task=-1), "needs knots"),
-        (ArgumentError, lambda: interpolate.splrep(X, Y, X), "give s=0"),
         (ArgumentError, lambda: interpolate.splev(0.0, (X, Y)), "tck must be"),
         (
             ArgumentError,
@@ -57,3 +62,33 @@ def test_bad_tuples_are_refused() -> None:
     for error, call, words in refused:
         with pytest.raises(error, match=words):
             call()
+
+
+def test_smoothing_and_zeros_agree_with_scipy() -> None:
+    with fxflow.config.override(x64=True):
+        f, g = interpolate.splrep(X, Y, s=4.0), want.splrep(X, Y, s=4.0)
+        close(f[0], g[0])
+        at = AT[(X[0] < AT) & (X[-1] > AT)]
+        close(interpolate.splev(at, f), want.splev(at, g), 3e-2)
+        curve = [X, Y]
+        for options in ({"s": 0}, {"t": np.array([0.4])}):
+            got, u = interpolate.splprep(curve, **options)
+            theirs = dict(options, task=-1) if "t" in options else options
+            if "t" in options:
+                knots = np.r_[[0.0] * 4, options["t"], [1.0] * 4]
+                theirs = {"t": knots, "task": -1}
+            expected, v = want.splprep(curve, **theirs)
+            close(u, v)
+            close(got[0], expected[0])
+            for one, other in zip(got[1], expected[1], strict=True):
+                close(one, other, 1e-6)
+        f, g = interpolate.splrep(X, Y), want.splrep(X, Y)
+        close(interpolate.spalde(X[3] + 0.1, f), want.spalde(X[3] + 0.1, g), 1e-6)
+        close(interpolate.sproot(f), want.sproot(g, 30), 1e-7)
+        for knot, m in ((X[4] + 0.05, 1), (X[5], 2)):
+            one, other = interpolate.insert(knot, f, m), want.insert(knot, g, m)
+            close(one[0], other[0])
+            close(one[1], other[1][: one[1].size])
+            close(interpolate.splev(at, one), want.splev(at, g), 1e-7)
+        slope = fxflow.grad(lambda c: interpolate.insert(X[5], (f[0], c, 3))[1].sum())
+        assert slope(f[1]).shape == f[1].shape

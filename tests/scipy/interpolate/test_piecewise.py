@@ -7,7 +7,7 @@ import pytest
 import scipy.interpolate as want
 
 import fxflow
-from fxflow.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.errors import ArgumentError, ConcretizationError, DtypeError, ShapeError
 from fxflow.scipy import interpolate
 
 RNG = np.random.default_rng(0)
@@ -139,3 +139,35 @@ def test_bad_splines_are_refused() -> None:
         interpolate.CubicSpline(X, X, extrapolate="never")
     with pytest.raises(ShapeError, match="5 intervals"):
         interpolate.PPoly(np.ones((3, 4)), X)
+
+
+def test_roots_agree_with_scipy() -> None:
+    rng = np.random.default_rng(41)
+    with fxflow.config.override(x64=True):
+        for k in (1, 2, 4):
+            c, x = rng.normal(size=(k, 5)), np.arange(6.0)
+            for jumps in (True, False):
+                for beyond in (True, False):
+                    got = interpolate.PPoly(c, x).solve(0.1, jumps, beyond)
+                    expected = want.PPoly(c, x).solve(0.1, jumps, beyond)
+                    np.testing.assert_allclose(got, expected, 1e-8, 1e-8)
+        flat = np.array([[0.0, 1.0]])
+        got = interpolate.PPoly(flat, [0.0, 1.0, 2.0]).roots()
+        np.testing.assert_allclose(got, want.PPoly(flat, [0.0, 1.0, 2.0]).roots())
+        many = interpolate.PPoly(rng.normal(size=(3, 4, 2)), np.arange(5.0)).roots()
+        assert many.shape == (2,) and many.dtype == object
+        y = rng.normal(size=9)
+        spline = interpolate.make_interp_spline(np.arange(9.0), y)
+        f = interpolate.PPoly.from_spline(spline)
+        at = rng.uniform(-1, 9, 20)
+        np.testing.assert_allclose(f(at), spline(at), 1e-9, 1e-9)
+        np.testing.assert_allclose(
+            fxflow.jit(interpolate.PPoly.from_spline)(spline)(at),
+            spline(at),
+            1e-9,
+            1e-9,
+        )
+    with pytest.raises(ConcretizationError, match="how many roots"):
+        fxflow.jit(lambda f: f.roots())(f)
+    with pytest.raises(ArgumentError, match="must be a BSpline"):
+        interpolate.PPoly.from_spline((1, 2, 3))

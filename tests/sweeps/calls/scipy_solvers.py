@@ -75,7 +75,8 @@ EXEMPT = {
         for name in (
             *("barycentric_interpolate", "griddata", "make_interp_spline", "lagrange"),
             *("krogh_interpolate", "pchip_interpolate", "make_smoothing_spline"),
-            *("generate_knots", "make_splrep", "make_splprep"),
+            *("generate_knots", "make_splrep", "make_splprep", "insert", "spalde"),
+            *("splprep", "sproot"),
             *("make_lsq_spline", "splantider", "splder", "splev", "splint", "splrep"),
             "interpn",
         )
