@@ -17,6 +17,7 @@ AT = np.linspace(X[0] - 0.5, X[-1] + 0.5, 33)
 
 
 SPLINE = interpolate.splrep(X, Y)
+QUADRATIC = interpolate.splrep(X, Y, k=2)
 
 
 def close(got: Any, expected: Any, near: float = 1e-8) -> None:
@@ -50,7 +51,7 @@ def test_bad_tuples_are_refused() -> None:
         (ArgumentError, lambda: interpolate.splrep(X, Y, task=1), "task must"),
         (ArgumentError, lambda: interpolate.insert(X[-1] + 1, SPLINE), "x must lie"),
         (ArgumentError, lambda: interpolate.insert(X[1], SPLINE, per=True), "periodic"),
-        (ArgumentError, lambda: interpolate.sproot(SPLINE[:2] + (2,)), "degree"),
+        (ArgumentError, lambda: interpolate.sproot(QUADRATIC), "degree"),
         (ArgumentError, lambda: interpolate.splrep(X, Y, task=-1), "needs knots"),
         (ArgumentError, lambda: interpolate.splev(0.0, (X, Y)), "tck must be"),
         (

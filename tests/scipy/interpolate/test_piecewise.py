@@ -152,8 +152,8 @@ def test_roots_agree_with_scipy() -> None:
                     expected = want.PPoly(c, x).solve(0.1, jumps, beyond)
                     np.testing.assert_allclose(got, expected, 1e-8, 1e-8)
         flat = np.array([[0.0, 1.0]])
-        got = interpolate.PPoly(flat, [0.0, 1.0, 2.0]).roots()
-        np.testing.assert_allclose(got, want.PPoly(flat, [0.0, 1.0, 2.0]).roots())
+        got = interpolate.PPoly(flat, np.arange(3.0)).roots()
+        np.testing.assert_allclose(got, want.PPoly(flat, np.arange(3.0)).roots())
         many = interpolate.PPoly(rng.normal(size=(3, 4, 2)), np.arange(5.0)).roots()
         assert many.shape == (2,) and many.dtype == object
         y = rng.normal(size=9)

@@ -40,13 +40,13 @@ def test_splines_agree_with_scipy() -> None:
         ):
             f, g = ours(X, Y, *args, **options), theirs(X, Y, *args, **options)
             close(f(AT), g(AT))
-            close(f(AT, 1), g(AT, 1), 1e-6)
+            close(f(AT[2:-2], 1), g(AT[2:-2], 1), 1e-6)
             close(f.get_knots(), g.get_knots())
             close(f.get_coeffs(), g.get_coeffs())
             close(f.get_residual(), g.get_residual())
             close(f.integral(0.5, 2.0), g.integral(0.5, 2.0))
             close(f.derivatives(1.1), g.derivatives(1.1), 1e-6)
-            close(f.derivative()(AT), g.derivative()(AT), 1e-6)
+            close(f.derivative()(AT[2:-2]), g.derivative()(AT[2:-2]), 1e-6)
             close(f.antiderivative()(AT), g.antiderivative()(AT))
             if f.get_knots().size and options.get("k", 3) == 3:
                 close(f.roots(), g.roots())
