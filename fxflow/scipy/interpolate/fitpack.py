@@ -331,7 +331,7 @@ def insert(x: float, tck: Tck, m: int = 1, per: bool = False) -> Any:
     """Returns the same spline on one knot more.
 
     Args:
-      x: the knot, inside of the interval; it may be traced if it is no knot yet.
+      x: the knot, inside of the interval; it may be traced.
       tck: knots, coefficients and degree, or a BSpline.
       m: how often to insert it.
       per: must be False: knots of periodic splines are not inserted.
