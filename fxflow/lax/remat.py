@@ -169,12 +169,9 @@ def split_for(graph: Graph, nonzero: Flags, policy: Policy | None) -> LinearGrap
 def _split(split: LinearGraphs, count: int, policy: Policy | None) -> LinearGraphs:
     primal, tangent = split.primal, split.tangent
     inputs = {var: i for i, var in enumerate(primal.inputs)}
-    extras = iter(primal.outputs[count:])
-    residuals = [
-        primal.inputs[i] if i is not None else next(extras)
-        for i in split.residual_inputs
-    ]
-    keepable = _keepable(primal, policy)
+    residuals = residuals_of(split, count)
+    choose = getattr(policy, "choose", None)
+    keepable = _keepable(primal, policy) if choose is None else choose(split, count)
     needed = {a for a in residuals if type(a) is Var}
     kept: list[Var] = []
     again: list[Node] = []
@@ -223,6 +220,20 @@ def _split(split: LinearGraphs, count: int, policy: Policy | None) -> LinearGrap
     positions: list[int | None] = [inputs[v] for v in given]
     positions += [None] * len(kept)
     return LinearGraphs(forward, backward, positions, split.has_tangent)
+
+
+def residuals_of(split: LinearGraphs, count: int) -> list[Any]:
+    """Returns what the graph of tangents reads of that of values, in its order.
+
+    Args:
+      split: the derivative.
+      count: how many results the function has.
+    """
+    extras = iter(split.primal.outputs[count:])
+    return [
+        split.primal.inputs[i] if i is not None else next(extras)
+        for i in split.residual_inputs
+    ]
 
 
 def _put(source: Var, target: Var, kind: str) -> Node:

@@ -21,7 +21,7 @@ from fxflow.core.ir.primitive import Primitive, table
 from fxflow.core.ir.references import Ref
 from fxflow.core.ir.trace import state
 from fxflow.core.labels import signature_of
-from fxflow.core.runtime.bodies import trace_body
+from fxflow.core.runtime.bodies import Body, trace_body
 from fxflow.core.runtime.eager import EvalTrace
 from fxflow.core.source import name_of, wraps
 from fxflow.errors import ArgumentError
@@ -34,6 +34,7 @@ from fxflow.transforms.arguments import (
     with_fixed,
     without,
 )
+from fxflow.transforms.budgets import Budget, bytes_of, plan_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -47,6 +48,7 @@ def checkpoint(
     *,
     prevent_cse: bool = True,
     policy: Policy | None = None,
+    budget: str | float | None = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
 ) -> Callable[P, R]: ...
@@ -56,6 +58,7 @@ def checkpoint(
     *,
     prevent_cse: bool = True,
     policy: Policy | None = None,
+    budget: str | float | None = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
@@ -64,6 +67,7 @@ def checkpoint(
     *,
     prevent_cse: bool = True,
     policy: Policy | None = None,
+    budget: str | float | None = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
 ) -> Any:
@@ -83,14 +87,20 @@ def checkpoint(
       policy: which intermediate values may be kept (see `checkpoint_policies`), and
         which of them in host memory; a function of a primitive, the types of its
         operands and its parameters. None keeps none.
+      budget: bytes of intermediate values that may be kept, as `"8GB"` or a number, in
+        place of a policy: what is kept is then chosen so that least is computed again.
+        Arguments do not count. In the body of a loop it holds for one iteration.
+        `print(checkpoint(f, budget="8GB").plan(*args))` shows the choice.
       static_argnums: positions of arguments that are not arrays.
       static_argnames: the same by name.
 
     Returns:
-      A function with the arguments and results of `fun`.
+      A function with the arguments and results of `fun`; with a budget it has a method
+      `plan`.
 
     Raises:
-      ArgumentError: `fun` is not callable, or an argument is not an array.
+      ArgumentError: `fun` is not callable, an argument is not an array, `budget` is not
+        a number of bytes, or both it and a policy are given.
 
     Example:
       >>> f = checkpoint(lambda x: lax.sin(lax.sin(x)))
@@ -105,10 +115,17 @@ def checkpoint(
             checkpoint,
             prevent_cse=prevent_cse,
             policy=policy,
+            budget=budget,
             static_argnums=static_argnums,
             static_argnames=static_argnames,
         )
     require_callable(fun, "checkpoint")
+    if budget is not None:
+        if policy is not None:
+            raise ArgumentError("checkpoint: give a policy or a budget, not both")
+        chosen: Any = Budget(bytes_of(budget, "checkpoint: budget"))
+    else:
+        chosen = policy
     if policy is not None:
         require_callable(policy, "checkpoint: policy")
     name = name_of(fun)
@@ -126,9 +143,7 @@ def checkpoint(
         numbers += tuple(known.index(option) for option in names)
     function: Callable[..., Any] = fun
 
-    @boundary
-    @wraps(function)
-    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+    def traced(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Body, list[Any]]:
         given = [n for n in numbers if n < len(args)]
         positions = sorted(
             normalize_indices(given, len(args), "checkpoint: static_argnums", name)
@@ -151,6 +166,12 @@ def checkpoint(
             name=f"checkpoint_{name}",
             keywords=True,
         )
+        return body, leaves
+
+    @boundary
+    @wraps(function)
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        body, leaves = traced(args, kwargs)
         # Nothing is differentiated, so there is nothing to keep or to compute again.
         if isinstance(state.trace, EvalTrace):
             arrays = [x if isinstance(x, Ref) else as_array(x) for x in leaves]
@@ -159,12 +180,17 @@ def checkpoint(
             *body.consts,
             *leaves,
             graph=body.graph,
-            policy=policy,
+            policy=chosen,
             prevent_cse=bool(prevent_cse),
             again=False,
         )
         return body.out_tree.unflatten(outs)
 
+    if isinstance(chosen, Budget):
+        nbytes = chosen.nbytes
+        checkpointed.plan = boundary(  # type: ignore[attr-defined]
+            lambda *args, **kwargs: plan_of(traced(args, kwargs)[0].graph, nbytes)
+        )
     return checkpointed
 
 

@@ -1,0 +1,332 @@
+"""What `checkpoint(budget=)` keeps: the values that are worth their memory.
+
+The forward pass of a derivative is a graph; its backward pass reads some of the values,
+the residuals. A value is kept, or it is computed again from what is kept. This finds
+the choice that computes least again and keeps at most so many bytes: a linear program
+in 0 and 1, which HiGHS solves (through SciPy). Without SciPy the values that cost most
+bytes for the least work are dropped one by one.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fxflow.core import source
+from fxflow.core.arrays import dtypes
+from fxflow.core.boundary import guard_methods
+from fxflow.core.interpreters.linearize import LinearGraphs, linearize_graph
+from fxflow.core.ir.graph import Graph, Node, Var, subgraphs
+from fxflow.errors import ArgumentError
+from fxflow.lax.remat import Name, inlined, residuals_of
+from fxflow.transforms.memory_reports import aval_bytes, shown
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+# Work in units of one byte of memory traffic: a device does some ten operations of a
+# matrix product while it moves one byte.
+_FLOPS_A_BYTE = 10.0
+# What the compiler fuses with its neighbours does not go through memory.
+_FUSED = 0.25
+_HEAVY = {
+    "dot_general", "conv_general_dilated", "sort", "gather", "scatter", "scatter-add",
+    "reduce_window", "cumsum", "cumprod", "top_k", "fft", "scan", "while", "cond",
+    "custom_call", "ffi_call", "ragged_dot", "random_bits", "threefry2x32",
+}  # fmt: skip
+#: Work of keeping a byte: it is written and read back, in part from caches. What is
+#: cheaper to compute again is not kept, whatever the budget.
+KEEPING = 0.5
+#: Seconds that the solver may take.
+SOLVER_SECONDS = 10.0
+
+
+def bytes_of(budget: Any, what: str) -> int:
+    """Returns a number of bytes that is written as `"8GB"`, `"512MiB"` or `8e9`.
+
+    Args:
+      budget: as the user gave it.
+      what: names the argument, for messages.
+
+    Raises:
+      ArgumentError: it is not such a number, or is negative.
+    """
+    if isinstance(budget, str):
+        match = re.fullmatch(r"\s*([\d.]+(?:e\d+)?)\s*([KMGT]?i?B?)\s*", budget, re.I)
+        unit = _UNITS.get(match[2].upper()) if match else None
+        if match and unit is not None and match[1].count(".") <= 1:
+            return int(float(match[1]) * unit)
+    elif isinstance(budget, int | float) and 0 <= budget < float("inf"):
+        return int(budget)
+    raise ArgumentError(
+        f'{what} is a number of bytes, as in "8GB", "512MiB" or 8e9, got {budget!r}'
+    )
+
+
+class PlanRow(NamedTuple):
+    """A value that the backward pass needs.
+
+    Attributes:
+      action: `"keep"` or `"recompute"`.
+      type: such as `f32[64,64]`.
+      nbytes: its size.
+      operation: that makes it.
+      line: of the user's program.
+      work: of making it, in units of one byte of memory traffic, estimated.
+    """
+
+    action: str
+    type: str
+    nbytes: int
+    operation: str
+    line: str
+    work: float
+
+
+@guard_methods
+@dataclass(frozen=True, repr=False)
+class CheckpointPlan:
+    """What `checkpoint(budget=)` keeps and computes again; `print` shows it.
+
+    Attributes:
+      budget: in bytes.
+      kept: bytes that are kept.
+      everything: bytes that would be kept without a budget.
+      work: of computing values again, in units of one byte of memory traffic,
+        estimated.
+      forward: the same of the whole forward pass.
+      rows: the values, the largest first.
+    """
+
+    budget: int
+    kept: int
+    everything: int
+    work: float
+    forward: float
+    rows: tuple[PlanRow, ...]
+
+    def __str__(self) -> str:
+        share = self.work / self.forward if self.forward else 0.0
+        lines = [
+            f"keeps {shown(self.kept)} of {shown(self.everything)} (budget "
+            f"{shown(self.budget)}), computes {share:.0%} of the forward pass again"
+        ]
+        groups: dict[tuple[str, str, str, str], list[int]] = {}
+        for row in self.rows:
+            key = row.action, row.type, row.operation, row.line
+            groups.setdefault(key, []).append(row.nbytes)
+        for (action, kind, operation, line), held in sorted(
+            groups.items(), key=lambda group: (group[0][0], -sum(group[1]))
+        ):
+            lines.append(
+                f"{action:>9} {shown(sum(held)):>9}  {len(held)} × {kind}  {operation} "
+                f"at {line}"
+            )
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A policy of `checkpoint` that looks at the whole graph.
+
+    Attributes:
+      nbytes: that may be kept.
+    """
+
+    nbytes: int
+
+    def choose(self, split: LinearGraphs, count: int) -> dict[Var, bool]:
+        """Returns the values to keep, as `_keepable` of `lax/remat` does.
+
+        Args:
+          split: the derivative.
+          count: how many results the function has.
+        """
+        problem = _Problem(split, count)
+        chosen = problem.solve(self.nbytes)
+        return {v: True for i in chosen for v in problem.nodes[i].outputs}
+
+
+def plan_of(graph: Graph, budget: int) -> CheckpointPlan:
+    """Returns what is kept of a function that is differentiated by all it can be.
+
+    Args:
+      graph: of the function.
+      budget: in bytes.
+    """
+    whole = inlined(graph)
+    nonzero = [dtypes.is_inexact(aval.dtype) for aval in whole.in_avals]
+    problem = _Problem(linearize_graph(whole, nonzero), len(whole.outputs))
+    return problem.plan(problem.solve(budget), budget)
+
+
+class _Problem:
+    """Which of the operations before the residuals to keep the results of.
+
+    Args:
+      split: the derivative.
+      count: how many results the function has.
+    """
+
+    def __init__(self, split: LinearGraphs, count: int) -> None:
+        graph = split.primal
+        residuals = [v for v in residuals_of(split, count) if type(v) is Var]
+        maker = {v: node for node in graph.nodes for v in node.outputs}
+        needed = {v for v in residuals if v in maker}
+        nodes = []
+        read = set(needed)
+        for node in reversed(graph.nodes):
+            if any(v in read for v in node.outputs):
+                nodes.append(node)
+                read.update(a for a in node.inputs if type(a) is Var)
+        nodes.reverse()
+        self.nodes: list[Node] = nodes
+        number = {v: i for i, node in enumerate(nodes) for v in node.outputs}
+        self.inputs = [
+            sorted({number[a] for a in node.inputs if type(a) is Var and a in number})
+            for node in nodes
+        ]
+        self.needed = sorted({number[v] for v in needed})
+        self.sizes = np.array(
+            [
+                sum(aval_bytes(v.aval) for v in node.outputs if v in read)
+                for node in nodes
+            ],
+            float,
+        )
+        self.work = np.array([_work(node) for node in nodes], float)
+        self.forward = float(sum(map(_work, graph.nodes)))
+        # The names of values are kept with what they name.
+        self.may_keep = np.array(
+            [node.primitive.name != Name.name for node in nodes], bool
+        )
+
+    def again(self, kept: set[int]) -> set[int]:
+        """Returns the operations that are computed again."""
+        found: set[int] = set()
+        front = [i for i in self.needed if i not in kept]
+        while front:
+            i = front.pop()
+            if i not in found:
+                found.add(i)
+                front += [j for j in self.inputs[i] if j not in kept]
+        return found
+
+    def solve(self, budget: int) -> set[int]:
+        """Returns the operations whose results are kept."""
+        if not self.nodes:
+            return set()
+        try:
+            optimize = importlib.import_module("scipy.optimize")
+            sparse = importlib.import_module("scipy.sparse")
+        except ImportError:
+            return self._dropped(budget)
+        count = len(self.nodes)
+        rows: list[int] = []
+        columns: list[int] = []
+        values: list[float] = []
+        low: list[float] = []
+
+        def require(terms: Sequence[tuple[int, float]], at_least: float) -> None:
+            for column, value in terms:
+                rows.append(len(low))
+                columns.append(column)
+                values.append(value)
+            low.append(at_least)
+
+        # Columns: whether a result is kept; whether it is computed again.
+        for i in self.needed:
+            require([(i, 1), (count + i, 1)], 1)
+        for i, inputs in enumerate(self.inputs):
+            for j in inputs:
+                require([(j, 1), (count + j, 1), (count + i, -1)], 0)
+        scale = float(self.sizes.max()) or 1.0
+        require(
+            [(i, -size / scale) for i, size in enumerate(self.sizes)], -budget / scale
+        )
+        matrix = sparse.csr_array(
+            (values, (rows, columns)), shape=(len(low), 2 * count)
+        )
+        costs = np.concatenate([KEEPING * self.sizes, self.work])
+        found = optimize.milp(
+            costs / (costs.max() or 1.0),
+            integrality=np.ones(2 * count),
+            bounds=optimize.Bounds(0, np.concatenate([self.may_keep, np.ones(count)])),
+            constraints=optimize.LinearConstraint(matrix, np.array(low), np.inf),
+            options={"time_limit": SOLVER_SECONDS, "mip_rel_gap": 1e-4},
+        )
+        if found.x is None:
+            return self._dropped(budget)
+        return {i for i in range(count) if found.x[i] > 0.5}
+
+    def _dropped(self, budget: int) -> set[int]:
+        """Returns what is left after dropping what costs least to compute again."""
+        kept = {i for i in self.needed if self.may_keep[i]}
+        held = sum(self.sizes[i] for i in kept)
+        work = sum(self.work[i] for i in self.again(kept))
+        while held > budget and kept:
+            best = min(
+                kept,
+                key=lambda i: (
+                    (sum(self.work[j] for j in self.again(kept - {i})) - work)
+                    / (self.sizes[i] or 1e-9)
+                ),
+            )
+            kept.discard(best)
+            held -= self.sizes[best]
+            work = sum(self.work[i] for i in self.again(kept))
+        return kept
+
+    def plan(self, kept: set[int], budget: int) -> CheckpointPlan:
+        """Returns what is done, in words and numbers."""
+        again = self.again(kept)
+        rows = []
+        for i in sorted(kept | again, key=lambda i: -self.sizes[i]):
+            node = self.nodes[i]
+            if i in again and i not in self.needed:
+                continue  # on the way to a residual
+            rows.append(
+                PlanRow(
+                    "keep" if i in kept else "recompute",
+                    str(node.outputs[0].aval),
+                    int(self.sizes[i]),
+                    node.primitive.name,
+                    source.describe(node.source),
+                    float(self.work[i]),
+                )
+            )
+        return CheckpointPlan(
+            budget,
+            int(sum(self.sizes[i] for i in kept)),
+            int(sum(self.sizes[i] for i in self.needed)),
+            float(sum(self.work[i] for i in again)),
+            self.forward,
+            tuple(rows),
+        )
+
+
+@functools.cache
+def _unit(name: str) -> float:
+    return 1.0 if name in _HEAVY else _FUSED
+
+
+def _work(node: Node) -> float:
+    """Returns the estimated work of an operation, in bytes of memory traffic."""
+    avals = [a.aval for a in node.inputs]
+    try:
+        cost = node.primitive.cost(*avals, **node.params)
+    except Exception:  # a primitive of a user's need not have one
+        cost = {"bytes": float(sum(aval_bytes(v.aval) for v in node.outputs))}
+    inner = subgraphs(node.params)
+    flops, nbytes = cost.get("flops", 0.0), cost.get("bytes", 0.0)
+    if inner and not flops:
+        flops = sum(_work(n) for _, graph in inner for n in graph.nodes)
+    moved = nbytes * _unit(node.primitive.name)
+    return flops / _FLOPS_A_BYTE + moved
