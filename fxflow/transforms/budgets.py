@@ -2,8 +2,8 @@
 
 The forward pass of a derivative is a graph; its backward pass reads some of the values,
 the residuals. A value is kept, or it is computed again from what is kept. This finds
-the choice that computes least again and keeps at most so many bytes: a linear program
-in 0 and 1, which HiGHS solves (through SciPy). Without SciPy the values that cost most
+the choice that computes least again within a number of bytes: a linear program in 0
+and 1, which HiGHS solves (through SciPy). Without SciPy the values that cost most
 bytes for the least work are dropped one by one.
 """
 
