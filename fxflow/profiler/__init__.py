@@ -10,6 +10,8 @@ from fxflow.core.boundary import public as _public
 from fxflow.devices.profiling import (
     ProfileData, ProfileEvent, ProfileOptions, ProfilePlane,
 )
+from fxflow.profiler.comparison import Comparison, compare
+from fxflow.profiler.compiling import CompileReport, CompileRow, compile_report
 from fxflow.profiler.programs import Operation
 from fxflow.profiler.report import Report, Row, Spent, report
 from fxflow.profiler.tracing import (
@@ -21,6 +23,10 @@ from fxflow.profiler.tracing import (
 __all__ = [
     # where a step's time goes
     "report", "Report", "Row", "Spent", "Operation",
+    # two runs compared
+    "compare", "Comparison",
+    # where the time before the first step goes
+    "compile_report", "CompileReport", "CompileRow",
     # profiles in files
     "trace", "start_trace", "stop_trace", "ProfileOptions",
     "TraceAnnotation", "StepTraceAnnotation", "annotate_function",

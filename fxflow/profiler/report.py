@@ -79,6 +79,7 @@ class Report:
       runs: how many steps were profiled.
       devices: how many the program runs on; times are means over them.
       spent: what each operation took.
+      samples: seconds of each step, of which `seconds` is the median.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Report:
     runs: int
     devices: int
     spent: tuple[Spent, ...]
+    samples: tuple[float, ...] = ()
 
     @property
     def total(self) -> float:
@@ -272,14 +274,15 @@ def report(
 
     for _ in range(2):
         step()
-    plain = statistics.median(step() for _ in range(runs))
+    samples = tuple(step() for _ in range(runs))
+    plain = statistics.median(samples)
     options = profiling.ProfileOptions()
     options.python_tracer_level = 0
     seconds, profile = record("report", lambda: [step() for _ in range(runs)], options)
     devices = len(program.compiled.program.executable.devices)
     spent, busy = _spent(program, profile, runs, devices)
     profiled = sum(seconds) / runs
-    return Report(program.name, plain, busy, profiled, runs, devices, spent)
+    return Report(program.name, plain, busy, profiled, runs, devices, spent, samples)
 
 
 def _spent(

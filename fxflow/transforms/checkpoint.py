@@ -144,29 +144,7 @@ def checkpoint(
     function: Callable[..., Any] = fun
 
     def traced(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Body, list[Any]]:
-        given = [n for n in numbers if n < len(args)]
-        positions = sorted(
-            normalize_indices(given, len(args), "checkpoint: static_argnums", name)
-        )
-        fixed = tuple(args[i] for i in positions)
-        options = {k: v for k, v in kwargs.items() if k in names}
-        rest = {k: v for k, v in kwargs.items() if k not in names}
-        leaves, in_tree = tree.flatten((without(args, positions), rest))
-        for leaf in leaves:
-            if not is_arraylike(leaf) and not isinstance(leaf, Ref):
-                error = not_an_array(leaf, f"checkpoint: {name} got")
-                raise ArgumentError(
-                    f"{error}; or name it in static_argnums if it is an option"
-                )
-        run = with_fixed(function, positions, fixed)
-        body = trace_body(
-            functools.partial(run, **options) if options else run,
-            in_tree,
-            [typeof(x) for x in leaves],
-            name=f"checkpoint_{name}",
-            keywords=True,
-        )
-        return body, leaves
+        return _traced(function, name, numbers, names, args, kwargs)
 
     @boundary
     @wraps(function)
@@ -192,6 +170,49 @@ def checkpoint(
             lambda *args, **kwargs: plan_of(traced(args, kwargs)[0].graph, nbytes)
         )
     return checkpointed
+
+
+def _traced(
+    function: Callable[..., Any],
+    name: str,
+    numbers: Sequence[int],
+    names: Sequence[str],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> tuple[Body, list[Any]]:
+    """Returns the graph of a function, and the leaves of its arguments.
+
+    Args:
+      function: the user's.
+      name: of it.
+      numbers: positions of static arguments.
+      names: those by name.
+      args: of a call.
+      kwargs: likewise.
+    """
+    given = [n for n in numbers if n < len(args)]
+    positions = sorted(
+        normalize_indices(given, len(args), "checkpoint: static_argnums", name)
+    )
+    fixed = tuple(args[i] for i in positions)
+    options = {k: v for k, v in kwargs.items() if k in names}
+    rest = {k: v for k, v in kwargs.items() if k not in names}
+    leaves, in_tree = tree.flatten((without(args, positions), rest))
+    for leaf in leaves:
+        if not is_arraylike(leaf) and not isinstance(leaf, Ref):
+            error = not_an_array(leaf, f"checkpoint: {name} got")
+            raise ArgumentError(
+                f"{error}; or name it in static_argnums if it is an option"
+            )
+    run = with_fixed(function, positions, fixed)
+    body = trace_body(
+        functools.partial(run, **options) if options else run,
+        in_tree,
+        [typeof(x) for x in leaves],
+        name=f"checkpoint_{name}",
+        keywords=True,
+    )
+    return body, leaves
 
 
 @overload

@@ -84,16 +84,7 @@ def explain_retrace(
         return
     if not (config.explain_retraces or often):
         return
-    # The nearest known signature, of equally near ones the latest: what changed from
-    # there is what cost this trace.
-    differences = min(map(new.differences, reversed(earlier)), key=len)
-    if differences:
-        why = "; ".join(differences)
-    else:
-        why = (
-            "nothing in the arguments changed: the function is a new object (a lambda "
-            "or a function defined in a loop), or it closes over traced values"
-        )
+    why = _reason(new, earlier)
     message = f"{name} is traced for the {_ordinal(count)} time: {why}"
     if often:
         message += (
@@ -102,6 +93,27 @@ def explain_retrace(
             "function once"
         )
     source.warn(message, RetraceWarning)
+
+
+def _reason(new: Signature, earlier: Sequence[Signature]) -> str:
+    # The nearest known signature, of equally near ones the latest: what changed from
+    # there is what cost this trace.
+    differences = min(map(new.differences, reversed(earlier)), key=len)
+    if differences:
+        return "; ".join(differences)
+    return (
+        "nothing in the arguments changed: the function is a new object (a lambda "
+        "or a function defined in a loop), or it closes over traced values"
+    )
+
+
+def reasons(signatures: Sequence[Signature]) -> list[str]:
+    """Returns why each trace after the first was made.
+
+    Args:
+      signatures: what the traces depended on, in their order.
+    """
+    return [_reason(signatures[i], signatures[:i]) for i in range(1, len(signatures))]
 
 
 def _ordinal(number: int) -> str:
