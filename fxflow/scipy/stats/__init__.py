@@ -49,6 +49,7 @@ from fxflow.scipy.stats._positives import (
     wald,
 )
 from fxflow.scipy.stats._urns import betanbinom, nhypergeom, yulesimon
+from fxflow.scipy.stats.comparisons import dunnett, tukey_hsd
 from fxflow.scipy.stats.correlations import (
     chatterjeexi, kendalltau, linregress, pearsonr, pointbiserialr, siegelslopes,
     somersd, spearmanr, theilslopes, weightedtau,
@@ -56,6 +57,9 @@ from fxflow.scipy.stats.correlations import (
 from fxflow.scipy.stats.counting import (
     binned_statistic, binned_statistic_2d, cumfreq, percentileofscore, relfreq,
     scoreatpercentile,
+)
+from fxflow.scipy.stats.directions import (
+    circmean, circstd, circvar, directional_stats,
 )
 from fxflow.scipy.stats.entropies import (
     differential_entropy, energy_distance, entropy, wasserstein_distance,
@@ -73,8 +77,8 @@ from fxflow.scipy.stats.means_tests import (
     alexandergovern, f_oneway, ttest_1samp, ttest_ind, ttest_ind_from_stats, ttest_rel,
 )
 from fxflow.scipy.stats.moments import (
-    describe, gmean, gstd, gzscore, hmean, kstat, kstatvar, kurtosis, moment, pmean,
-    skew, variation, zmap, zscore,
+    describe, expectile, gmean, gstd, gzscore, hmean, kstat, kstatvar, kurtosis,
+    lmoment, moment, pmean, skew, variation, zmap, zscore,
 )
 from fxflow.scipy.stats.multiple import combine_pvalues, false_discovery_control
 from fxflow.scipy.stats.normality import (
@@ -98,46 +102,51 @@ from fxflow.scipy.stats.spread import (
     iqr, median_abs_deviation, sigmaclip, tmax, tmean, tmin, trim1, trim_mean, trimboth,
     tsem, tstd, tvar,
 )
-from fxflow.scipy.stats.variance_tests import bartlett, fligner, levene
+from fxflow.scipy.stats.tables import barnard_exact, boschloo_exact
+from fxflow.scipy.stats.variance_tests import (
+    bartlett, fligner, levene, obrientransform,
+)
 
 __all__ = [
     "ModeResult", "alexandergovern", "alpha", "anderson", "anderson_ksamp",
-    "anglit", "ansari", "arcsine", "argus", "bartlett", "bayes_mvs", "bernoulli",
-    "beta", "betabinom", "betanbinom", "betaprime", "binned_statistic",
-    "binned_statistic_2d", "binom", "binomtest", "boltzmann", "bootstrap", "boxcox",
-    "boxcox_llf", "boxcox_normmax", "bradford", "brunnermunzel", "burr", "burr12",
-    "cauchy", "chatterjeexi", "chi", "chi2", "chi2_contingency", "chisquare",
+    "anglit", "ansari", "arcsine", "argus", "barnard_exact", "bartlett",
+    "bayes_mvs", "bernoulli", "beta", "betabinom", "betanbinom", "betaprime",
+    "binned_statistic", "binned_statistic_2d", "binom", "binomtest", "boltzmann",
+    "bootstrap", "boschloo_exact", "boxcox", "boxcox_llf", "boxcox_normmax",
+    "bradford", "brunnermunzel", "burr", "burr12", "cauchy", "chatterjeexi", "chi",
+    "chi2", "chi2_contingency", "chisquare", "circmean", "circstd", "circvar",
     "combine_pvalues", "cosine", "cramervonmises", "cramervonmises_2samp",
     "crystalball", "cumfreq", "describe", "dgamma", "differential_entropy",
-    "dirichlet", "dirichlet_multinomial", "dlaplace", "dweibull", "energy_distance",
-    "entropy", "erlang", "expon", "exponnorm", "exponpow", "exponweib", "f",
-    "f_oneway", "false_discovery_control", "fatiguelife", "fisher_exact", "fisk",
-    "fligner", "foldcauchy", "foldnorm", "friedmanchisquare", "gamma",
-    "gaussian_kde", "genexpon", "genextreme", "gengamma", "genhalflogistic",
-    "genlogistic", "gennorm", "genpareto", "geom", "gibrat", "gmean", "gompertz",
-    "gstd", "gumbel_l", "gumbel_r", "gzscore", "halfcauchy", "halfgennorm",
-    "halflogistic", "halfnorm", "hmean", "hypergeom", "hypsecant", "invgamma",
-    "invgauss", "invweibull", "invwishart", "iqr", "jarque_bera", "jf_skew_t",
-    "johnsonsb", "johnsonsu", "kappa3", "kappa4", "kendalltau", "kruskal",
-    "ks_1samp", "ks_2samp", "ksone", "kstat", "kstatvar", "kstest", "kstwobign",
-    "kurtosis", "kurtosistest", "laplace", "laplace_asymmetric", "levene", "levy",
-    "levy_l", "linregress", "loggamma", "logistic", "loglaplace", "lognorm",
+    "directional_stats", "dirichlet", "dirichlet_multinomial", "dlaplace",
+    "dunnett", "dweibull", "energy_distance", "entropy", "erlang", "expectile",
+    "expon", "exponnorm", "exponpow", "exponweib", "f", "f_oneway",
+    "false_discovery_control", "fatiguelife", "fisher_exact", "fisk", "fligner",
+    "foldcauchy", "foldnorm", "friedmanchisquare", "gamma", "gaussian_kde",
+    "genexpon", "genextreme", "gengamma", "genhalflogistic", "genlogistic",
+    "gennorm", "genpareto", "geom", "gibrat", "gmean", "gompertz", "gstd",
+    "gumbel_l", "gumbel_r", "gzscore", "halfcauchy", "halfgennorm", "halflogistic",
+    "halfnorm", "hmean", "hypergeom", "hypsecant", "invgamma", "invgauss",
+    "invweibull", "invwishart", "iqr", "jarque_bera", "jf_skew_t", "johnsonsb",
+    "johnsonsu", "kappa3", "kappa4", "kendalltau", "kruskal", "ks_1samp",
+    "ks_2samp", "ksone", "kstat", "kstatvar", "kstest", "kstwobign", "kurtosis",
+    "kurtosistest", "laplace", "laplace_asymmetric", "levene", "levy", "levy_l",
+    "linregress", "lmoment", "loggamma", "logistic", "loglaplace", "lognorm",
     "logser", "loguniform", "lomax", "mannwhitneyu", "matrix_normal", "matrix_t",
     "maxwell", "median_abs_deviation", "median_test", "mielke", "mode", "moment",
     "monte_carlo_test", "mood", "moyal", "multinomial", "multivariate_normal",
     "multivariate_t", "nakagami", "nbinom", "ncf", "nct", "ncx2", "nhypergeom",
-    "norm", "normaltest", "norminvgauss", "pareto", "pearson3", "pearsonr",
-    "percentileofscore", "permutation_test", "planck", "pmean", "pointbiserialr",
-    "poisson", "poisson_means_test", "power", "power_divergence", "powerlaw",
-    "powerlognorm", "powernorm", "quantile_test", "randint", "rankdata", "ranksums",
-    "rayleigh", "rdist", "recipinvgauss", "reciprocal", "relfreq", "rice",
-    "scoreatpercentile", "sem", "semicircular", "shapiro", "siegelslopes",
+    "norm", "normaltest", "norminvgauss", "obrientransform", "pareto", "pearson3",
+    "pearsonr", "percentileofscore", "permutation_test", "planck", "pmean",
+    "pointbiserialr", "poisson", "poisson_means_test", "power", "power_divergence",
+    "powerlaw", "powerlognorm", "powernorm", "quantile_test", "randint", "rankdata",
+    "ranksums", "rayleigh", "rdist", "recipinvgauss", "reciprocal", "relfreq",
+    "rice", "scoreatpercentile", "sem", "semicircular", "shapiro", "siegelslopes",
     "sigmaclip", "skellam", "skew", "skewcauchy", "skewnorm", "skewtest", "somersd",
     "spearmanr", "studentized_range", "t", "theilslopes", "tmax", "tmean", "tmin",
     "trapezoid", "triang", "trim1", "trim_mean", "trimboth", "truncexpon",
     "truncnorm", "truncpareto", "truncweibull_min", "tsem", "tstd", "ttest_1samp",
-    "ttest_ind", "ttest_ind_from_stats", "ttest_rel", "tvar", "uniform",
-    "variation", "vonmises", "vonmises_fisher", "vonmises_line", "wald",
+    "ttest_ind", "ttest_ind_from_stats", "ttest_rel", "tukey_hsd", "tvar",
+    "uniform", "variation", "vonmises", "vonmises_fisher", "vonmises_line", "wald",
     "wasserstein_distance", "weibull_max", "weibull_min", "weightedtau", "wilcoxon",
     "wishart", "wrapcauchy", "yeojohnson", "yeojohnson_llf", "yeojohnson_normmax",
     "yulesimon", "zipf", "zipfian", "zmap", "zscore",

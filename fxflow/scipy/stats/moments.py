@@ -12,9 +12,16 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
 from fxflow.core.docs import shared
-from fxflow.errors import ArgumentError
+from fxflow.errors import ArgumentError, ShapeError
+from fxflow.lax.axes import integer
 from fxflow.numpy._operands import ArrayLike, array_of
-from fxflow.scipy.stats._samples import Sample, require_choice, statistic, taken
+from fxflow.scipy.stats._samples import (
+    Sample,
+    operands,
+    require_choice,
+    statistic,
+    taken,
+)
 
 
 class DescribeResult(NamedTuple):
@@ -500,3 +507,109 @@ def gzscore(
     logs = fnp.log(array_of(a, "gzscore"))
     found: Array = _scored("gzscore", logs, logs, axis, ddof, nan_policy)
     return found
+
+
+# -- of the order statistics -----------------------------------------------------------
+
+
+@statistic("order", "axis", "sorted", "standardize", "keepdims")
+def lmoment(
+    sample: ArrayLike,
+    order: Any = None,
+    *,
+    axis: Any = 0,
+    sorted: bool = False,
+    standardize: bool = True,
+    nan_policy: str = "propagate",
+    keepdims: bool = False,
+) -> Array:
+    """Returns L-moments of samples: means of combinations of order statistics.
+
+    Args:
+      sample: real array-like[...]: the sample.
+      order: a positive integer, or several; None is 1, 2, 3, 4.
+      sorted: whether the sample is in increasing order already.
+      standardize: whether those of order 3 and more are divided by the second.
+
+    Returns:
+      Float array without the axis; with a first axis for several orders.
+
+    Special cases:
+      nan, if a sample has fewer elements than the order.
+
+    Example:
+      >>> lmoment(np.array([1.0, 2.0, 4.0, 9.0]), [1, 2]).round(4)
+      Array([4.    , 2.1667], dtype=float32)
+    """
+    name = "lmoment"
+    orders = (1, 2, 3, 4) if order is None else order
+    several = isinstance(orders, tuple | list | range | np.ndarray)
+    listed = [integer(name, "order", r) for r in (orders if several else (orders,))]
+    if not listed or min(listed) < 1:
+        raise ArgumentError(f"{name}: order must be positive integers, got {order!r}")
+    (x,), done = taken(name, (sample,), axis, nan_policy, keepdims)
+    rows = x.values if sorted and x.kept is None else x.sorted()
+    at = fnp.arange(x.size, dtype=x.dtype)
+    n = x.n
+    rows = fnp.where(at < n, rows, 0)
+    found: dict[int, Any] = {}
+    weighted, weight = [], 1 / n + 0 * rows
+    for k in range(max(*listed, 2)):
+        weighted.append(fnp.sum(weight * rows, axis=-1, keepdims=True))
+        weight = weight * (at - k) / (n - 1 - k)
+    for r in {*listed, 2}:
+        value = sum(
+            (-1) ** (r - 1 - k) * math.comb(r - 1, k) * math.comb(r - 1 + k, k) * b
+            for k, b in enumerate(weighted[:r])
+        )
+        found[r] = fnp.where((n >= r) & ~x.lost, value, math.nan)
+    if standardize:
+        found |= {r: v / found[2] for r, v in found.items() if r > 2}
+    parts = [done(found[r]) for r in listed]
+    return fnp.stack(parts) if several else parts[0]
+
+
+@statistic()
+def expectile(
+    a: ArrayLike, alpha: ArrayLike = 0.5, *, weights: ArrayLike | None = None
+) -> Array:
+    """Returns an expectile: where deviations above count alpha, those below the rest.
+
+    It is to the mean what a quantile is to the median.
+
+    Args:
+      a: real array-like: the sample, of any shape.
+      alpha: a number between 0 and 1.
+      weights: non-negative real array-like of the shape of `a`, or None: equal ones.
+
+    Returns:
+      A float.
+
+    Special cases:
+      nan, if the level is not between 0 and 1.
+
+    Example:
+      >>> expectile(np.array([1.0, 2.0, 6.0]), 0.8).round(4)
+      Array(4.5, dtype=float32)
+    """
+    name = "expectile"
+    given = (a, alpha) if weights is None else (a, alpha, weights)
+    (x, level, *more), dtype = operands(name, *given)
+    if more and more[0].aval.shape != x.aval.shape:
+        raise ShapeError(
+            f"{name}: weights must have the shape of a, got {more[0].aval} and {x.aval}"
+        )
+    if level.aval.ndim:
+        raise ShapeError(f"{name}: alpha must be a number, got {level.aval}")
+    x = fnp.ravel(x)
+    mass = fnp.ravel(more[0]) if more else fnp.full_like(x, 1)
+    order = fnp.argsort(lax.stop_gradient(x))
+    x, mass = x[order], mass[order]
+    zero = fnp.zeros(1, x.dtype)
+    # With k elements below: the expectile is the greatest such mean for a level above
+    # 1/2, or the least one.
+    below, part = (fnp.concatenate([zero, fnp.cumsum(v)]) for v in (mass, mass * x))
+    top = level * (part[-1] - part) + (1 - level) * part
+    means = top / (level * (below[-1] - below) + (1 - level) * below)
+    value = fnp.where(level >= 0.5, fnp.max(means), fnp.min(means))
+    return fnp.where((level > 0) & (level < 1), value, math.nan).astype(dtype)

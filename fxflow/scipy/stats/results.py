@@ -604,3 +604,15 @@ class PowerResult(NamedTuple):
 
     power: Array
     pvalues: Array
+
+
+class DirectionalStats(NamedTuple):
+    """The mean of directions.
+
+    Attributes:
+      mean_direction: a vector of length 1.
+      mean_resultant_length: from 0 to 1, the length of the mean vector.
+    """
+
+    mean_direction: Array
+    mean_resultant_length: Array

@@ -8,10 +8,17 @@ from typing import Any
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.docs import shared
+from fxflow.errors import ShapeError
 from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.special.normal import ndtri
 from fxflow.scipy.special.probabilities import fdtrc
-from fxflow.scipy.stats._samples import Sample, require_choice, statistic, taken
+from fxflow.scipy.stats._samples import (
+    Sample,
+    operands,
+    require_choice,
+    statistic,
+    taken,
+)
 from fxflow.scipy.stats.correlations import ranked
 from fxflow.scipy.stats.means_tests import chi_square_result, require_several
 from fxflow.scipy.stats.results import SignificanceResult
@@ -168,3 +175,43 @@ def fligner(
         value = value + x.n * (x.but(part).mean() - middle) ** 2
     value = fnp.where(any_lost(xs), math.nan, value / spread)
     return chi_square_result(value, len(xs) - 1, done)
+
+
+@statistic()
+def obrientransform(*samples: ArrayLike) -> Any:
+    """Returns numbers whose means are the variances of samples, by O'Brien.
+
+    An analysis of variance of them, `f_oneway`, tests whether the variances are equal.
+
+    Args:
+      *samples: rows of at least three elements.
+
+    Returns:
+      Float array[k, n] if all samples have n elements, otherwise a list of arrays.
+
+    Raises:
+      ArgumentError: there is no sample.
+      ShapeError: a sample is not such a row.
+
+    Example:
+      >>> x, y = np.array([1.0, 2.0, 3.0]), np.array([3.0, 4.0, 9.0])
+      >>> obrientransform(x, y).mean(1).round(3)
+      Array([ 1.   , 10.333], dtype=float32)
+    """
+    name = "obrientransform"
+    require_several(name, samples, 1)
+    rows, dtype = operands(name, *samples)
+    out = []
+    for row in rows:
+        if row.aval.ndim != 1 or row.aval.shape[0] < 3:
+            raise ShapeError(
+                f"{name}: a sample must be a row of at least three elements, got "
+                f"{row.aval}"
+            )
+        n = row.aval.shape[0]
+        square = lax.square(row - fnp.mean(row))
+        total = fnp.sum(square)
+        new = ((n - 1.5) * n * square - 0.5 * total) / ((n - 1) * (n - 2))
+        out.append(new.astype(dtype))
+    same = len({row.aval.shape for row in rows}) == 1
+    return fnp.stack(out) if same else out

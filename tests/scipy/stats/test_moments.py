@@ -7,7 +7,13 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.errors import ArgumentError, AxisError, ConcretizationError, DtypeError
+from fxflow.errors import (
+    ArgumentError,
+    AxisError,
+    ConcretizationError,
+    DtypeError,
+    ShapeError,
+)
 from fxflow.scipy import stats
 from tests.scipy.stats.beside import same
 
@@ -97,3 +103,21 @@ def test_derivatives_and_batches() -> None:
 def test_sixteen_bits() -> None:
     x = fnp.asarray(X[0, 0], "bfloat16")
     assert stats.kurtosis(x).dtype == fnp.bfloat16
+
+
+def test_l_moments_agree_with_scipy() -> None:
+    x = RNG.normal(size=(3, 9))
+    same("lmoment", x, axis=1)
+    same("lmoment", np.sort(x, axis=1), [1, 3], axis=1, sorted=True, standardize=False)
+    same("lmoment", x, 2, axis=0, keepdims=True)
+    with pytest.raises(ArgumentError, match="order must be positive integers, got 0"):
+        stats.lmoment(x, 0)
+
+
+def test_expectiles_agree_with_scipy() -> None:
+    x, w = RNG.normal(size=9), RNG.uniform(size=9)
+    for alpha in (0.1, 0.5, 0.83):
+        same("expectile", x, alpha)
+        same("expectile", x, alpha, weights=w)
+    with pytest.raises(ShapeError, match="weights must have the shape of a"):
+        stats.expectile(x, 0.3, weights=w[1:])

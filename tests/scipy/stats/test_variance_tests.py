@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fxflow.errors import ArgumentError
+from fxflow.errors import ArgumentError, ShapeError
 from fxflow.scipy import stats
 from tests.scipy.stats.beside import same
 from tests.scipy.stats.samples import HOLED, POLICIES, TIED, W, X, Y
@@ -25,3 +25,11 @@ def test_bad_arguments() -> None:
         stats.levene(X, Y, axis=1, center="mode")
     with pytest.raises(ArgumentError, match="at least 2 samples"):
         stats.bartlett(X)
+
+
+def test_o_brien_s_numbers_agree_with_scipy() -> None:
+    same("obrientransform", X[0], W[1][:11])
+    parts = stats.obrientransform(X[0], W[1])
+    assert [len(p) for p in parts] == [11, 13]
+    with pytest.raises(ShapeError, match="row of at least three elements"):
+        stats.obrientransform(X[0][:2])

@@ -212,6 +212,8 @@ EXEMPT |= {
 EXEMPT |= {
     f"{S}.anderson_ksamp": "takes a list of samples",
     f"{S}.poisson_means_test": "takes numbers that are known",
+    f"{S}.barnard_exact": "takes counts that are known",
+    f"{S}.boschloo_exact": "takes counts that are known",
 }
 
 
@@ -316,6 +318,13 @@ SAMPLES = [
         differentiable=False,
     ),
     call(f"{S}.anderson", floating(9)),
+    *each(S, "circmean circvar circstd", _ROWS, axis=1),
+    call(f"{S}.directional_stats", floating(4, 3)),
+    call(f"{S}.lmoment", floating(2, 9), axis=1),
+    call(f"{S}.expectile", floating(9), 0.7),
+    call(f"{S}.obrientransform", floating(5), floating(5)),
+    *each(S, "tukey_hsd", floating(5), floating(6)),
+    call(f"{S}.dunnett", floating(5), floating(6), control=floating(4)),
     *each(S, "theilslopes siegelslopes", floating(3, 5), floating(3, 5), axis=1),
 ]
 SQUARE = positive_definite(3, 3, kinds="f")
