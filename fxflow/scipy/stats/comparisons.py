@@ -122,7 +122,7 @@ class DunnettResult(Result):
                 fnp.where(outside > goal, high, middle),
             )
 
-        # Of the logarithm of t.
+        # The ends are those of log t.
         low, high = lax.fori_loop(0, 50, halve, (end - 12, end + 12))
         wide = lax.exp(0.5 * (low + high)) * self._error
         return interval_of(self._difference, wide, self._alternative)
