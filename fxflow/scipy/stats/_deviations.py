@@ -42,39 +42,43 @@ def _nodes(w: Any, k: Any) -> tuple[Any, Any, Any, Any, Any]:
     return weight, z + w, k, ndtr(-z), ndtr(-z - w)
 
 
+def guarded_log(x: Any) -> Any:
+    """Returns log x; a small number where its second derivative would overflow."""
+    known = x > 1e-140
+    return fnp.where(known, lax.log(fnp.where(known, x, 1)), -322.0)
+
+
+def log_of_sum(weight: Any, log: Any) -> Any:
+    """Returns log of the sum of weights times exponentials, along the last axis."""
+    most = lax.stop_gradient(fnp.max(log, axis=-1, keepdims=True))
+    total = fnp.sum(weight * lax.exp(log - most), axis=-1)
+    return most[..., 0] + guarded_log(total)
+
+
 def _log_outside(w: Any, k: Any) -> Any:
     """Returns the logarithm of the probability that the range exceeds w."""
     weight, _, k, above, beyond = _nodes(w, k)
-    out = -lax.expm1((k - 1) * _log_within(above, beyond))
-    value = fnp.sum(weight * _power(above, k - 1) * out, axis=-1)
-    return lax.log(fnp.clip(value, 1e-300, 1))
-
-
-def _log_within(above: Any, beyond: Any) -> Any:
-    return lax.log(fnp.maximum((above - beyond) / above, 1e-300))
-
-
-def _power(x: Any, k: Any) -> Any:
-    return lax.exp(k * lax.log(x))
+    out = -lax.expm1((k - 1) * guarded_log((above - beyond) / above))
+    return log_of_sum(weight, guarded_log(out) + (k - 1) * lax.log(above))
 
 
 def _log_inside(w: Any, k: Any) -> Any:
     weight, _, k, above, beyond = _nodes(w, k)
-    log = (k - 1) * _log_within(above, beyond)
-    weight = weight * _power(above, k - 1)
-    near = fnp.sum(weight * lax.exp(log), axis=-1)
+    log = (k - 1) * guarded_log((above - beyond) / above)
+    power = (k - 1) * lax.log(above)
+    near = log_of_sum(weight, log + power)
     # Far away its largest terms are not among the nodes, but those of the rest are.
-    far = 1 - fnp.sum(weight * -lax.expm1(log), axis=-1)
-    value = fnp.where(w > _NEAR, far, near)
-    return lax.log(fnp.clip(value, 1e-300, 1))
+    far = w > _NEAR
+    out = fnp.sum(weight * lax.exp(power) * -lax.expm1(log), axis=-1)
+    return fnp.where(far, lax.log1p(-fnp.where(far, out, 0)), near)
 
 
 def _log_range_density(w: Any, k: Any) -> Any:
     weight, end, k, above, beyond = _nodes(w, k)
-    log = (k - 2) * lax.log(fnp.maximum(above - beyond, 1e-300))
+    log = (k - 2) * guarded_log(above - beyond)
     # φ(z + w) is that of the greatest one.
-    value = weight * (k - 1) * lax.exp(log - 0.5 * end * end - LOG_SQRT_2PI)
-    return lax.log(fnp.maximum(fnp.sum(value, axis=-1), 1e-300))
+    log = log - 0.5 * end * end - LOG_SQRT_2PI + lax.log(k - 1)
+    return log_of_sum(weight, log)
 
 
 def _studentized(of: Callable[..., Any], power: float) -> Any:

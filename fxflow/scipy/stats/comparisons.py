@@ -14,7 +14,11 @@ from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import ArrayLike, convert
 from fxflow.scipy.special.noncentral import log_t_integral
 from fxflow.scipy.special.normal import ndtr
-from fxflow.scipy.stats._deviations import studentized_range
+from fxflow.scipy.stats._deviations import (
+    guarded_log,
+    log_of_sum,
+    studentized_range,
+)
 from fxflow.scipy.stats._samples import (
     operands,
     require_alternative,
@@ -229,8 +233,7 @@ def greatest_sf(t: Any, weights: Any, df: int, two_sided: bool) -> Any:
             # 1 minus the product of what is inside, where that is near 1.
             each = lax.log1p(-fnp.minimum(out, 1 - 1e-16))
             any_out = -lax.expm1(fnp.sum(each, axis=-1))
-            value = fnp.sum(any_out * fnp.asarray(mass, t.dtype), axis=-1)
-            return lax.log(fnp.clip(value, 1e-300, 1))
+            return log_of_sum(fnp.asarray(mass, t.dtype), guarded_log(any_out))
 
         n = fnp.full_like(t, float(df))
         return lax.exp(log_t_integral(log_outside, t, n, 0 * t))

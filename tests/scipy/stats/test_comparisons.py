@@ -58,3 +58,21 @@ def test_wrong_samples_are_refused() -> None:
         stats.dunnett(X.astype("f"), control=X[0])
     with pytest.raises(ArgumentError, match=r"dunnett: rng must be None"):
         stats.dunnett(X[0], control=X[1], rng=3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["tukey_hsd", "dunnett"])
+def test_p_values_have_derivatives(name: str) -> None:
+    def value(shift: float) -> fxflow.Array:
+        if name == "tukey_hsd":
+            return stats.tukey_hsd(X[0] + shift, Y[1], W[2]).pvalue[0, 1]
+        return stats.dunnett(X[0] + shift, Y[1], control=W[2]).pvalue[0]
+
+    with fxflow.config.override(x64=True):
+        slope = fxflow.jit(fxflow.grad(value))
+        run = fxflow.jit(value)
+        want = (float(run(0.3 + 1e-5)) - float(run(0.3 - 1e-5))) / 2e-5
+        np.testing.assert_allclose(float(slope(0.3)), want, 1e-6)
+        bend = (float(slope(0.3 + 1e-5)) - float(slope(0.3 - 1e-5))) / 2e-5
+        second = fxflow.jit(fxflow.grad(fxflow.grad(value)))(0.3)
+        np.testing.assert_allclose(float(second), bend, 1e-6)
