@@ -103,6 +103,17 @@ def test_docstrings_are_converted(pages: ModuleType) -> None:
     assert pages.as_rst("`a * b`, |a| * b") == "``a * b``, \\|a\\| \\* b"
 
 
+def test_pages_have_other_spellings_and_guides(
+    pages: ModuleType, found: dict[str, object]
+) -> None:
+    notes = pages.see_also(found, pages.modules())
+    key = " ".join(notes["fxflow.random/key"])
+    assert "``random.PRNGKey``" in key and ":doc:`/guides/random-keys`" in key
+    assert "``jnp.where``" in " ".join(notes["fxflow.numpy/where"])
+    assert "``optax.adam``" in " ".join(notes["fxflow.optim/adam"])
+    assert "jax.make_graph" not in " ".join(notes["fxflow/make_graph"])
+
+
 def test_a_notebook_keeps_its_pictures(pages: ModuleType, tmp_path: Path) -> None:
     notebook = PAGES.parent.parent / "notebooks" / "01-quickstart.ipynb"
     text = pages.notebook_page(notebook, tmp_path)
