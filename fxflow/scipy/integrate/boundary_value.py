@@ -24,6 +24,8 @@ from fxflow.transforms.inspection import eval_shape
 from fxflow.transforms.jit import jit
 from fxflow.transforms.vmap import vmap
 
+#: Nodes of the first meshes.
+_FEW = 48
 _MESSAGES = {
     0: "The algorithm converged to the desired accuracy.",
     1: "There is no room for more mesh nodes: increase max_nodes.",
@@ -362,6 +364,19 @@ def _search(system: _System, mesh: _Mesh, tol: Array, bc_tol: Array, fix: Any) -
     return lax.while_loop(lambda m: m.status < 0, attempt, mesh)
 
 
+def _with_room(mesh: _Mesh, room: int) -> _Mesh:
+    """Returns a mesh with room for more nodes, to go on if there was not enough."""
+    more = room - mesh.x.size
+    full = mesh.status == 1
+    return mesh._replace(
+        x=fnp.pad(mesh.x, (0, more), mode="edge"),
+        y=fnp.pad(mesh.y, ((0, more), (0, 0)), mode="edge"),
+        rms=fnp.pad(mesh.rms, (0, more)),
+        count=mesh.count - full,
+        status=fnp.where(full, -1, mesh.status).astype(np.int32),
+    )
+
+
 def _checked(
     name: str, x: Any, y: Any, p: Any, S: Any, max_nodes: int, tol: float
 ) -> tuple[Array, Array, Array, Array | None]:
@@ -549,15 +564,22 @@ def solve_bvp(
         return y.at[0].set(project @ y[0])
 
     def search(x: Array, y: Array, p: Array, in_fun: Any, in_bc: Any) -> _Mesh:
-        pad = room - m
+        # Most solutions need few nodes, and the work is that of all there is room for.
+        first = max(2 * m, _FEW)
+        first = first if 2 * first <= room else room
+        pad = first - m
         start = _Mesh(
             fnp.concatenate([x, fnp.broadcast_to(x[-1], (pad,))]),
             fnp.concatenate([fix(y.T), fnp.broadcast_to(y[:, -1], (pad, n))]),
             *(p, np.int32(m), np.int32(0), np.int32(-1)),
-            fnp.zeros(room - 1, x.dtype),
+            fnp.zeros(first - 1, x.dtype),
         )
         tolerances = fnp.asarray(small, x.dtype), fnp.asarray(bc_small, x.dtype)
-        return _search(system(x[0], in_fun, in_bc), start, *tolerances, fix)
+        equations = system(x[0], in_fun, in_bc)
+        found = _search(equations, start, *tolerances, fix)
+        if first == room:
+            return found
+        return _search(equations, _with_room(found, room), *tolerances, fix)
 
     fixed = [lax.stop_gradient(v) for v in (nodes, guess, params, in_fun, in_bc)]
     mesh: _Mesh = jit(search)(*fixed)  # type: ignore[arg-type]

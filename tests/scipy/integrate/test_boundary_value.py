@@ -144,3 +144,31 @@ def test_bad_arguments_are_refused() -> None:
         solve_bvp(lambda x, y: y[0], bc, X, NOUGHT)
     with pytest.raises(ShapeError, match="S must be"):
         solve_bvp(fun, bc, X, NOUGHT, S=np.eye(3))
+
+
+@pytest.mark.slow
+def test_meshes_grow_beyond_the_first_room() -> None:
+    # A layer of width 0.03 at both ends needs 251 nodes.
+    def slope(x: Any, y: Any, stack: Any) -> Any:
+        return stack([y[1], y[0] / 1e-3])
+
+    def ends(ya: Any, yb: Any, stack: Any) -> Any:
+        return stack([ya[0] - 1, yb[0] - 1])
+
+    found = solve_bvp(
+        lambda x, y: slope(x, y, fnp.stack),
+        lambda ya, yb: ends(ya, yb, fnp.stack),
+        *(X, NOUGHT),
+        tol=1e-5,
+        max_nodes=300,
+    )
+    theirs = want.solve_bvp(
+        lambda x, y: slope(x, y, np.stack),
+        lambda ya, yb: ends(ya, yb, np.stack),
+        *(X, NOUGHT),
+        tol=1e-5,
+    )
+    assert int(found.num_nodes) == theirs.x.size and int(found.niter) == theirs.niter
+    assert bool(found.success)
+    np.testing.assert_allclose(found.x[: theirs.x.size], theirs.x, 1e-9, 1e-12)
+    np.testing.assert_allclose(found.y[:, : theirs.x.size], theirs.y, 1e-6, 1e-8)
