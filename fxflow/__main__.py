@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, NoReturn
 
 from fxflow import __version__, devices
+from fxflow.devices.doctor import problem_report
 from fxflow.distributed import launch, standalone
 from fxflow.distributed.parameter_server import command, simulator_command
 from fxflow.errors import BackendError
@@ -40,8 +41,16 @@ def _doctor(argv: Sequence[str]) -> int:
         "used, where compiled programs are kept, and which options are set.",
         epilog="Exit status: 0, or 1 if no device can be used.",
     )
-    parser.parse_args(argv)
-    devices.doctor()
+    parser.add_argument(
+        "--report",
+        action="store_true",
+        help="a text in Markdown for a bug report: also the system, the versions of "
+        "packages, and environment variables (no secrets)",
+    )
+    if parser.parse_args(argv).report:
+        print(problem_report())
+    else:
+        devices.doctor()
     try:
         devices.devices()
     except BackendError:

@@ -71,6 +71,11 @@ def test_doctor(capsys: Capture, tmp_path: Path) -> None:
         assert out == devices.doctor(show=False) + "\n"
 
 
+def test_doctor_report(capsys: Capture) -> None:
+    status, out, _ = asked(capsys, "doctor", "--report")
+    assert status == 0 and out.startswith("### fxflow doctor\n")
+
+
 def test_doctor_without_a_device() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "fxflow", "doctor"],

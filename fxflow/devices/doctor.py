@@ -1,9 +1,16 @@
-"""`doctor`: reports which devices are used, and why others are not."""
+"""`doctor`: reports which devices are used, and why others are not.
+
+`problem_report` adds what a reader of a bug report needs.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import importlib.metadata
 import os
+import platform
+import re
 import sys
 from collections.abc import Iterator
 
@@ -11,9 +18,23 @@ import numpy as np
 
 from fxflow._config import config
 from fxflow._version import __version__
-from fxflow.devices import cache, clients, plugins, process
+from fxflow.devices import cache, clients, memory, plugins, process
 from fxflow.devices._jaxlib import jaxlib_version
 from fxflow.errors import BackendError
+
+#: Variables that change what fxflow and XLA do; and names of those that hold secrets.
+_VARIABLES = re.compile(
+    r"(FXFLOW|JAX|XLA|TF|CUDA|NCCL|NVIDIA|ROCR|HIP|TPU|LIBTPU|OMP|MKL|OPENBLAS|SLURM)_"
+    r"|LD_LIBRARY_PATH$|LD_PRELOAD$|PYTHON"
+)
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|AUTH", re.IGNORECASE)
+#: Packages that fxflow uses, and plug-ins.
+_PACKAGES = re.compile(
+    r"jax|jaxlib|numpy|scipy|ml-dtypes|opt-einsum|llvmlite|tensorstore|zlib-ng|fsspec"
+    r"|pyzmq|lmdb|grpcio|protobuf|starlette|uvicorn|uvloop|ray|onnx|onnxruntime"
+    r"|iree-base-.*|torch|tensorflow|jax-.*-(plugin|pjrt)|libtpu|nvidia-.*"
+    r"|intel-extension-for-openxla"
+)
 
 _KNOWN = ("cuda", "rocm", "tpu")
 _INSTALL = {
@@ -38,6 +59,56 @@ def doctor(show: bool = True) -> str:
     if show:
         print(report)
     return report
+
+
+def problem_report() -> str:
+    """Returns a text in Markdown to paste into a bug report.
+
+    It has `doctor`'s report, the system, the versions of the packages that fxflow uses,
+    and the environment variables that change what it does, without the values of those
+    whose names look like secrets, and without the name of the home folder.
+    """
+    parts = ["### fxflow doctor", *_fenced(_lines()), "### System", *_fenced(_system())]
+    parts += ["### Packages", *_fenced(_packages())]
+    parts += ["### Environment", *_fenced(_variables())]
+    text = "\n".join(parts)
+    home = os.path.expanduser("~")
+    return text.replace(home, "~") if len(home) > 1 else text
+
+
+def _fenced(lines: Iterator[str]) -> list[str]:
+    return ["", "```text", *lines, "```", ""]
+
+
+def _system() -> Iterator[str]:
+    yield f"{platform.platform()}, {platform.machine()}"
+    yield f"{platform.python_implementation()} {sys.version}".replace("\n", " ")
+    yield f"processor: {_processor()}; {process.cores()} cores for this process"
+    limit = memory.host_memory()
+    yield f"memory: {limit / 2**30:.1f} GiB" if limit else "memory: unknown"
+
+
+def _processor() -> str:
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", errors="replace") as file:
+        for line in file:
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or "unknown"
+
+
+def _packages() -> Iterator[str]:
+    for found in sorted(
+        importlib.metadata.distributions(), key=lambda d: (d.name or "").lower()
+    ):
+        name = (found.name or "").lower().replace("_", "-")
+        if _PACKAGES.fullmatch(name):
+            yield f"{name} {found.version}"
+
+
+def _variables() -> Iterator[str]:
+    for name, value in sorted(os.environ.items()):
+        if _VARIABLES.match(name):
+            yield f"{name}={'(hidden)' if _SECRET.search(name) else value}"
 
 
 def _lines() -> Iterator[str]:

@@ -1,5 +1,6 @@
 """`doctor` explains why a device is not used: a test for each reason."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import fxflow
 from fxflow._config import config
 from fxflow.devices import clients, doctor, plugins
 from fxflow.devices._jaxlib import jaxlib_version
+from fxflow.devices.doctor import problem_report
 from fxflow.devices.plugins import Plugin
 from fxflow.errors import BackendError
 
@@ -108,3 +110,19 @@ def test_an_accelerator_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "cuda: 2 device(s) (H200), the default" in report
     assert "cpu: 8 device(s) (cpu), used on request" in report
     assert f"cuda: in use, from jax-cuda13-pjrt {jaxlib_version}" in report
+
+
+def test_a_report_has_the_system_and_no_secrets(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("FXFLOW_TOKEN", "t0psecret")
+    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=" + str(tmp_path / "dump"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("OTHER_SETTING", "irrelevant")
+    report = problem_report()
+    assert "t0psecret" not in report and "FXFLOW_TOKEN=(hidden)" in report
+    assert "XLA_FLAGS=--xla_dump_to=~/dump" in report and str(tmp_path) not in report
+    assert "irrelevant" not in report
+    assert f"jaxlib {jaxlib_version}" in report.partition("### Packages")[2]
+    assert f"Python {sys.version.split()[0]}" in report
+    assert report.count("```") == 8

@@ -34,6 +34,12 @@ def places(tmp_path: Path) -> list[Any]:
     return [tmp_path / "folder", {"driver": "file", "path": str(tmp_path / "store")}]
 
 
+def test_a_checkpoint_that_version_0_1_wrote_is_restored() -> None:
+    # The files of `golden` are not written again: newer versions must read them.
+    kept = Path(__file__).parent / "golden"
+    assert_same(checkpoint.restore(kept, state()), state())
+
+
 def test_every_kind_of_leaf_is_restored(tmp_path: Path) -> None:
     for where in places(tmp_path):
         checkpoint.save(where, state(), metadata={"epoch": 3})
