@@ -97,6 +97,8 @@ def marked_line(f):
 def test_planted_line(f, is_gradient):
     function = fxflow.grad(f) if is_gradient else f
     report = fxflow.jit(function).lower(X).compile().memory_report()
+    if report.sizes["temp_size_in_bytes"] < 1e6:
+        pytest.skip("this jaxlib fuses the line with what reads it: nothing is held")
     largest = max(
         (row for row in report.rows("line") if "argument" not in row.name),
         key=lambda row: row.nbytes,
