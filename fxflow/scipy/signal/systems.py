@@ -331,6 +331,7 @@ class System(abc.ABC):
     ) -> tuple[Array, tuple[Array, ...]]:
         """Returns times, and for each input the outputs if it alone is a signal."""
         system = self.to_ss()
+        require_parts(name, system)
         if T is None:
             count = 100 if N is None else natural(name, "N", N)
             T = np.arange(count) * system._step()

@@ -101,6 +101,7 @@ def test_bad_responses_are_refused() -> None:
         (ShapeError, lambda: signal.lsim(TF, [1.0] * 2, [0.0, 1.0, 2.0]), "U must"),
         (ShapeError, lambda: signal.lsim(ONE, None, [0.0], [1.0]), "X0"),
         (ShapeError, lambda: signal.step((A, B, C, D)), "one input"),
+        (ShapeError, lambda: signal.dstep((A, B[:, :0], C, D[:, :0], 1.0)), "no input"),
         (ArgumentError, lambda: signal.step(signal.dlti(*TF)), "continuous"),
         (ArgumentError, lambda: signal.dstep(signal.lti(*TF)), "sampled"),
         (
