@@ -158,8 +158,11 @@ class Option(Generic[T]):
     __slots__ = ("default", "doc", "environment", "name", "parse")
 
     def __init__(self, default: T, parse: Callable[[object], T], doc: str) -> None:
-        self.default, self.parse, self.doc = default, parse, doc
-        self.name = self.environment = ""
+        self.default: T = default
+        self.parse: Callable[[object], T] = parse
+        self.doc: str = doc
+        self.name: str = ""
+        self.environment: str = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name, self.environment = name, f"FXFLOW_{name.upper()}"
@@ -244,29 +247,29 @@ class Config(threading.local):
     """
 
     # -- numbers -----------------------------------------------------------------------
-    x64 = Option(
+    x64: Option[bool] = Option(
         False,
         _boolean,
         "Make 64-bit dtypes the default for Python scalars, lists and NumPy data.",
     )
-    explicit_x64_dtypes = Option(
+    explicit_x64_dtypes: Option[str] = Option(
         "allow",
         _one_of("allow", "truncate"),
         "What a 64-bit dtype that is asked for by name means without x64: itself, or "
         "the 32-bit one of its kind.",
     )
-    numpy_dtype_promotion = Option(
+    numpy_dtype_promotion: Option[str] = Option(
         "standard",
         _one_of("standard", "strict"),
         "Whether arrays of different dtypes that you pass to one function combine: "
         '"strict" refuses them, and lets only Python numbers take the dtype of arrays.',
     )
-    numpy_rank_promotion = Option(
+    numpy_rank_promotion: Option[str] = Option(
         "allow",
         _one_of("allow", "warn", "raise"),
         "What becomes of operands of different rank (but 0) that you let broadcast.",
     )
-    default_matmul_precision = Option[str | None](
+    default_matmul_precision: Option[str | None] = Option(
         None,
         _optional(
             _one_of(
@@ -282,16 +285,16 @@ class Config(threading.local):
         "Precision of products that do not say theirs; None leaves it to XLA.",
     )
     # -- how operations run ------------------------------------------------------------
-    eager = Option(
+    eager: Option[str] = Option(
         "auto",
         _one_of("auto", "xla"),
         'Eager operations on CPU: "auto" uses NumPy where it gives XLA\'s result and '
         'is faster, "xla" compiles every one.',
     )
-    disable_jit = Option(
+    disable_jit: Option[bool] = Option(
         False, _boolean, "Run jitted functions operation by operation, for debugging."
     )
-    passes = Option(
+    passes: Option[str] = Option(
         "all",
         _passes,
         "What rewrites the graph of a jitted function before XLA gets it: all, none, "
@@ -299,7 +302,7 @@ class Config(threading.local):
         "flatten_products, split_loops, recompute_residuals, pack_products, "
         "contract_convolutions, compile_kernels, with commas between them.",
     )
-    kernel_tuning = Option(
+    kernel_tuning: Option[bool] = Option(
         False,
         _boolean,
         "Use the candidates of kernels (`kernels.tune`) that were measured before, and "
@@ -307,65 +310,67 @@ class Config(threading.local):
         "traced.",
     )
     # -- checks ------------------------------------------------------------------------
-    debug_nans = Option(
+    debug_nans: Option[bool] = Option(
         False, _boolean, "Raise where a result first contains a NaN (slow)."
     )
-    debug_infs = Option(
+    debug_infs: Option[bool] = Option(
         False, _boolean, "Raise where a result first contains an infinity (slow)."
     )
-    check_leaks = Option(
+    check_leaks: Option[bool] = Option(
         False, _boolean, "Raise when a traced value outlives its trace (slow)."
     )
-    explain_retraces = Option(
+    explain_retraces: Option[bool] = Option(
         False, _boolean, "Say why a function is traced again: what changed, from, to."
     )
-    log_compiles = Option(
+    log_compiles: Option[bool] = Option(
         False,
         _boolean,
         "Log, as warnings of the logger `fxflow`, each trace, lowering and compilation "
         "and how long it took.",
     )
-    transfer_guard = Option(
+    transfer_guard: Option[str] = Option(
         "allow",
         _LEVEL,
         "What becomes of copies between host and devices: allow, log, disallow (but "
         "those asked for by device_put and device_get), log_explicit or "
         "disallow_explicit (all).",
     )
-    transfer_guard_host_to_device = Option[str | None](
+    transfer_guard_host_to_device: Option[str | None] = Option(
         None, _optional(_LEVEL), "The same of copies to devices; None: transfer_guard."
     )
-    transfer_guard_device_to_host = Option[str | None](
+    transfer_guard_device_to_host: Option[str | None] = Option(
         None, _optional(_LEVEL), "The same of copies to the host."
     )
-    transfer_guard_device_to_device = Option[str | None](
+    transfer_guard_device_to_device: Option[str | None] = Option(
         None, _optional(_LEVEL), "The same of copies between devices."
     )
-    full_tracebacks = Option(
+    full_tracebacks: Option[bool] = Option(
         False, _boolean, "Show fxflow's own frames in tracebacks of errors."
     )
     # -- devices -----------------------------------------------------------------------
-    platforms = Option(
+    platforms: Option[str] = Option(
         "",
         _text,
         'Platforms to use, best first, such as "cuda,cpu"; empty: the best found. '
         "Read when the first device is asked for.",
     )
-    num_cpu_devices = Option(
+    num_cpu_devices: Option[int] = Option(
         0,
         _count,
         "CPU devices to split the host into; 0: what XLA_FLAGS says, else 1. "
         "Read when the CPU client is made; changing it afterwards is an error.",
     )
-    collective_timeout = Option(
+    collective_timeout: Option[float] = Option(
         60.0, _seconds, "Seconds after which a collective without its peers fails."
     )
     # -- the compile cache on disk -----------------------------------------------------
-    cache = Option(True, _boolean, "Keep compiled programs on disk between processes.")
-    cache_dir = Option(
+    cache: Option[bool] = Option(
+        True, _boolean, "Keep compiled programs on disk between processes."
+    )
+    cache_dir: Option[str] = Option(
         "", _text, "Where compiled programs are kept; empty: the user cache directory."
     )
-    cache_max_bytes = Option(
+    cache_max_bytes: Option[int] = Option(
         2 << 30, _size, "Bound on the compile cache; the least recently used go first."
     )
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,7 +37,15 @@ _HEADER = re.compile(rf"\n\n({'|'.join(_ORDER)}):")
 _ENTRY = re.compile(r"(?=\n  \S)")
 
 
-def shared(text: str) -> Callable[[F], F]:
+class Completes(Protocol):
+    """A decorator that completes docstrings, as `shared` makes it."""
+
+    def __call__(self, function: F, /) -> F:
+        """Returns the function, its docstring completed."""
+        ...
+
+
+def shared(text: str) -> Completes:
     """Makes a decorator that completes docstrings.
 
     What a function says itself, it keeps: its own description of an argument or an

@@ -84,7 +84,7 @@ class Problem:
         total = sum(self.sizes) + sum(nbytes for nbytes, _ in self.arguments)
         self._known_tails: list[list[float]] | None = None
         #: Whether memory can be short at all.
-        self.bounded = any(total > most for most in self.capacity)
+        self.bounded: bool = any(total > most for most in self.capacity)
 
     @property
     def tails(self) -> list[list[float]]:

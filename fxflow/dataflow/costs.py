@@ -127,7 +127,7 @@ class Costs:
         #: By how much estimates were off, by kind of device.
         self._deviations: dict[str, _Mean] = {}
         #: Incremented when something is measured.
-        self.version = 0
+        self.version: int = 0
 
     def __reduce__(self) -> Any:
         # What was measured holds for this process.

@@ -170,7 +170,8 @@ class PlaceScope(str):
     def __ne__(self, other: object) -> bool:
         return not self == other
 
-    __hash__ = str.__hash__
+    def __hash__(self) -> int:
+        return str.__hash__(self)
 
 
 class on(named_scope):
@@ -215,7 +216,7 @@ class on(named_scope):
             )
         scope = PlaceScope(where)
         super().__init__(scope)
-        self.name = scope
+        self.name: PlaceScope = scope
 
 
 def colocate(x: Any, /) -> Any:

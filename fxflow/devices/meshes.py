@@ -186,7 +186,7 @@ class _Explicit:
     used = False
 
 
-explicit = _Explicit()
+explicit: _Explicit = _Explicit()
 
 
 class AbstractMesh:
@@ -658,7 +658,7 @@ class _Current(threading.local):
     reads: int = 0
 
 
-current = _Current()
+current: _Current = _Current()
 
 
 class _MeshContext:

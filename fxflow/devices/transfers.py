@@ -23,7 +23,7 @@ BETWEEN = "device-to-device"
 
 
 #: Whether any thread has ever set a guard; until then copies are not checked.
-on = False
+on: bool = False
 _NAMES = ("", "_host_to_device", "_device_to_host", "_device_to_device")
 
 

@@ -250,7 +250,7 @@ class AllocationLauncher(JobLauncher):
         alone = not self.children and not self.starts
         if alone and self.status is None:
             # The cluster manager restarts this launcher, if it is to be restarted.
-            self.status = status_of(code)
+            self.status: int | None = status_of(code)
         return ends
 
     def maintain(self) -> float:

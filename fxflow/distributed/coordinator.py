@@ -14,6 +14,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Set
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar, NamedTuple
 
 from fxflow.devices.cluster import Service, StandIn
@@ -265,7 +266,7 @@ class Server:
     def __init__(self, address: str, token: str, heartbeat_timeout: float) -> None:
         self.heartbeat_timeout = heartbeat_timeout
         self.token = token
-        self.lock = threading.RLock()
+        self.lock: AbstractContextManager[Any] = threading.RLock()
         self._stopped = threading.Event()
         place = Address.parse(address, what="a coordinator address", any_port=True)
         require_token(place.host, token)

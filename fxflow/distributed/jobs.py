@@ -303,7 +303,7 @@ class JobLauncher(Launcher):
             self._finished.add(number)
             awaited = (n for n, other in enumerate(self._jobs) if other.is_awaited)
             if self._finished.issuperset(awaited):
-                self.status = self.status or 0
+                self.status: int | None = self.status or 0
                 self.output.ending = True
                 self._kill_at = time.monotonic() + EVALUATOR_GRACE
                 self.signal_all(signal.SIGTERM)

@@ -146,12 +146,13 @@ class ActorChild(Child):
         log: Callable[[str], None],
         ended: Callable[[], None],
     ) -> None:
-        self.number, self.begun = number, time.monotonic()
+        self.number: int = number
+        self.begun: float = time.monotonic()
         self.is_lost = False
         self._ray = ray_module()
         self._run, self._actor, self._spec = run, actor, dict(spec)
         self._label, self._log = label, log
-        self.status = Future()
+        self.status: Future[int] = Future()
         self.status.add_done_callback(lambda _: ended())
         self._is_ending = False
         self._pipes = {1: _Pieces(), 2: _Pieces()}

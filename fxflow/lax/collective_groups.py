@@ -163,8 +163,11 @@ class Groups:
         # A row holds the devices that differ along the named axes only.
         last = [mesh.axis_names.index(name) for name in axes]
         rest = [i for i in range(grid.ndim) if i not in last]
-        self.rows = grid.transpose([*rest, *last]).reshape(-1, mesh.length(axes))
-        self.members = self.rows if groups is None else _divided(self.rows, groups)
+        rows = grid.transpose([*rest, *last]).reshape(-1, mesh.length(axes))
+        self.rows: np.ndarray[Any, Any] = rows
+        self.members: np.ndarray[Any, Any] = (
+            rows if groups is None else _divided(rows, groups)
+        )
         self.size = self.members.shape[1]
         self.module, self.mesh, self.axes = module, mesh, axes
 

@@ -651,7 +651,9 @@ class _TracedBackward:
     def __init__(
         self, graph: Graph, live: Sequence[bool], zeros: Sequence[Zero | None]
     ) -> None:
-        self.graph, self.live, self.zeros = graph, live, zeros
+        self.graph: Graph = graph
+        self.live: Sequence[bool] = live
+        self.zeros: Sequence[Zero | None] = zeros
 
     def __call__(
         self, residuals: Sequence[Any], cotangents: Sequence[Any]

@@ -549,7 +549,7 @@ class Bitwise(Reduction):
 
     kinds = BITS
     between_devices: ClassVar[Kinds] = frozenset("b")
-    nondifferentiable = "its operands are integers or booleans"
+    nondifferentiable: ClassVar[str | None] = "its operands are integers or booleans"
 
     def identity(self, dtype: Any) -> Any:
         """No bit set."""

@@ -6,7 +6,7 @@ import math
 from typing import Any, ClassVar
 
 from fxflow.core.arrays import Array, typeof
-from fxflow.core.docs import shared
+from fxflow.core.docs import Completes, shared
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import register
 from fxflow.lax import _special_host as host
@@ -58,7 +58,7 @@ class ErfInv(Special):
     partials = (lambda out, x: scaled(math.sqrt(math.pi) / 2, exp(square(out))),)
 
 
-special_docs = shared("""
+special_docs: Completes = shared("""
     Args:
       x: float array.
 

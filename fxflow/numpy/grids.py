@@ -194,7 +194,7 @@ class _Concatenator:
     """
 
     def __init__(self, axis: int, ndmin: int, trans1d: int) -> None:
-        self.defaults = axis, ndmin, trans1d
+        self.defaults: tuple[int, int, int] = axis, ndmin, trans1d
 
     def __getitem__(self, key: Any) -> Array:
         items = list(key) if isinstance(key, tuple) else [key]

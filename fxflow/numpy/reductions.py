@@ -9,7 +9,7 @@ import numpy as np
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
-from fxflow.core.docs import shared
+from fxflow.core.docs import Completes, shared
 from fxflow.core.ir.arith import repeated
 from fxflow.core.ir.primitive import table
 from fxflow.core.runtime.library import library
@@ -84,7 +84,7 @@ def accumulated(
     return convert(a, compute), result
 
 
-reduction_docs = shared("""
+reduction_docs: Completes = shared("""
     Args:
       a: array-like[...].
       axis: int, tuple of ints, or None for all axes.

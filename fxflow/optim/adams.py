@@ -6,7 +6,7 @@ the number of updates so far).
 
 from __future__ import annotations
 
-from fxflow.core.docs import shared
+from fxflow.core.docs import Completes, shared
 from fxflow.numpy._operands import DTypeLike
 from fxflow.optim.base import (
     GradientTransformation,
@@ -30,7 +30,7 @@ from fxflow.optim.scaling import (
 )
 
 # For all optimizers with Adam's moments, including those of other modules.
-adam_docs = shared("""
+adam_docs: Completes = shared("""
     Args:
       learning_rate: η, a number or a schedule.
       b1: β₁, decay of the first moments m.

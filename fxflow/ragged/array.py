@@ -53,7 +53,7 @@ class RaggedArray(Operators):
       [1.0, 0.0, 9.0]
     """
 
-    __array_priority__ = 200.0
+    __array_priority__: float = 200.0
     __array_ufunc__ = None
     __hash__ = None  # type: ignore[assignment]
 

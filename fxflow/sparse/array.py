@@ -46,9 +46,8 @@ class SparseArray(Extremes):
         (diagonals, length) for dia.
     """
 
-    __array_priority__ = 200.0
+    __array_priority__: float = 200.0
     __array_ufunc__ = None
-    __hash__ = None
 
     pattern: Pattern
     values: Any

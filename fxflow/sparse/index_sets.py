@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -26,8 +26,10 @@ class Dependence:
     def __init__(
         self, shape: Shape, starts: np.ndarray, sources: np.ndarray, count: int
     ) -> None:
-        self.shape, self.starts, self.sources = shape, starts, sources
-        self.count = count
+        self.shape: Shape = shape
+        self.starts: np.ndarray[Any, Any] = starts
+        self.sources: np.ndarray[Any, Any] = sources
+        self.count: int = count
 
     @classmethod
     def each(cls, shape: Shape, first: int, count: int) -> Dependence:

@@ -199,7 +199,7 @@ tree.register_pytree_node(
     lambda e: ((e.code, e.values), e.sites),
     lambda sites, parts: Error(parts[0], parts[1], sites),
 )
-init_error = Error()
+init_error: Error = Error()
 
 
 def check_error(error: Error) -> None:

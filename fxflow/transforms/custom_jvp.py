@@ -77,7 +77,8 @@ class custom_jvp(CustomFunction[P, R]):
           `jvp`, so this may be a decorator.
         """
         require_callable(jvp, f"defjvp of {self.name}")
-        self.jvp, self.symbolic_zeros = jvp, bool(symbolic_zeros)
+        self.jvp = jvp
+        self.symbolic_zeros: bool = bool(symbolic_zeros)
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:

@@ -97,7 +97,7 @@ class custom_vjp(CustomFunction[P, R]):
         require_callable(fwd, f"defvjp of {self.name}: fwd")
         require_callable(bwd, f"defvjp of {self.name}: bwd")
         self.fwd, self.bwd = fwd, bwd
-        self.symbolic_zeros = bool(symbolic_zeros)
+        self.symbolic_zeros: bool = bool(symbolic_zeros)
 
     def _passes(self) -> tuple[Callable[..., Any] | None, ...]:
         """The forward and the backward pass."""

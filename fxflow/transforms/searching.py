@@ -147,7 +147,9 @@ class Search:
     def __init__(
         self, kinds: Sequence[Kind], everywhere: bool, labels: Sequence[str]
     ) -> None:
-        self.kinds, self.everywhere, self.labels = kinds, everywhere, labels
+        self.kinds: Sequence[Kind] = kinds
+        self.everywhere: bool = everywhere
+        self.labels: Sequence[str] = labels
         self._births: list[_Birth] = []
         # By the identity of an array, which is kept so that it stays its own.
         self._known: dict[int, tuple[Any, dict[Kind, _Birth]]] = {}

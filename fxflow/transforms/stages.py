@@ -306,7 +306,8 @@ class Lowered(_Stage):
         *,
         triton: bool = True,
     ) -> None:
-        self.traced, self._arg_types = traced, arg_types
+        self.traced: Traced = traced
+        self._arg_types = arg_types
         triton = triton and platform is None
         call, traced = traced.call, traced.arrays
         out_shardings = list(traced.out_shardings)
@@ -494,7 +495,8 @@ class Compiled(_Stage):
     has_room: bool  # whether it is known to fit into the devices' memory
 
     def __init__(self, lowered: Lowered, program: Program) -> None:
-        self.traced, self.lowered, self.program = lowered.traced, lowered, program
+        self.traced: Traced = lowered.traced
+        self.lowered, self.program = lowered, program
         self.constants, self.has_room = lowered.constants, False
 
     @property

@@ -84,7 +84,7 @@ def test_pyright() -> None:
 def test_nearly_every_public_type_is_known() -> None:
     options = ("--verifytypes", "fxflow", "--ignoreexternal", "--outputjson")
     report = json.loads(run("pyright", *options, "--pythonpath", sys.executable))
-    assert report["typeCompleteness"]["completenessScore"] >= 0.97
+    assert report["typeCompleteness"]["completenessScore"] >= 0.985
 
 
 def test_there_are_mistakes_enough() -> None:

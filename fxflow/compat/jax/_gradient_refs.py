@@ -54,5 +54,7 @@ def with_refs(vjp: VJPFunction, *maybe_ct_refs: Any) -> Callable[[Any], Any]:
     return tree.Partial(call)
 
 
-ad = SimpleNamespace(DontWant=DontWant, DidntWant=DidntWant, GradRef=GradRef)
+ad: SimpleNamespace = SimpleNamespace(
+    DontWant=DontWant, DidntWant=DidntWant, GradRef=GradRef
+)
 """`jax.ad`"""

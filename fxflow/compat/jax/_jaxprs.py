@@ -54,8 +54,10 @@ class DebugInfo:
         arg_names: Any = None,
         result_paths: Any = None,
     ) -> None:
-        self.traced_for, self.func_src_info = traced_for, func_src_info
-        self.arg_names, self.result_paths = arg_names, result_paths
+        self.traced_for: str = traced_for
+        self.func_src_info: str = func_src_info
+        self.arg_names: Any = arg_names
+        self.result_paths: Any = result_paths
 
     @property
     def func_name(self) -> str:
@@ -89,9 +91,13 @@ class JaxprEqn:
         source_info: Any = None,
         ctx: Any = None,
     ) -> None:
-        self.invars, self.outvars = list(invars), list(outvars)
-        self.primitive, self.params = primitive, params
-        self.effects, self.source_info, self.ctx = effects, source_info, ctx
+        self.invars: list[Atom] = list(invars)
+        self.outvars: list[Var] = list(outvars)
+        self.primitive: Primitive = primitive
+        self.params: dict[str, Any] = params
+        self.effects: Any = effects
+        self.source_info: Any = source_info
+        self.ctx: Any = ctx
 
     def replace(self, **parts: Any) -> JaxprEqn:
         """Returns a copy with some parts replaced."""
@@ -128,10 +134,13 @@ class Jaxpr:
         debug_info: Any = None,
         is_high: bool = False,
     ) -> None:
-        self.constvars, self.invars = list(constvars), list(invars)
-        self.outvars, self.eqns = list(outvars), list(eqns)
-        self.effects, self.debug_info = effects, debug_info or DebugInfo()
-        self.is_high = is_high
+        self.constvars: list[Var] = list(constvars)
+        self.invars: list[Var] = list(invars)
+        self.outvars: list[Atom] = list(outvars)
+        self.eqns: list[JaxprEqn] = list(eqns)
+        self.effects: Any = effects
+        self.debug_info: Any = debug_info or DebugInfo()
+        self.is_high: bool = is_high
         self._graph: Graph | None = None
 
     @property
@@ -170,17 +179,18 @@ class ClosedJaxpr:
     __slots__ = ("__weakref__", "consts", "jaxpr")
 
     def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any]) -> None:
-        self.jaxpr, self.consts = jaxpr, list(consts)
+        self.jaxpr: Jaxpr = jaxpr
+        self.consts: list[Any] = list(consts)
 
-    in_avals = property(lambda self: self.jaxpr.in_avals)
-    out_avals = property(lambda self: self.jaxpr.out_avals)
-    eqns = property(lambda self: self.jaxpr.eqns)
-    effects = property(lambda self: self.jaxpr.effects)
-    literals = property(lambda self: self.consts)
-    constvars = property(lambda self: self.jaxpr.constvars)
-    invars = property(lambda self: self.jaxpr.invars)
-    outvars = property(lambda self: self.jaxpr.outvars)
-    debug_info = property(lambda self: self.jaxpr.debug_info)
+    in_avals: property = property(lambda self: self.jaxpr.in_avals)
+    out_avals: property = property(lambda self: self.jaxpr.out_avals)
+    eqns: property = property(lambda self: self.jaxpr.eqns)
+    effects: property = property(lambda self: self.jaxpr.effects)
+    literals: property = property(lambda self: self.consts)
+    constvars: property = property(lambda self: self.jaxpr.constvars)
+    invars: property = property(lambda self: self.jaxpr.invars)
+    outvars: property = property(lambda self: self.jaxpr.outvars)
+    debug_info: property = property(lambda self: self.jaxpr.debug_info)
 
     def replace(self, *, jaxpr: Any = None, consts: Any = None) -> ClosedJaxpr:
         """Returns a copy with some parts replaced."""

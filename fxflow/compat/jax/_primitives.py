@@ -37,7 +37,7 @@ class UndefinedPrimal:
     __slots__ = ("aval",)
 
     def __init__(self, aval: Any) -> None:
-        self.aval = aval
+        self.aval: Any = aval
 
     def __repr__(self) -> str:
         return f"UndefinedPrimal({self.aval})"
@@ -47,8 +47,10 @@ class AxisData:
     """The axis that is vectorized over, as batching rules see it."""
 
     def __init__(self, name: Any, size: int) -> None:
-        self.name, self.size = name, size
-        self.spmd_name = self.explicit_mesh_axis = None
+        self.name: Any = name
+        self.size: int = size
+        self.spmd_name: None = None
+        self.explicit_mesh_axis: None = None
 
 
 # -- primitives ------------------------------------------------------------------------

@@ -8,7 +8,8 @@ from fxflow.lax.remat import Offload as Offloadable
 
 remat = checkpoint
 # What a policy returns, which fxflow also takes as bools.
-Saveable, Recompute = True, False
+Saveable: bool = True
+Recompute: bool = False
 
 __all__ = [
     "Offloadable",

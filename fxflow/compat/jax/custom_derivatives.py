@@ -12,13 +12,13 @@ from fxflow import (
     linear_call,
 )
 from fxflow.compat.jax._mirror import listen
-from fxflow.compat.jax._primitives import by_name
+from fxflow.compat.jax._primitives import Primitive, by_name
 from fxflow.core import tree
 from fxflow.core.arrays import typeof
 from fxflow.core.ir.arith import instantiate
 
-custom_jvp_call_p = by_name("custom_jvp_p")
-custom_vjp_call_p = by_name("custom_vjp_p")
+custom_jvp_call_p: Primitive | None = by_name("custom_jvp_p")
+custom_vjp_call_p: Primitive | None = by_name("custom_vjp_p")
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:

@@ -11,7 +11,8 @@ from fxflow.compat.jax._mirror import mirror
 from fxflow.core.arrays.dtypes import narrow
 from fxflow.errors import DtypeError as TypePromotionError
 
-finfo, iinfo = ml_dtypes.finfo, ml_dtypes.iinfo
+finfo: type[ml_dtypes.finfo] = ml_dtypes.finfo
+iinfo: type[ml_dtypes.iinfo] = ml_dtypes.iinfo
 
 
 #: Dtypes that XLA does not have: those of their kind that it has.

@@ -120,7 +120,9 @@ class LinearizeTracer(DualTracer):
 
     def __init__(self, trace: Trace, primal: Any, tangent: Any) -> None:
         # As the base does it, without a call: a gradient makes thousands of these.
-        self._trace, self.primal, self.tangent = trace, primal, tangent
+        self._trace = trace
+        self.primal: Any = primal
+        self.tangent: Any = tangent
         self.aval: Aval = primal.aval if isinstance(primal, Array) else typeof(primal)
 
     def depends_on(self) -> list[str]:

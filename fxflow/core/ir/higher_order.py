@@ -253,7 +253,7 @@ class _Watch(threading.local):
     run: Callable[[Graph, Iterable[Any]], list[Any]] | None = None
 
 
-watch = _Watch()
+watch: _Watch = _Watch()
 
 
 def run_host(graph: Graph, values: Iterable[Any]) -> list[Any]:

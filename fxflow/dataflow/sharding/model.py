@@ -21,6 +21,7 @@ import numpy as np
 
 from fxflow.core.arrays import Aval
 from fxflow.dataflow.costs import Costs
+from fxflow.dataflow.rates import Rates
 from fxflow.dataflow.sharding.collectives import (
     ALL_REDUCE,
     Collective,
@@ -60,7 +61,7 @@ class MeshCosts:
         # XLA's CPU compiler writes it as an all-reduce of which a part is kept.
         self.scatters = mesh.flat[0].platform != "cpu"
         self.sizes = MeshSizes(mesh.axis_sizes)
-        self.rates = costs.of(mesh.flat[0])
+        self.rates: Rates = costs.of(mesh.flat[0])
         self._slowdown = self.rates.slowdown(mesh.size)
         self._lines: dict[tuple[str, int], tuple[float, float]] = {}
 

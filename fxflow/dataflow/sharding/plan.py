@@ -22,7 +22,7 @@ from fxflow.dataflow.sharding.constraints import constrain
 from fxflow.dataflow.sharding.dimensions import NONE
 from fxflow.dataflow.sharding.sharded import Sharded
 from fxflow.dataflow.tables import table
-from fxflow.devices.meshes import AbstractMesh, PartitionSpec
+from fxflow.devices.meshes import AbstractMesh, Mesh, PartitionSpec
 from fxflow.devices.shardings import NamedSharding
 from fxflow.transforms.jit import JitFunction, jit
 from fxflow.transforms.stages import Traced
@@ -84,7 +84,8 @@ class ShardingPlan:
         self, traced: Traced, sharded: Sharded, fun: Callable[..., Any]
     ) -> None:
         self._traced, self._sharded, self._fun = traced, sharded, fun
-        self.name, self.mesh = traced.name, sharded.mesh
+        self.name = traced.name
+        self.mesh: Mesh = sharded.mesh
         count = traced.graph.num_consts
         args, kwargs = traced.in_tree.unflatten(sharded.inputs[count:])
         assert not kwargs

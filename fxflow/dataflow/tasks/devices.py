@@ -111,11 +111,12 @@ class TaskPlace(buffers.Placement):
         # What this process's runtime would need is not set: it has no device there.
         self.device = devices[0]
         self.devices = devices  # type: ignore[assignment]
-        self.local = []
-        self.platform = self.device.platform
-        self.is_single = sharding is None
-        self.is_host, self.offloaded = False, None
-        self.table = {}
+        self.local: list[Any] = []
+        self.platform: str = self.device.platform
+        self.is_single: bool = sharding is None
+        self.is_host: bool = False
+        self.offloaded: str | None = None
+        self.table: dict[Any, Any] = {}
         self._sharding = sharding
 
     def runtime(self, ndim: int) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -244,7 +244,7 @@ class RemoteArray(_Typed):
     def __format__(self, spec: str) -> str:
         return format(self.fetch(), spec)
 
-    __hash__ = Array.__hash__
+    __hash__: Callable[..., int] = Array.__hash__
 
 
 def _on_value(name: str) -> Any:

@@ -121,6 +121,6 @@ class Fetching:
 
     def __init__(self, task: int) -> None:
         self.task = task
-        self.event = threading.Event()
+        self.event: threading.Event = threading.Event()
         self.host: np.ndarray[Any, Any] | None = None
         self.error = ""

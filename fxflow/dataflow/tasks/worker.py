@@ -343,12 +343,13 @@ class _Service:
 
     def __init__(self, task: Task, stream: Stream, meet: Meet) -> None:
         self._task = task
-        self.session, self.addresses = meet.session, meet.addresses
+        self.session: str = meet.session
+        self.addresses: list[str] = meet.addresses
         #: The task's number in the cluster, which the controller says.
-        self.number = meet.task
+        self.number: int = meet.task
         self.links: dict[int, Stream] = {HERE: stream}
-        self.compiling = ""
-        self.executor = Executor(
+        self.compiling: str = ""
+        self.executor: Executor = Executor(
             self._post, self._post_frames, self._failed, self._done, meet.deadline
         )
         self._deadline = meet.deadline

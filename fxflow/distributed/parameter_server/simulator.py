@@ -171,7 +171,7 @@ class Quadratic:
         self, size: int = 20, condition: float = 10.0, noise: float = 0.1
     ) -> None:
         self.noise = noise
-        self.curvature = np.geomspace(1 / condition, 1, size)
+        self.curvature: np.ndarray[Any, Any] = np.geomspace(1 / condition, 1, size)
 
     def init(self) -> np.ndarray[Any, Any]:
         """Returns ones."""
@@ -205,9 +205,10 @@ class LogisticRegression:
     ) -> None:
         rng = np.random.default_rng(seed)
         self.batch = batch
-        self.y = rng.integers(0, 2, examples) * 2.0 - 1
+        self.y: np.ndarray[Any, Any] = rng.integers(0, 2, examples) * 2.0 - 1
         centre = rng.standard_normal(size)
-        self.x = rng.standard_normal((examples, size)) + self.y[:, None] * centre / 2
+        noise = rng.standard_normal((examples, size))
+        self.x: np.ndarray[Any, Any] = noise + self.y[:, None] * centre / 2
 
     def init(self) -> np.ndarray[Any, Any]:
         """Returns zeros."""

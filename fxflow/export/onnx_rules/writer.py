@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any, cast
 
 import numpy as np
@@ -160,8 +160,8 @@ class Writer:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.helper = importlib.import_module("onnx.helper")
-        self.numpy_helper = importlib.import_module("onnx.numpy_helper")
+        self.helper: ModuleType = importlib.import_module("onnx.helper")
+        self.numpy_helper: ModuleType = importlib.import_module("onnx.numpy_helper")
         self.initializers: dict[str, Any] = {}
         self.nodes: list[Any] = []
         self.sizes = OpenSizes(self)

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
-from fxflow.core.docs import shared
+from fxflow.core.docs import Completes, shared
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Dual, Values, Zero, register
@@ -303,7 +303,7 @@ class CombiningScatter(Protocol):
     ) -> Array: ...
 
 
-def _docs(kinds: str, others: str) -> Callable[[F], F]:
+def _docs(kinds: str, others: str) -> Completes:
     return shared(f"""
         Args:
           operand: {kinds} array.
@@ -323,8 +323,8 @@ def _docs(kinds: str, others: str) -> Callable[[F], F]:
     """)
 
 
-of_numbers = _docs("numeric", "not numeric")
-of_ordered = _docs("real, integer or boolean", "complex")
+of_numbers: Completes = _docs("numeric", "not numeric")
+of_ordered: Completes = _docs("real, integer or boolean", "complex")
 
 
 def combining(

@@ -107,7 +107,7 @@ class SliceWindow:
         dropped = numbers.dropped
         self.kept = [d for d in range(len(sizes)) if d not in dropped]
         count = len(self.kept)
-        self.offsets = {
+        self.offsets: dict[int, np.ndarray[Any, Any]] = {
             d: np.arange(sizes[d]).reshape((-1,) + (1,) * (count - 1 - i))
             for i, d in enumerate(self.kept)
         }

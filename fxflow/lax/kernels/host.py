@@ -42,7 +42,7 @@ class _Checking(threading.local):
     kernel: Callable[[KernelParams, Sequence[Any]], Values] | None = None
 
 
-checking = _Checking()
+checking: _Checking = _Checking()
 
 
 class Run:
@@ -70,7 +70,7 @@ class Run:
         self._filled = filled or (lambda aval, shape: np.zeros(shape, aval.dtype))
         given = {out: np.array(self._operands[i]) for i, out in params.aliases}
         sums = params.sums()
-        self.results = [
+        self.results: Values = [
             given[i]
             if i in given
             else np.zeros(a.shape, a.dtype)

@@ -54,8 +54,12 @@ class Lazy(Value):
         aligned: frozenset[str] = frozenset(),
         other: frozenset[str] = frozenset(),
     ) -> None:
-        self.shape, self.dtype, self._function = shape, dtype, function
-        self.steps, self.aligned, self.other = steps, aligned, other
+        self.shape: Shape = shape
+        self.dtype: Any = dtype
+        self.steps: int = steps
+        self.aligned: frozenset[str] = aligned
+        self.other: frozenset[str] = other
+        self._function = function
 
     def at(self, w: Writer, index: Sequence[str]) -> str:
         """See `Value.at`."""
@@ -83,9 +87,11 @@ class Buffer(Value):
         dtype: Any,
         root: str = "",
     ) -> None:
-        self.pointer, self.shape, self.dtype = pointer, tuple(shape), dtype
-        self.strides, self.root = list(strides), root or pointer
-        self.aligned = frozenset((self.root,))
+        self.shape: Shape = tuple(shape)
+        self.dtype: Any = dtype
+        self.pointer, self.root = pointer, root or pointer
+        self.strides = list(strides)
+        self.aligned: frozenset[str] = frozenset((self.root,))
 
     def address(self, w: Writer, index: Sequence[str]) -> str:
         """Writes what gives the address of an element."""

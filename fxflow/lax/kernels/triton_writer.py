@@ -42,7 +42,7 @@ def element_type(dtype: Any) -> str:
     return f"i{8 * dtype.itemsize}"
 
 
-dtypes_of_integers = frozenset(
+dtypes_of_integers: frozenset[str] = frozenset(
     f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
 )
 
@@ -94,7 +94,8 @@ class Tile:
     def __init__(
         self, value: str, shape: Sequence[int], dtype: Any, ramp: Any = None
     ) -> None:
-        self.value, self.shape, self.dtype = value, tuple(shape), np.dtype(dtype)
+        self.value, self.shape = value, tuple(shape)
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
         self.ramp: tuple[str, int] | None = ramp
 
 

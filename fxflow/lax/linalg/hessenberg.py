@@ -31,7 +31,9 @@ class Condensed(MultipleResults):
     """Square matrices to packed ones and some vectors: Hessenberg or tridiagonal."""
 
     host_kinds: ClassVar[frozenset[str]] = frozenset()
-    nondifferentiable = "the reflectors are not determined by the matrix"
+    nondifferentiable: ClassVar[str | None] = (
+        "the reflectors are not determined by the matrix"
+    )
     layout: Callable[..., Any] = layouts.matrices
 
     def each(self, x: Any, outs: list[Any], name: str, **options: Any) -> list[Any]:

@@ -293,8 +293,9 @@ class RBFInterpolator(_Scattered):
         if fnp.ndim(y) != 2:
             raise ShapeError(f"{name}: y must be points [n, d], got {fnp.shape(y)}")
         self._set_points(name, y, d)
-        self.points, self.values = promote_inexact(name, self.points, self.values)
-        self.points = fnp.real(self.points)
+        points, values = promote_inexact(name, self.points, self.values)
+        self.points: Array = fnp.real(points)
+        self.values: Array = values
         if kernel not in _KERNELS:
             known = ", ".join(f'"{k}"' for k in _KERNELS)
             raise ArgumentError(

@@ -187,8 +187,8 @@ class Distribution(ModuleType, Generic[P]):
     ) -> None:
         full = f"{PACKAGE}.{name}"
         super().__init__(full, summary)
-        self.__spec__ = ModuleSpec(full, None)
-        self.__file__ = parameters.__code__.co_filename
+        self.__spec__: ModuleSpec | None = ModuleSpec(full, None)
+        self.__file__: str | None = parameters.__code__.co_filename
         # So that `from fxflow.scipy.stats.norm import logpdf` finds it, as in JAX.
         sys.modules[full] = self
         self.name, self._joint, self._support = name, joint, support

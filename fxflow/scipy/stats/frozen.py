@@ -42,7 +42,8 @@ class Frozen:
     def __init__(self, dist: Distribution[Any], *args: ArrayLike) -> None:
         # Integers would have no derivative; the functions make them floats anyway.
         args = tuple(float(arg) if type(arg) is int else arg for arg in args)
-        self.dist, self.args = dist, args
+        self.dist: Distribution[Any] = dist
+        self.args: tuple[ArrayLike, ...] = args
 
     def __repr__(self) -> str:
         named = zip(self.dist.parameters, self.args, strict=True)

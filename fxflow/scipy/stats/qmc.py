@@ -136,7 +136,7 @@ class Sobol:
     """
 
     def __init__(self, d: int, *, scramble: bool = True, key: Any = None) -> None:
-        self.d = _require_count("Sobol", "d", d)
+        self.d: int = _require_count("Sobol", "d", d)
         if self.d > _MOST:
             raise ArgumentError(f"Sobol: d must be at most {_MOST}, got {d}")
         _require_key("Sobol", scramble, key)
@@ -263,7 +263,7 @@ class Halton:
     """
 
     def __init__(self, d: int, *, scramble: bool = True, key: Any = None) -> None:
-        self.d = _require_count("Halton", "d", d)
+        self.d: int = _require_count("Halton", "d", d)
         _require_key("Halton", scramble, key)
         self._key = key if scramble else None
 
@@ -311,7 +311,7 @@ class LatinHypercube:
     """
 
     def __init__(self, d: int, *, scramble: bool = True, key: Any = None) -> None:
-        self.d = _require_count("LatinHypercube", "d", d)
+        self.d: int = _require_count("LatinHypercube", "d", d)
         _require_key("LatinHypercube", True, key)
         self._key, self._scramble = key, bool(scramble)
 

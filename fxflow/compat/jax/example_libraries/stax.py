@@ -26,7 +26,9 @@ from fxflow.nn import softplus as softplus
 from fxflow.nn import standardize as standardize
 from fxflow.nn.initializers import glorot_normal, normal, ones, zeros
 
-glorot, randn, logsoftmax = glorot_normal, normal, log_softmax
+glorot: Callable[..., Any] = glorot_normal
+randn: Callable[..., Any] = normal
+logsoftmax: Callable[..., Any] = log_softmax
 
 Layer = tuple[Callable[..., Any], Callable[..., Any]]
 
@@ -126,9 +128,11 @@ def GeneralConvTranspose(
 
 
 _IMAGES = ("NHWC", "HWIO", "NHWC")
-Conv = functools.partial(GeneralConv, _IMAGES)
-ConvTranspose = functools.partial(GeneralConvTranspose, _IMAGES)
-Conv1DTranspose = functools.partial(GeneralConvTranspose, ("NHC", "HIO", "NHC"))
+Conv: Callable[..., Layer] = functools.partial(GeneralConv, _IMAGES)
+ConvTranspose: Callable[..., Layer] = functools.partial(GeneralConvTranspose, _IMAGES)
+Conv1DTranspose: Callable[..., Layer] = functools.partial(
+    GeneralConvTranspose, ("NHC", "HIO", "NHC")
+)
 
 
 def _pooling(
@@ -165,9 +169,9 @@ def _pooling(
     return pool
 
 
-MaxPool = _pooling(-math.inf, lax.max)
-SumPool = _pooling(0.0, lax.add)
-AvgPool = _pooling(0.0, lax.add, average=True)
+MaxPool: Callable[..., Layer] = _pooling(-math.inf, lax.max)
+SumPool: Callable[..., Layer] = _pooling(0.0, lax.add)
+AvgPool: Callable[..., Layer] = _pooling(0.0, lax.add, average=True)
 
 
 def BatchNorm(

@@ -90,7 +90,7 @@ class _EffectTypes:
         """Does nothing: there are no such effects."""
 
 
-control_flow_allowed_effects = _EffectTypes()
+control_flow_allowed_effects: _EffectTypes = _EffectTypes()
 
 
 def register_hitype(val_cls: type, typeof_fn: Callable[..., Any]) -> None:

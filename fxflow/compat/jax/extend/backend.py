@@ -1,5 +1,6 @@
 """`jax.extend.backend`."""
 
+from collections.abc import Callable
 from typing import Any
 
 from fxflow.compat.jax._mirror import listen
@@ -22,7 +23,7 @@ def get_default_device() -> Any:
     return clients.default_device() or clients.devices()[0]
 
 
-clear_backends = clients.clear_backends
+clear_backends: Callable[[], None] = clients.clear_backends
 clear_in_memory_compilation_cache = clear_caches
 
 __all__ = [

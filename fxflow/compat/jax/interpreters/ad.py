@@ -46,7 +46,7 @@ def add_jaxvals(x: Any, y: Any) -> Any:
     return x + y
 
 
-add_jaxvals_p = by_name("add_jaxvals_p")
+add_jaxvals_p: Primitive | None = by_name("add_jaxvals_p")
 
 
 def defjvp(primitive: Primitive, *jvps: Callable[..., Any] | None) -> None:

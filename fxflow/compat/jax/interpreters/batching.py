@@ -18,7 +18,7 @@ from fxflow.core.ir.arith import broadcast_front
 from fxflow.core.ir.higher_order import move_axis
 
 not_mapped = None
-NotMapped = type(None)
+NotMapped: type[None] = type(None)
 
 
 def bdim_at_front(x: Any, bdim: int | None, size: int) -> Any:

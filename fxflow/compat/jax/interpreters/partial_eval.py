@@ -50,7 +50,7 @@ class PartialTrace(GraphTrace):
 
     def __init__(self, name: str, parent: Trace) -> None:
         super().__init__(name)
-        self.parent = parent
+        self.parent: Trace = parent
 
     def process(self, primitive: Any, args: Any, params: dict[str, Any]) -> Any:
         """Interprets one operation; see `Trace.process`."""

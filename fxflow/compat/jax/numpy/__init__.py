@@ -59,8 +59,10 @@ def _stopped(key: Any) -> Any:
     return key
 
 
-mgrid, ogrid = _Slices(_numpy.mgrid), _Slices(_numpy.ogrid)
-r_, c_ = _Slices(_numpy.r_), _Slices(_numpy.c_)
+mgrid: _Slices = _Slices(_numpy.mgrid)
+ogrid: _Slices = _Slices(_numpy.ogrid)
+r_: _Slices = _Slices(_numpy.r_)
+c_: _Slices = _Slices(_numpy.c_)
 
 
 def einsum_path(*args: Any, **options: Any) -> tuple[list[tuple[int, ...]], str]:

@@ -225,10 +225,12 @@ class Memory:
         self.clear()
 
     def _reserve(self, fields: Sequence[Field], capacity: int) -> None:
-        self.fields = [np.empty((capacity, *f.shape), f.dtype) for f in fields]
-        self.ids = np.empty(capacity, np.int64)
-        self.dirty = np.zeros(capacity, bool)
-        self.stored = np.zeros(capacity, bool)
+        self.fields: list[np.ndarray[Any, Any]] = [
+            np.empty((capacity, *f.shape), f.dtype) for f in fields
+        ]
+        self.ids: np.ndarray[Any, Any] = np.empty(capacity, np.int64)
+        self.dirty: np.ndarray[Any, Any] = np.zeros(capacity, bool)
+        self.stored: np.ndarray[Any, Any] = np.zeros(capacity, bool)
         self._used = np.empty(capacity, np.int64)
         self._uses = np.empty(capacity, np.int32)
         self._index = IdIndex(capacity)

@@ -72,7 +72,7 @@ class _Factors:
             self._held.clear()
 
 
-factors = _Factors()
+factors: _Factors = _Factors()
 
 
 def _factored(pattern: Pattern, values: np.ndarray, options: Options) -> Any:

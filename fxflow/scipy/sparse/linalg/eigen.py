@@ -7,7 +7,7 @@ from typing import Any
 from fxflow import lax, random
 from fxflow import numpy as fnp
 from fxflow.core.arrays import dtypes, typeof
-from fxflow.core.docs import shared
+from fxflow.core.docs import Completes, shared
 from fxflow.core.ir.trace import Tracer
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.scipy.sparse.linalg.direct import splu
@@ -23,7 +23,7 @@ from fxflow.sparse.array import SparseArray
 from fxflow.sparse.construction import eye_array, fromdense
 from fxflow.transforms.vmap import vmap
 
-docs_of_eigenpairs = shared("""
+docs_of_eigenpairs: Completes = shared("""
     Args:
       M: positive definite matrix of A x = λ M x; None is 1.
       sigma: eigenvalues near it are found, by solving with A - sigma M. `which` then

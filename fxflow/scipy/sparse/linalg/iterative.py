@@ -17,7 +17,7 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core import tree
 from fxflow.core.arrays import Array, dtypes, typeof
-from fxflow.core.docs import shared
+from fxflow.core.docs import Completes, shared
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import convert, promote_inexact
 from fxflow.numpy.linalg import lstsq
@@ -36,7 +36,7 @@ from fxflow.scipy.sparse.linalg.vectors import (
 )
 from fxflow.transforms.inspection import eval_shape
 
-docs_of_solvers = shared("""
+docs_of_solvers: Completes = shared("""
     Args:
       A: the linear map: a matrix, dense or sparse, a `LinearOperator`, or a function of
         pytrees like `b`.

@@ -308,7 +308,8 @@ def _without_effect(*options: Any) -> Iterator[None]:
     yield
 
 
-enable_debug_checks = enable_poison_buffers = _without_effect
+enable_debug_checks = _without_effect
+enable_poison_buffers = _without_effect
 pallas_export_experimental = _without_effect
 
 _REFUSED = {

@@ -32,8 +32,9 @@ class MemoryRef:
 
     def __init__(self, shape: Any, dtype: Any, memory_space: Any = None) -> None:
         shape = (shape,) if isinstance(shape, int) else shape
-        self.shape, self.dtype = tuple(shape), np.dtype(dtype)
-        self.memory_space = memory_space
+        self.shape: tuple[Any, ...] = tuple(shape)
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self.memory_space: Any = memory_space
 
     @classmethod
     def of(cls, x: Any, memory_space: Any = None) -> MemoryRef:
@@ -358,7 +359,9 @@ class AsyncCopyDescriptor:
                 f"make_async_copy: the source has the dtype {src_ref.dtype}, but the "
                 f"destination {dst_ref.dtype}"
             )
-        self.src_ref, self.dst_ref, self.sem = src_ref, dst_ref, sem
+        self.src_ref: Any = src_ref
+        self.dst_ref: Any = dst_ref
+        self.sem: Any = sem
 
     def start(self, priority: int = 0, *, add: bool = False) -> None:
         """Copies, and counts.
@@ -377,4 +380,5 @@ class AsyncCopyDescriptor:
         if self.sem is not None:
             semaphore_wait(self.sem)
 
-    wait_recv = wait_send = wait
+    wait_recv = wait
+    wait_send = wait

@@ -40,7 +40,8 @@ class BufferedRef:
     """
 
     def __init__(self, spec: Any, buffer_type: BufferType) -> None:
-        self.spec, self.buffer_type = spec, buffer_type
+        self.spec: Any = spec
+        self.buffer_type: BufferType = buffer_type
 
     @classmethod
     def input(cls, spec: Any, *args: Any, **options: Any) -> BufferedRef:

@@ -76,7 +76,7 @@ class Buffered:
 
 
 BlockDim = Element | Squeezed | Blocked | BoundedSlice | Indirect
-squeezed = Squeezed()
+squeezed: Squeezed = Squeezed()
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class _NoBlockSpec:
         return "NoBlockSpec"
 
 
-no_block_spec = _NoBlockSpec()
+no_block_spec: _NoBlockSpec = _NoBlockSpec()
 
 
 @dataclass(frozen=True)

@@ -196,13 +196,19 @@ def _bits(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     return update
 
 
-atomic_add = _atomic("atomic_add", _by("add", lambda old, val: fnp.zeros_like(val)))
-atomic_max = _atomic("atomic_max", _by("max", lambda old, val: old))
-atomic_min = _atomic("atomic_min", _by("min", lambda old, val: old))
-atomic_and = _atomic("atomic_and", _bits(lambda x, y: x & y))
-atomic_or = _atomic("atomic_or", _bits(lambda x, y: x | y))
-atomic_xor = _atomic("atomic_xor", _bits(lambda x, y: x ^ y))
-atomic_xchg = _atomic("atomic_xchg", _bits(lambda x, y: y))
+atomic_add: Callable[..., Array] = _atomic(
+    "atomic_add", _by("add", lambda old, val: fnp.zeros_like(val))
+)
+atomic_max: Callable[..., Array] = _atomic(
+    "atomic_max", _by("max", lambda old, val: old)
+)
+atomic_min: Callable[..., Array] = _atomic(
+    "atomic_min", _by("min", lambda old, val: old)
+)
+atomic_and: Callable[..., Array] = _atomic("atomic_and", _bits(lambda x, y: x & y))
+atomic_or: Callable[..., Array] = _atomic("atomic_or", _bits(lambda x, y: x | y))
+atomic_xor: Callable[..., Array] = _atomic("atomic_xor", _bits(lambda x, y: x ^ y))
+atomic_xchg: Callable[..., Array] = _atomic("atomic_xchg", _bits(lambda x, y: y))
 
 
 def atomic_cas(ref: Any, cmp: Any, val: Any) -> Array:

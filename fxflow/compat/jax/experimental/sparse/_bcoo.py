@@ -22,7 +22,7 @@ from fxflow.compat.jax.experimental.sparse._base import (
     rank_of,
     vmapped_shape,
 )
-from fxflow.core.arrays import typeof
+from fxflow.core.arrays import Array, typeof
 from fxflow.core.ir.trace import Tracer
 
 
@@ -45,9 +45,11 @@ class BCOO(JAXSparse):
         unique_indices: bool = False,
     ) -> None:
         data, indices = args
-        self.data, self.indices = fnp.asarray(data), fnp.asarray(indices)
-        self.shape = tuple(shape)
-        self.indices_sorted, self.unique_indices = indices_sorted, unique_indices
+        self.data: Any = fnp.asarray(data)
+        self.indices: Array = fnp.asarray(indices)
+        self.shape: Shape = tuple(shape)
+        self.indices_sorted: bool = indices_sorted
+        self.unique_indices: bool = unique_indices
         _check(self)
 
     @property

@@ -11,6 +11,7 @@ from fxflow import numpy as fnp
 from fxflow import tree
 from fxflow.compat.jax.experimental.sparse._base import (
     JAXSparse,
+    Shape,
     broadcast_front,
     over_batch,
     rank_of,
@@ -23,7 +24,7 @@ from fxflow.compat.jax.experimental.sparse._bcoo import (
     bcoo_fromdense,
 )
 from fxflow.compat.jax.experimental.sparse._bcoo_shapes import bcoo_concatenate
-from fxflow.core.arrays import typeof
+from fxflow.core.arrays import Array, typeof
 
 
 @tree.register_pytree_node_class
@@ -45,9 +46,13 @@ class BCSR(JAXSparse):
         indices_sorted: bool = False,
         unique_indices: bool = False,
     ) -> None:
-        self.data, self.indices, self.indptr = map(fnp.asarray, args)
-        self.shape = tuple(shape)
-        self.indices_sorted, self.unique_indices = indices_sorted, unique_indices
+        data, indices, indptr = map(fnp.asarray, args)
+        self.data: Any = data
+        self.indices: Array = indices
+        self.indptr: Array = indptr
+        self.shape: Shape = tuple(shape)
+        self.indices_sorted: bool = indices_sorted
+        self.unique_indices: bool = unique_indices
         _check(self)
 
     @property

@@ -251,8 +251,8 @@ def _valued(out: Any, rebuilt: Any, has_aux: bool) -> Any:
     return out[0], rebuilt(out[1])
 
 
-grad = _by_data(fxflow.grad, _slopes)
-value_and_grad = _by_data(fxflow.value_and_grad, _valued)
-jacfwd = _by_data(fxflow.jacfwd, _slopes)
-jacrev = _by_data(fxflow.jacrev, _slopes)
+grad: Any = _by_data(fxflow.grad, _slopes)
+value_and_grad: Any = _by_data(fxflow.value_and_grad, _valued)
+jacfwd: Any = _by_data(fxflow.jacfwd, _slopes)
+jacrev: Any = _by_data(fxflow.jacrev, _slopes)
 jacobian = jacrev

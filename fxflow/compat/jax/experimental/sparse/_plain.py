@@ -7,7 +7,7 @@ from typing import Any
 
 from fxflow import numpy as fnp
 from fxflow import tree
-from fxflow.compat.jax.experimental.sparse._base import JAXSparse
+from fxflow.compat.jax.experimental.sparse._base import JAXSparse, Shape
 from fxflow.compat.jax.experimental.sparse._bcoo import BCOO
 from fxflow.compat.jax.experimental.sparse._bcsr import BCSR
 
@@ -24,7 +24,7 @@ class _Plain(JAXSparse):
     def __init__(self, args: Any, *, shape: Sequence[int], **_: Any) -> None:
         for name, value in zip(self._names, args, strict=True):
             setattr(self, name, fnp.asarray(value))
-        self.shape = tuple(shape)
+        self.shape: Shape = tuple(shape)
 
     @property
     def nse(self) -> int:
@@ -244,4 +244,6 @@ def csr_matvec(mat: _Plain, v: Any, transpose: bool = False) -> Any:
 
 
 coo_todense = csr_todense
-coo_matvec = coo_matmat = csr_matmat = csr_matvec
+coo_matvec = csr_matvec
+coo_matmat = csr_matvec
+csr_matmat = csr_matvec
