@@ -52,6 +52,10 @@ def compare(name: str, method: str, shapes: tuple[float, ...], moved: Any) -> No
     """Checks a function where SciPy's has a number."""
     if name == "norminvgauss" and method in ("sf", "logsf", "isf"):
         return  # SciPy's have the value of the first point everywhere
+    if name == "kstwobign" and method in ("pdf", "logpdf"):
+        return  # SciPy's has 8 digits: test_kolmogorov_s_density_is_the_derivative
+    if name == "pearson3" and method == "support":
+        return  # SciPy's is the whole line
     before = arguments(name, method, shapes)
     options = {"moments": "mvsk"} if method == "stats" else {}
     with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -76,6 +80,8 @@ def compare(name: str, method: str, shapes: tuple[float, ...], moved: Any) -> No
         known = np.ones(want.shape, bool)
     if method in ("moment", "stats", "var", "std"):
         known &= np.abs(got) < 1e9  # SciPy has numbers for integrals that diverge
+    if name == "pearson3" and method in ("ppf", "isf", "interval"):
+        known = np.isfinite(want)
     loose = method in LOOSE and name in CONTINUOUS
     np.testing.assert_allclose(
         got[known], want[known], 1e-6 if loose else 1e-8, 1e-10, err_msg=method
