@@ -388,6 +388,9 @@ def _pearson_place(z: Any, skew: Any) -> tuple[Any, Any, Any]:
 def _pearson_logpdf(z: Any, skew: Any) -> Any:
     a, y, curved = _pearson_place(z, skew)
     value = log_density(a, y) - lax.log(y) + 1.5 * lax.log(a)
+    # At the end of the support a power of 0.
+    edge = fnp.where(a > 1, -math.inf, fnp.where(a < 1, math.inf, 0))
+    value = fnp.where(y <= 1e-290 * a, edge, value)
     normal = -0.5 * z * z - LOG_SQRT_2PI + skew * z * (z * z - 3) / 6
     return fnp.where(curved, value, normal)
 
@@ -452,7 +455,6 @@ pearson3: Final = Continuous(
     _skew,
     also={"skew": REAL.but(0.5)},
     support=(_pearson_end(-1.0), _pearson_end(1.0)),
-    closed=False,
     logpdf=_pearson(_pearson_logpdf, "logpdf"),
     logs=lambda *args: tuple(_pearson(_pearson_logs, "logcdf")(*args)),
     logcdf=lambda *args: _pearson(_pearson_logs, "logcdf")(*args)[0],
