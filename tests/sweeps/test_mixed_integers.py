@@ -46,13 +46,7 @@ OWN_DTYPE = {
     "scipy.special.hyperu": "SciPy's has half the digits",
     "scipy.special.ncfdtri": "SciPy's of 32 bits is computed in 32 bits",
     "scipy.special.zeta": "its poles are those of the compiler's zeta",
-    **dict.fromkeys(
-        [
-            f"scipy.special.{name}"
-            for name in ("chndtridf", "chndtrinc", "fdtridfd", "ncfdtrinc")
-        ],
-        "nan where there is no root, where SciPy gives an end of its search",
-    ),
+    "scipy.special.fdtridfd": "without a root SciPy gives an end of its search",
     "numpy.setdiff1d": "the result has the dtype of the first operand",
 }
 
