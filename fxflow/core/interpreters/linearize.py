@@ -45,15 +45,19 @@ class Tape(Trace):
     Attributes:
       nodes: recorded so far; an input that is not a `Var` is a value.
       parent: the interpreter of values.
+      is_split: whether an operation's own `linearize` runs, which binds operations on
+        values and on tangents apart; else what is bound may mix them.
     """
 
-    __slots__ = ("nodes", "parent")
+    __slots__ = ("is_split", "nodes", "parent")
 
     parent: Trace
+    is_split: bool
 
     def __init__(self, parent: Trace) -> None:
         self.parent = parent
         self.nodes: list[Node] = []
+        self.is_split = False
 
     def process(
         self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
@@ -70,6 +74,8 @@ class Tape(Trace):
                 return self.parent.process(primitive, args, params)
             finally:
                 state.trace = previous
+        if not self.is_split and primitive.multi and _has_graphs(primitive, params):
+            return self._split(primitive, args, params)
         inputs = [
             a._var if type(a) is TangentTracer and a._trace is self else a for a in args
         ]
@@ -82,6 +88,40 @@ class Tape(Trace):
         if primitive.multi:
             return [TangentTracer(self, var) for var in variables]
         return TangentTracer(self, variables[0])
+
+    def _split(
+        self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
+    ) -> list[Any]:
+        """Runs what a user's rule binds to values and tangents together.
+
+        It is linear in the tangents: with zeros for them its results are the values
+        among the results, and its derivative is the operation on tangents.
+        """
+        mine = [type(a) is TangentTracer and a._trace is self for a in args]
+        tangents = [
+            a if own else Zero(typeof(a).tangent())
+            for a, own in zip(args, mine, strict=True)
+        ]
+        primals = [
+            instantiate(Zero(a.aval)) if own else a
+            for a, own in zip(args, mine, strict=True)
+        ]
+        self.is_split = True
+        try:
+            outs, out_tangents = primitive.linearize(primals, tangents, **params)
+        finally:
+            self.is_split = False
+        # A rule may give a value a tangent of zeros, where loops or branches do not
+        # tell apart what depends on what.
+        inputs = [Var(typeof(a)) for a in args]
+        own = {v for v, linear in zip(inputs, mine, strict=True) if linear}
+        node = Node(primitive, inputs, [Var(typeof(out)) for out in outs], params)
+        result = []
+        for i, (out, tangent) in enumerate(zip(outs, out_tangents, strict=True)):
+            used = primitive.dce(node, [i == k for k in range(len(outs))]).inputs
+            linear = self.has(tangent) and not own.isdisjoint(used)
+            result.append(tangent if linear else out)
+        return result
 
     # The arithmetic of tangents, for those who know that it is theirs; as in `arith`.
 
@@ -110,6 +150,14 @@ class Tape(Trace):
             Node(primitive, inputs, (var,), {}, state.source, state.scope)
         )
         return TangentTracer(self, var)
+
+
+def _splits(primitive: Primitive) -> bool:
+    return type(primitive).linearize is not Primitive.linearize
+
+
+def _has_graphs(primitive: Primitive, params: dict[str, Any]) -> bool:
+    return _splits(primitive) or isinstance(params.get("graph"), Graph)
 
 
 class LinearizeTracer(DualTracer):
@@ -217,13 +265,14 @@ class LinearizeTrace(Trace):
             if t is None:
                 tangents[i] = Zero(typeof(primals[i]).tangent())
         # The rule's operations on values fall through the tape to the parent.
-        state.trace = self.tape
+        tape = state.trace = self.tape
+        outer, tape.is_split = tape.is_split, primitive.multi and _splits(primitive)
         try:
             out, out_tangent = primitive.linearize(primals, tangents, **params)
             if state.tracked:
                 out_tangent = cast_tangents(primitive, out, out_tangent)
         finally:
-            state.trace, state.source = previous, line
+            state.trace, state.source, tape.is_split = previous, line, outer
         if primitive.multi:
             return [self.join(p, t) for p, t in zip(out, out_tangent, strict=True)]
         return self.join(out, out_tangent)

@@ -130,3 +130,53 @@ def test_second_order():
     expected = 2 * np.cos(0.7) - 0.7 * np.sin(0.7)
     assert float(second(0.7)) == pytest.approx(expected, rel=1e-5)
     assert float(jit(second)(0.7)) == pytest.approx(expected, rel=1e-5)
+
+
+def _in_a_loop(p, t):
+    step = lambda c, _: ((fnp.sin(c[0]), fnp.cos(c[0]) * c[1]), None)
+    return lax.scan(step, (p, t), None, length=1)[0]
+
+
+def _in_a_branch(p, t):
+    right = lambda p, t: (fnp.sin(p), fnp.cos(p) * t)
+    return lax.cond(p > 0, right, lambda p, t: (p, t), p, t)
+
+
+def _in_a_loop_of_branches(p, t):
+    step = lambda c, _: (_in_a_branch(*c), None)
+    return lax.scan(step, (p, t), None, length=1)[0]
+
+
+def _sin(x):
+    return lax.scan(lambda c, _: (lax.cond(c > 0, fnp.sin, abs, c), None), x, None, 1)[
+        0
+    ]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        jit(lambda p, t: (fnp.sin(p), fnp.cos(p) * t)),
+        fxflow.checkpoint(lambda p, t: (fnp.sin(p), fnp.cos(p) * t)),
+        lambda p, t: fxflow.jvp(jit(fnp.sin), (p,), (t,)),
+        lambda p, t: fxflow.jvp(_sin, (p,), (t,)),
+        _in_a_loop,
+        _in_a_branch,
+        _in_a_loop_of_branches,
+    ],
+    ids=["jit", "checkpoint", "jvp", "jvp of loop", "loop", "branch", "both"],
+)
+def test_a_rule_computes_values_and_tangents_together(rule):
+    # Values that came out of one operation with tangents were tangents themselves.
+    @fxflow.custom_jvp
+    def f(x):
+        return fnp.sin(x)
+
+    f.defjvp(lambda primals, tangents: rule(*primals, *tangents))
+    x = fnp.array([0.5, 1.0])
+    total = lambda x: fnp.sum(fxflow.vmap(f)(x) ** 2)
+    for function in (total, jit(total), lambda x: fnp.sum(fxflow.vmap(jit(f))(x) ** 2)):
+        value, gradient = fxflow.value_and_grad(function)(x)
+        np.testing.assert_allclose(value, np.sum(np.sin(x) ** 2), rtol=1e-5)
+        np.testing.assert_allclose(gradient, np.sin(2 * np.asarray(x)), rtol=1e-5)
+    np.testing.assert_allclose(grad(grad(f))(1.0), -np.sin(1.0), rtol=1e-5)
