@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import importlib.metadata
 import os
-import platform
 import re
 import sys
 from collections.abc import Iterator
@@ -81,6 +79,8 @@ def _fenced(lines: Iterator[str]) -> list[str]:
 
 
 def _system() -> Iterator[str]:
+    import platform
+
     yield f"{platform.platform()}, {platform.machine()}"
     yield f"{platform.python_implementation()} {sys.version}".replace("\n", " ")
     yield f"processor: {_processor()}; {process.cores()} cores for this process"
@@ -89,6 +89,8 @@ def _system() -> Iterator[str]:
 
 
 def _processor() -> str:
+    import platform
+
     with contextlib.suppress(OSError), open("/proc/cpuinfo", errors="replace") as file:
         for line in file:
             if line.startswith("model name"):
@@ -97,6 +99,8 @@ def _processor() -> str:
 
 
 def _packages() -> Iterator[str]:
+    import importlib.metadata  # late, as importing fxflow needs none of these
+
     for found in sorted(
         importlib.metadata.distributions(), key=lambda d: (d.name or "").lower()
     ):

@@ -17,6 +17,7 @@ from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis, natural, number
 from fxflow.numpy._operands import ArrayLike, promote_inexact
 from fxflow.scipy.interpolate.piecewise import PchipInterpolator, _spread
+from fxflow.transforms.arguments import require_callable
 
 
 @library("repeats")
@@ -337,6 +338,7 @@ def approximate_taylor_polynomial(
     `numpy.poly1d`.
     """
     name = "approximate_taylor_polynomial"
+    require_callable(f, f"{name}: f")
     degree = natural(name, "degree", degree, 0)
     n = (degree if order is None else natural(name, "order", order, degree)) + 1
     wide = number(name, "scale", scale)

@@ -157,8 +157,9 @@ def _rational(x: Any, coefficients: Any) -> Any:
 def _single(function: Any, x: Array) -> Array:
     """Calls a function with at least 32 bits, and returns the operand's dtype."""
     dtype = x.aval.dtype
-    wide = convert(x, dtypes.float32) if dtypes.bits(dtype) < 32 else x
-    return convert(function(wide), dtype)
+    if dtypes.bits(dtype) >= 32:
+        return function(x)  # type: ignore[no-any-return]
+    return convert(function(convert(x, dtypes.float32)), dtype)
 
 
 def _of_root(r: Any) -> Any:
