@@ -5,7 +5,9 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,6 +118,7 @@ struct fx_runtime {
   PJRT_Device *const *devices;
   size_t device_count;
   char platform[32];
+  atomic_size_t users; /* models and buffers, and the caller until fx_close */
 };
 
 #define ARGS(kind, name) \
@@ -177,6 +180,7 @@ fx_runtime *fx_open_with(const char *plugin, const char *const *options, size_t 
     return NULL;
   }
   fx_runtime *runtime = allocate(1, sizeof *runtime);
+  if (runtime) atomic_init(&runtime->users, 1);
   if (runtime && begin(runtime, plugin, options, count)) {
     fx_close(runtime);
     return NULL;
@@ -203,11 +207,12 @@ static fx_status begin(fx_runtime *runtime, const char *plugin,
   PJRT_NamedValue *values = allocate(count, sizeof *values);
   if (!values) return FX_NO_MEMORY;
   for (size_t i = 0; i < count; ++i) {
-    const char *sign = strchr(options[i], '=');
+    const char *sign = options[i] ? strchr(options[i], '=') : NULL;
     char *end = NULL;
     if (!sign) {
       free(values);
-      return fail(FX_BAD_ARGUMENT, "option \"%s\" is not name=value", options[i]);
+      return fail(FX_BAD_ARGUMENT, "option \"%s\" is not name=value",
+                  options[i] ? options[i] : "(null)");
     }
     values[i].struct_size = PJRT_NamedValue_STRUCT_SIZE;
     values[i].name = options[i];
@@ -248,8 +253,9 @@ static fx_status begin(fx_runtime *runtime, const char *plugin,
   return FX_OK;
 }
 
+/* Closes the plug-in when nothing uses it any more. */
 void fx_close(fx_runtime *runtime) {
-  if (!runtime) return;
+  if (!runtime || atomic_fetch_sub(&runtime->users, 1) > 1) return;
   if (runtime->client) {
     ARGS(PJRT_Client_Destroy, gone);
     gone.client = runtime->client;
@@ -260,9 +266,18 @@ void fx_close(fx_runtime *runtime) {
   free(runtime);
 }
 
-const char *fx_platform(const fx_runtime *runtime) { return runtime->platform; }
+static fx_runtime *used(fx_runtime *runtime) {
+  atomic_fetch_add(&runtime->users, 1);
+  return runtime;
+}
 
-int fx_device_count(const fx_runtime *runtime) { return (int)runtime->device_count; }
+const char *fx_platform(const fx_runtime *runtime) {
+  return runtime ? runtime->platform : "";
+}
+
+int fx_device_count(const fx_runtime *runtime) {
+  return runtime ? (int)runtime->device_count : 0;
+}
 
 /* -- files ----------------------------------------------------------------------- */
 
@@ -304,6 +319,8 @@ struct fx_model {
   int is_folder;
   uint64_t part_start, part_size; /* the parameters in their file */
   uint8_t part_digest[32];
+  uint64_t table_start, digest_at; /* of that digest in the table */
+  uint8_t table_digest[32];        /* of the table with zeros for it */
   uint32_t param_count, function_count;
   value *params;
   uint64_t *starts;
@@ -550,6 +567,7 @@ static fx_status table_of(fx_model *model, const uint8_t *data, size_t size, uin
   const char *beside = text(model, &c);
   model->part_start = number(&c, 8);
   model->part_size = number(&c, 8);
+  model->digest_at = size - c.left;
   memcpy(model->part_digest, take(&c, 32), 32);
   uint32_t count = count_of(&c, 2 + 2 + 1 + 8 + 1 + 16);
   model->params = allocate(count, sizeof *model->params);
@@ -639,6 +657,11 @@ static fx_status tail_of(fx_model *model, const char *path, uint32_t room) {
       memcmp(digest, table + (end - start - 48), 32)
           ? fail(FX_BAD_FILE, "%s is damaged: the digest of its table differs", path)
           : table_of(model, table, end - start - 48, start, room);
+  if (!status) {
+    memset(table + model->digest_at, 0, 32);
+    sha256(table, end - start - 48, model->table_digest);
+    model->table_start = start;
+  }
   free(table);
   return status;
 }
@@ -846,7 +869,7 @@ fx_model *fx_load(fx_runtime *runtime, const char *path, int device) {
   }
   fx_model *model = allocate(1, sizeof *model);
   if (!model) return NULL;
-  model->runtime = runtime;
+  model->runtime = used(runtime);
   model->devices = runtime->devices + device;
   uint32_t room = (uint32_t)(runtime->device_count - (size_t)device);
   model->path = allocate(strlen(path) + 1, 1);
@@ -859,7 +882,8 @@ fx_model *fx_load(fx_runtime *runtime, const char *path, int device) {
 
 void fx_free(fx_model *model) {
   if (!model) return;
-  const PJRT_Api *api = model->runtime->api;
+  fx_runtime *runtime = model->runtime;
+  const PJRT_Api *api = runtime->api;
   for (uint32_t i = 0; i < model->function_count; ++i) {
     function *f = model->functions + i;
     if (f->executable) {
@@ -883,9 +907,18 @@ void fx_free(fx_model *model) {
   free(model->beside);
   free(model->path);
   free(model);
+  fx_close(runtime);
+}
+
+/* Whether a function of the interface got what it needs. */
+static int given(const char *where, const void *it, const char *what) {
+  if (!it) fail(FX_BAD_ARGUMENT, "%s: no %s", where, what);
+  return it != NULL;
 }
 
 static function *named(const fx_model *model, const char *name) {
+  if (!given("a call", model, "model") || !given("a call", name, "name of a function"))
+    return NULL;
   for (uint32_t i = 0; i < model->function_count; ++i)
     if (!strcmp(model->functions[i].name, name)) return model->functions + i;
   char known[512] = "";
@@ -897,17 +930,21 @@ static function *named(const fx_model *model, const char *name) {
   return NULL;
 }
 
-int fx_function_count(const fx_model *model) { return (int)model->function_count; }
+int fx_function_count(const fx_model *model) {
+  return given("fx_function_count", model, "model") ? (int)model->function_count : -1;
+}
 
 const char *fx_function_name(const fx_model *model, int index) {
-  if (index < 0 || (uint32_t)index >= model->function_count) return NULL;
+  if (!model || index < 0 || (uint32_t)index >= model->function_count) return NULL;
   return model->functions[index].name;
 }
 
-int fx_param_count(const fx_model *model) { return (int)model->param_count; }
+int fx_param_count(const fx_model *model) {
+  return given("fx_param_count", model, "model") ? (int)model->param_count : -1;
+}
 
 const fx_type *fx_param(const fx_model *model, int index) {
-  if (index < 0 || (uint32_t)index >= model->param_count) return NULL;
+  if (!model || index < 0 || (uint32_t)index >= model->param_count) return NULL;
   return &model->params[index].type;
 }
 
@@ -1197,7 +1234,6 @@ static fx_buffer *wrapped(const fx_model *model, const value *v, PJRT_Buffer *co
   uint32_t span = model->span;
   fx_buffer *made = allocate(1, sizeof *made + span * sizeof *made->parts);
   if (!made) return NULL;
-  made->runtime = model->runtime;
   made->value = *v;
   made->span = span;
   if (v->layout.kind == PARTS) {
@@ -1209,12 +1245,15 @@ static fx_buffer *wrapped(const fx_model *model, const value *v, PJRT_Buffer *co
     memcpy(made->value.layout.numbers, v->layout.numbers, span * sizeof *v->layout.numbers);
   }
   for (uint32_t d = 0; d < span && parts; ++d) made->parts[d] = parts[d * step];
+  made->runtime = used(model->runtime);
   return made;
 }
 
 static void unwrapped(fx_buffer *buffer) {
+  fx_runtime *runtime = buffer->runtime;
   free(buffer->value.layout.numbers);
   free(buffer);
+  fx_close(runtime);
 }
 
 /* Copies the results that the caller wants; the others are dropped. Those that stay on
@@ -1288,7 +1327,9 @@ static fx_status executed(fx_model *model, const function *f, PJRT_Buffer **oper
 fx_status fx_call(fx_model *model, const char *name, const fx_array *inputs,
                   size_t input_count, fx_array *outputs, size_t output_count) {
   function *f = named(model, name);
-  if (!f) return FX_BAD_ARGUMENT;
+  if (!f || (input_count && !given(name, inputs, "inputs")) ||
+      (output_count && !given(name, outputs, "outputs")))
+    return FX_BAD_ARGUMENT;
   fx_status status = check(f, f->inputs, f->input_count, inputs, input_count, 1);
   if (!status) status = check(f, f->outputs, f->output_count, outputs, output_count, 0);
   if (!status) status = compile(model, f);
@@ -1322,6 +1363,7 @@ fx_status fx_call(fx_model *model, const char *name, const fx_array *inputs,
 }
 
 fx_status fx_wait(fx_model *model) {
+  if (!given("fx_wait", model, "model")) return FX_BAD_ARGUMENT;
   const PJRT_Api *api = model->runtime->api;
   fx_status status = FX_OK;
   for (size_t i = 0; i < (size_t)model->param_count * model->span && !status; ++i) {
@@ -1355,11 +1397,12 @@ static const value *layout_for(const fx_model *model, value *v) {
 }
 
 fx_buffer *fx_put(fx_model *model, const fx_array *array) {
+  if (!given("fx_put", model, "model") || !given("fx_put", array, "array")) return NULL;
   value v = {{array->name ? array->name : "the array", "", array->dtype, array->rank, NULL, 0},
              {0}, {0}, NONE, 1};
   if (array->rank < 0 || array->rank > FX_MAX_RANK || array->dtype < 1 ||
-      array->dtype >= sizeof sizes || !sizes[array->dtype] || !array->data) {
-    fail(FX_BAD_ARGUMENT, "fx_put: %s has no data, or an unknown dtype or rank", v.type.name);
+      array->dtype >= sizeof sizes || !sizes[array->dtype]) {
+    fail(FX_BAD_ARGUMENT, "fx_put: %s has an unknown dtype or rank", v.type.name);
     return NULL;
   }
   v.type.bytes = sizes[array->dtype];
@@ -1371,6 +1414,10 @@ fx_buffer *fx_put(fx_model *model, const fx_array *array) {
     }
     v.type.bytes *= (size_t)n;
   }
+  if (!array->data && v.type.bytes) {
+    fail(FX_BAD_ARGUMENT, "fx_put: %s has no data", v.type.name);
+    return NULL;
+  }
   fx_buffer *made = wrapped(model, layout_for(model, &v), NULL, 0);
   if (made && to_devices(model, array->data, &made->value, made->parts, 1)) {
     unwrapped(made);
@@ -1380,6 +1427,8 @@ fx_buffer *fx_put(fx_model *model, const fx_array *array) {
 }
 
 fx_status fx_get(const fx_buffer *buffer, void *data, size_t bytes) {
+  if (!given("fx_get", buffer, "buffer") || (bytes && !given("fx_get", data, "memory")))
+    return FX_BAD_ARGUMENT;
   const value *v = &buffer->value;
   if (bytes != v->type.bytes)
     return fail(FX_BAD_ARGUMENT, "fx_get: the array has %zu bytes, got memory of %zu",
@@ -1397,6 +1446,8 @@ void fx_drop(fx_buffer *buffer) {
 }
 
 static fx_status param_named(const fx_model *model, const fx_array *array, uint32_t *index) {
+  if (!given("a parameter", model, "model") || !given("a parameter", array, "array"))
+    return FX_BAD_ARGUMENT;
   for (*index = 0; *index < model->param_count; ++*index)
     if (array->name && !strcmp(model->params[*index].type.name, array->name))
       return same_type("parameters", array, model->params + *index);
@@ -1421,7 +1472,8 @@ fx_status fx_get_param(fx_model *model, fx_array *array) {
   uint32_t i;
   fx_status status = param_named(model, array, &i);
   if (status) return status;
-  if (!array->data) return fail(FX_BAD_ARGUMENT, "%s has no data", array->name);
+  if (!array->data && model->params[i].type.bytes)
+    return fail(FX_BAD_ARGUMENT, "%s has no data", array->name);
   return param_to_host(model, i, array->data);
 }
 
@@ -1429,7 +1481,8 @@ fx_status fx_set_param(fx_model *model, const fx_array *array) {
   uint32_t i;
   fx_status status = param_named(model, array, &i);
   if (status) return status;
-  if (!array->data) return fail(FX_BAD_ARGUMENT, "%s has no data", array->name);
+  if (!array->data && model->params[i].type.bytes)
+    return fail(FX_BAD_ARGUMENT, "%s has no data", array->name);
   size_t step = model->param_count;
   PJRT_Buffer **made = allocate(model->span, sizeof *made);
   status = made ? to_devices(model, array->data, model->params + i, made, 1) : FX_NO_MEMORY;
@@ -1459,49 +1512,63 @@ static fx_status replaced(uint8_t *header, size_t size, const uint8_t old[32],
 
 /* Writes new parameters and digests into the bytes of a file. */
 static fx_status updated(fx_model *model, uint8_t *data, uint64_t size) {
-  uint8_t table_before[32], table_after[32], part[32];
+  uint8_t table_before[32], table_after[32], part[32], old[32];
   uint64_t start = little(data + size - 16, 8), length = little(data + 12, 4);
-  if (start > size - 48 || length > size - 48 || model->part_start > size ||
-      model->part_size > size - model->part_start)
-    return fail(FX_BAD_FILE, "%s has changed", model->path);
+  int same = start == model->table_start && start < size - 48 && length <= size - 48 &&
+             model->digest_at + 32 <= size - 48 - start && model->part_start <= size &&
+             model->part_size <= size - model->part_start;
+  uint8_t *place = same ? data + start + model->digest_at : NULL;
+  if (same) { /* but for its parameters, which another model may have saved */
+    sha256(data + start, size - start, table_before);
+    memcpy(old, place, 32);
+    memset(place, 0, 32);
+    sha256(data + start, size - start - 48, part);
+    same = !memcmp(part, model->table_digest, 32);
+  }
+  if (!same) return fail(FX_BAD_FILE, "%s has changed since it was loaded", model->path);
   for (uint32_t i = 0; i < model->param_count; ++i) {
     fx_status status = param_to_host(model, i, data + model->part_start + model->starts[i]);
     if (status) return status;
   }
   sha256(data + model->part_start, model->part_size, part);
-  sha256(data + start, size - start, table_before);
-  /* The digest in the table, wherever it is. */
-  for (uint64_t i = start; i + 80 <= size; ++i)
-    if (!memcmp(data + i, model->part_digest, 32)) {
-      memcpy(data + i, part, 32);
-      break;
-    }
+  memcpy(place, part, 32);
   sha256(data + start, size - start - 48, data + size - 48);
   sha256(data + start, size - start, table_after);
   uint8_t *header = data + 48;
-  fx_status status = replaced(header, length, model->part_digest, part);
+  fx_status status = replaced(header, length, old, part);
   if (!status) status = replaced(header, length, table_before, table_after);
   sha256(header, length, data + 16);
-  if (!status) memcpy(model->part_digest, part, 32);
   return status;
 }
 
-/* Writes a file under a temporary name, and renames it. */
+/* A name beside `path` that is short enough for each file system; the caller frees it. */
+static char *temporary(const char *path, unsigned number) {
+  size_t folder = strlen(path);
+  while (folder > 1 && path[folder - 1] == '/') --folder;
+  while (folder && path[folder - 1] != '/') --folder;
+  return formatted("%.*swrite-%ld-%u-%08x.tmp", (int)folder, path, (long)getpid(), number,
+                   number);
+}
+
+/* Writes a file under a temporary name, which no other thread has, and renames it. */
 static fx_status written(const char *path, const uint8_t *data, uint64_t size) {
-  char *part = formatted("%s.part-%ld", path, (long)getpid());
-  if (!part) return FX_NO_MEMORY;
-  FILE *file = fopen(part, "wb");
-  int wrong = !file || fwrite(data, 1, size, file) != size || fflush(file) ||
-              fsync(fileno(file));
-  if (file) wrong |= fclose(file) != 0;
-  wrong = wrong || rename(part, path);
-  fx_status status = FX_OK;
-  if (wrong) {
-    status = fail(FX_BAD_FILE, "%s cannot be written: %s", path, strerror(errno));
-    remove(part);
+  int handle = -1;
+  char *part = NULL;
+  for (unsigned i = 0; handle < 0 && (part = temporary(path, i)); ++i) {
+    handle = open(part, O_WRONLY | O_CREAT | O_EXCL, 0666);
+    if (handle < 0 && errno != EEXIST) break;
+    if (handle < 0) free(part);
   }
+  if (!part) return FX_NO_MEMORY;
+  FILE *file = handle < 0 ? NULL : fdopen(handle, "wb");
+  int wrong = !file || fwrite(data, 1, size, file) != size || fflush(file) || fsync(handle);
+  int why = errno;
+  if (file && fclose(file) && !wrong) wrong = 1, why = errno;
+  if (!file && handle >= 0) close(handle);
+  if (!wrong && rename(part, path)) wrong = 1, why = errno;
+  if (wrong && handle >= 0) remove(part);
   free(part);
-  return status;
+  return wrong ? fail(FX_BAD_FILE, "%s cannot be written: %s", path, strerror(why)) : FX_OK;
 }
 
 /* The files of a folder but the parameters: `index` counts them; NULL is the end. */
@@ -1519,9 +1586,11 @@ static fx_status copied(const fx_model *model, const char *folder, int away) {
   fx_status status = FX_OK;
   for (uint32_t i = 0; !status && (from = file_in(model, model->path, i)); ++i) {
     uint64_t size;
-    uint8_t *data = away || access(from, F_OK) ? NULL : bytes_of(from, 0, 0, &size);
-    to = file_in(model, folder, i);
-    if (!to) status = FX_NO_MEMORY;
+    int is_there = !away && !access(from, F_OK);
+    uint8_t *data = is_there ? bytes_of(from, 0, 0, &size) : NULL;
+    if (is_there && !data) status = kind;
+    to = status ? NULL : file_in(model, folder, i);
+    if (!to && !status) status = FX_NO_MEMORY;
     if (to && away) remove(to);
     if (to && data) status = written(to, data, size);
     free(to);
@@ -1555,10 +1624,17 @@ static fx_status save_folder(fx_model *model, const char *path) {
     status = fail(FX_BAD_ARGUMENT, "fx_save: %s exists; a folder is saved to where it was "
                   "loaded from, or to a new one", path);
   } else if (!status) {
-    char *made = formatted("%s.part-%ld", path, (long)getpid());
-    char *params = formatted("%s.part-%ld/params.safetensors", path, (long)getpid());
-    if (!made || !params) status = FX_NO_MEMORY;
-    if (!status && mkdir(made, 0777))
+    char *made = temporary(path, 0);
+    int wrong = 1;
+    for (unsigned i = 1; made && (wrong = mkdir(made, 0777)) && errno == EEXIST; ++i) {
+      free(made);
+      made = temporary(path, i);
+    }
+    int why = errno;
+    char *params = made ? formatted("%s/params.safetensors", made) : NULL;
+    if (!params) status = FX_NO_MEMORY;
+    errno = why;
+    if (!status && wrong)
       status = fail(FX_BAD_FILE, "%s cannot be written: %s", made, strerror(errno));
     else if (!status) {
       status = copied(model, made, 0);
@@ -1572,6 +1648,7 @@ static fx_status save_folder(fx_model *model, const char *path) {
         remove(params);
         remove(made);
         memcpy(message, kept, sizeof kept);
+        kind = status;
       }
     }
     free(made);
@@ -1582,6 +1659,8 @@ static fx_status save_folder(fx_model *model, const char *path) {
 }
 
 fx_status fx_save(fx_model *model, const char *path) {
+  if (!given("fx_save", model, "model") || !given("fx_save", path, "path"))
+    return FX_BAD_ARGUMENT;
   if (!model->param_count)
     return fail(FX_BAD_ARGUMENT, "%s has no parameters to save", model->path);
   if (model->is_folder) return save_folder(model, path);
@@ -1589,15 +1668,12 @@ fx_status fx_save(fx_model *model, const char *path) {
     return fail(FX_BAD_ARGUMENT, "fx_save: the parameters of %s are in a separate file, %s; "
                 "save them in one file to train in C", model->path, model->beside);
   uint64_t size = 0;
-  uint8_t before[32];
-  memcpy(before, model->part_digest, 32);
   uint8_t *data = bytes_of(model->path, 0, 0, &size);
   if (!data) return FX_BAD_FILE;
-  fx_status status = size < 96 ? fail(FX_BAD_FILE, "%s has changed", model->path)
+  fx_status status = size < 96 ? fail(FX_BAD_FILE, "%s has changed since it was loaded",
+                                           model->path)
                                : updated(model, data, size);
   if (!status) status = written(path, data, size);
   free(data);
-  /* The file that later saves start from has the digests of its own parameters. */
-  if (status || strcmp(path, model->path)) memcpy(model->part_digest, before, 32);
   return status;
 }

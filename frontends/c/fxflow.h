@@ -78,7 +78,7 @@ fx_status fx_error_status(void);
    as "name=value", such as "cpu_device_count=4". */
 fx_runtime *fx_open(const char *plugin);
 fx_runtime *fx_open_with(const char *plugin, const char *const *options, size_t count);
-void fx_close(fx_runtime *runtime); /* after fx_free of its models and buffers */
+void fx_close(fx_runtime *runtime); /* it stays open for the models and buffers it has */
 const char *fx_platform(const fx_runtime *runtime); /* "cpu", "cuda", "tpu" */
 int fx_device_count(const fx_runtime *runtime);
 

@@ -6,7 +6,7 @@
 //   model.call("predict", {fxflow::in("x", {1, 784}, pixels)},
 //              {fxflow::out("output", {1, 10}, scores)});
 //
-// A model refers to its runtime, and must not outlive it. Errors are thrown as
+// Errors are thrown as
 // fxflow::Error. Compile frontends/c/fxflow.c with the program, as C.
 #pragma once
 
@@ -104,12 +104,18 @@ template <class T> void require(const std::string &name, const Shape &shape, std
                                      std::to_string(data.size()));
 }
 
+// Memory without elements is not null, which would keep a result on the device.
+inline const void *memory(const void *data) {
+  static const char none = 0;
+  return data ? data : &none;
+}
+
 template <std::ranges::contiguous_range R>
 Array in(std::string name, const Shape &shape, const R &range) {
   using T = std::remove_cv_t<std::ranges::range_value_t<R>>;
   std::span<const T> data(std::ranges::data(range), std::ranges::size(range));
   require(name, shape, data);
-  return Array(std::move(name), dtype_of<T>(), shape, data.data());
+  return Array(std::move(name), dtype_of<T>(), shape, memory(data.data()));
 }
 
 template <std::ranges::contiguous_range R>
@@ -117,7 +123,7 @@ Array out(std::string name, const Shape &shape, R &&range) {
   using T = std::ranges::range_value_t<R>;
   std::span<T> data(std::ranges::data(range), std::ranges::size(range));
   require(name, shape, data);
-  return Array(std::move(name), dtype_of<T>(), shape, data.data());
+  return Array(std::move(name), dtype_of<T>(), shape, memory(data.data()));
 }
 
 // A result that stays on the device: `Model::call` returns it.

@@ -9,7 +9,7 @@
 //	err = model.Save("model.fx")
 //
 // Arrays are slices in row-major order, which are copied to and from C's memory. A model
-// belongs to one goroutine at a time. Close models before their runtime.
+// belongs to one goroutine at a time. A runtime stays open for models that are not closed.
 package fxflow
 
 /*
@@ -24,6 +24,7 @@ import "C"
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"unsafe"
 )
 
@@ -204,7 +205,7 @@ func (r *Runtime) Platform() string { return C.GoString(C.fx_platform(r.raw)) }
 // DeviceCount returns the number of devices.
 func (r *Runtime) DeviceCount() int { return int(C.fx_device_count(r.raw)) }
 
-// Close closes the plug-in, after its models.
+// Close closes the plug-in; models that are not closed keep it open.
 func (r *Runtime) Close() {
 	C.fx_close(r.raw)
 	r.raw = nil
@@ -216,8 +217,22 @@ type Model struct {
 	runtime *Runtime
 }
 
+// checkPath refuses a path that C would cut off.
+func checkPath(path string) error {
+	if strings.IndexByte(path, 0) >= 0 {
+		return &Error{BadArgument, fmt.Sprintf("%q has a zero byte", path)}
+	}
+	return nil
+}
+
 // Load loads a file on a device.
 func (r *Runtime) Load(path string, device int) (*Model, error) {
+	if err := checkPath(path); err != nil {
+		return nil, err
+	}
+	if device != int(C.int(device)) {
+		return nil, &Error{BadArgument, fmt.Sprintf("Load: device %d of %d", device, r.DeviceCount())}
+	}
 	name := C.CString(path)
 	defer C.free(unsafe.Pointer(name))
 	made := &Model{runtime: r}
@@ -357,6 +372,9 @@ func (m *Model) SetParam(param Array) error {
 
 // Save writes the file with the present parameters, atomically.
 func (m *Model) Save(path string) error {
+	if err := checkPath(path); err != nil {
+		return err
+	}
 	name := C.CString(path)
 	defer C.free(unsafe.Pointer(name))
 	return in(func() C.fx_status { return C.fx_save(m.raw, name) })

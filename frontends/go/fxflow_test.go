@@ -79,4 +79,22 @@ func TestCallsAndRefusals(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := model.Save("a\x00b"); err == nil || !strings.Contains(err.Error(), "zero byte") {
+		t.Fatal(err)
+	}
+	// A closed model is refused; one that is not keeps the runtime open.
+	other, err := Open("")
+	must(t, err)
+	last, err := other.Load(os.Getenv("FXFLOW_TEST_MODEL"), 0)
+	must(t, err)
+	other.Close()
+	must(t, last.Call("step", []Array{Of("x", x, 4, 3)}, nil))
+	last.Close()
+	last.Close()
+	if err := last.Call("step", nil, nil); err == nil || err.Error() != "a call: no model" {
+		t.Fatal(err)
+	}
+	if last.Functions() != nil || last.Params() != nil || other.Platform() != "" {
+		t.Fatal(last)
+	}
 }

@@ -186,16 +186,19 @@ static napi_value describe(napi_env env, napi_callback_info info) {
   return made;
 }
 
-/* Reads {name, dtype, shape, data} into an array. */
+/* Reads {name, dtype, shape, bytes, data} into an array. */
 static int array_of(napi_env env, napi_value value, fx_array *out) {
   napi_value name, dtype, shape, data, n;
   uint32_t rank = 0;
   int32_t number = 0;
-  size_t bytes;
+  size_t count;
+  double bytes = -1;
   napi_get_named_property(env, value, "name", &name);
   napi_get_named_property(env, value, "dtype", &dtype);
   napi_get_named_property(env, value, "shape", &shape);
   napi_get_named_property(env, value, "data", &data);
+  napi_get_named_property(env, value, "bytes", &n);
+  napi_get_value_double(env, n, &bytes);
   out->name = string_of(env, name);
   napi_get_value_int32(env, dtype, &number);
   napi_get_array_length(env, shape, &rank);
@@ -211,7 +214,11 @@ static int array_of(napi_env env, napi_value value, fx_array *out) {
   napi_typedarray_type kind;
   napi_value buffer;
   size_t at;
-  return napi_get_typedarray_info(env, data, &kind, &bytes, &out->data, &buffer, &at) == napi_ok;
+  if (napi_get_typedarray_info(env, data, &kind, &count, &out->data, &buffer, &at) != napi_ok)
+    return 0;
+  /* A class that extends an array may say anything about its size. */
+  static const uint8_t each[] = {1, 1, 1, 2, 2, 4, 4, 4, 8, 8, 8};
+  return (size_t)kind < sizeof each && (double)count * each[kind] == bytes;
 }
 
 static fx_array *list_of(napi_env env, napi_value list, uint32_t *count) {
@@ -221,7 +228,7 @@ static fx_array *list_of(napi_env env, napi_value list, uint32_t *count) {
   for (uint32_t i = 0; made && i < *count; ++i) {
     napi_get_element(env, list, i, &value);
     if (!array_of(env, value, made + i)) {
-      napi_throw_type_error(env, "BAD_ARGUMENT", "expected {name, dtype, shape, data}");
+      napi_throw_type_error(env, "BAD_ARGUMENT", "expected {name, dtype, shape, bytes, data}");
       break;
     }
   }
@@ -266,7 +273,7 @@ static napi_value param(napi_env env, napi_callback_info info) {
   if (array_of(env, given[1], &array))
     status = set ? fx_set_param(model, &array) : fx_get_param(model, &array);
   else
-    napi_throw_type_error(env, "BAD_ARGUMENT", "expected {name, dtype, shape, data}");
+    napi_throw_type_error(env, "BAD_ARGUMENT", "expected {name, dtype, shape, bytes, data}");
   free((char *)array.name);
   return status ? thrown(env, status) : NULL;
 }

@@ -30,6 +30,11 @@ function refuse(message) {
   throw new FxflowError(message, "BAD_ARGUMENT");
 }
 
+function pathOf(where, file) {
+  if (typeof file !== "string" || !file || file.includes("\0")) refuse(`${where}: ${JSON.stringify(file)} is not a path`);
+  return file;
+}
+
 function arrayOf(where, type, value) {
   const kind = ARRAYS[type.dtype] || Uint8Array;
   const data = typeof value === "number" && type.shape.length === 0 ? new kind([value]) : value;
@@ -53,7 +58,8 @@ class Runtime {
     Object.assign(this, native.about(this.#held));
   }
   load(file, device = 0) {
-    return new Model(told(() => native.load(this.#held, file, device)));
+    if (!Number.isInteger(device)) refuse(`load: the device ${device} is not an integer`);
+    return new Model(told(() => native.load(this.#held, pathOf("load", file), device)));
   }
 }
 
@@ -97,7 +103,7 @@ class Model {
     told(() => native.param(this.#held, array, true));
   }
   save(file) {
-    told(() => native.save(this.#held, file));
+    told(() => native.save(this.#held, pathOf("save", file)));
   }
   close() {
     native.close(this.#held);

@@ -146,7 +146,7 @@ def save(
         one file: `signature.json`, `params.safetensors`, and for each function
         `NAME.mlirbc` (portable StableHLO), `NAME.jax` (`Exported.serialize`) and, if
         `onnx` has it, `NAME.onnx`. `load` and the front ends take either. A folder that
-        this function wrote is replaced.
+        this function wrote is replaced, unless there are other files in it.
 
     Raises:
       ArgumentError: `params` does not match the function's first argument, or another

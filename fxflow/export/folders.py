@@ -77,20 +77,18 @@ def write(
 
     Raises:
       ArgumentError: the name of a function cannot be one of a file, or `path` is
-        something else.
+        something else, or has files that this function did not write.
       OSError: the folder cannot be written.
     """
-    path = Path(os.path.abspath(path))
+    path = Path(os.path.realpath(path))  # a link stays one
     for name in functions:
         if not is_name(name):
             raise ArgumentError(
                 f"save: with folder=True, {name!r} must be usable as a file name"
             )
     exists = os.path.lexists(path)
-    if exists and not (path / _SIGNATURE).is_file():
-        raise ArgumentError(
-            f"save: {path} exists and is not a folder that save wrote; it is kept"
-        )
+    if exists:
+        _require_ours(path)
     parts: dict[str, Sequence[bytes | memoryview]] = {}
     for name, function in functions.items():
         parts[f"{name}.jax"] = [programs[name]]
@@ -117,28 +115,43 @@ def write(
     ]
     signature = _signature(functions, structure, names)
     parts[_SIGNATURE] = [json.dumps(signature, indent=1).encode() + b"\n"]
-    # The folder appears whole, under its name.
-    made = Path(tempfile.mkdtemp(prefix=f"{path.name}.", dir=path.parent))
+    # The folder appears whole, under its name; the one before waits beside it.
+    beside_it = Path(tempfile.mkdtemp(prefix="write-", dir=path.parent))
+    new, old = beside_it / "new", beside_it / "old"
     try:
-        made.chmod(0o777 & ~_umask())
+        new.mkdir()
         for file, data in parts.items():
-            files.write(made / file, *data, durable=True)
+            files.write(new / file, *data, durable=True)
         if exists:
-            os.rename(path, made / "replaced")
-        os.rename(made, path)
-        shutil.rmtree(path / "replaced", ignore_errors=True)
-    except BaseException:
-        if exists and (made / "replaced").exists():
-            os.rename(made / "replaced", path)
-        shutil.rmtree(made, ignore_errors=True)
-        raise
+            os.rename(path, old)
+        os.rename(new, path)
+    finally:
+        if os.path.lexists(old) and not os.path.lexists(path):
+            os.rename(old, path)
+        shutil.rmtree(beside_it, ignore_errors=True)
     files.sync(path.parent)
 
 
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
+def _require_ours(path: Path) -> None:
+    """Refuses to replace anything but a folder with the files that `write` writes."""
+    try:
+        described = json.loads((path / _SIGNATURE).read_bytes())
+        names = [str(entry["name"]) for entry in described["functions"]]
+        ours = {"version", "fxflow", "params"} <= described.keys()
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        ours = False
+    if not ours:
+        raise ArgumentError(
+            f"save: {path} exists and is not a folder that save wrote; it is kept"
+        )
+    known = {_SIGNATURE, _TABLE, _PARAMS}
+    known |= {f"{name}.{kind}" for name in names for kind in ("jax", "mlirbc", "onnx")}
+    for file in sorted(path.iterdir()):
+        unfinished = files.TEMPORARY.fullmatch(file.name)
+        if (file.name not in known and not unfinished) or not file.is_file():
+            raise ArgumentError(
+                f"save: {path} has {file.name}, which save did not write; it is kept"
+            )
 
 
 def _signature(

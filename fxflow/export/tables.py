@@ -154,7 +154,8 @@ def checked_names(functions: Mapping[str, Exported]) -> None:
     if not functions:
         raise ArgumentError("save: expected at least one function, got {}")
     for name in functions:
-        if not isinstance(name, str) or not name or "\0" in name or len(name) > 255:
+        is_text = isinstance(name, str) and 0 < len(name) <= 255 and "\0" not in name
+        if not is_text or any("\ud800" <= c <= "\udfff" for c in name):
             raise ArgumentError(
                 "save: the name of a function must be a text of 1 to 255 characters, "
                 f"got {name!r}"

@@ -1,6 +1,7 @@
 """Folders of plain files: for fxflow and for other tools, damaged and mixed up."""
 
 import json
+import os
 import random
 
 import numpy as np
@@ -49,6 +50,69 @@ def test_a_folder_is_loaded_like_a_file(folder, functions):
     assert export.load(folder, verify=False).params["w"].tolist() == [1, 2, 3]
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
     assert not (folder / "replaced").exists()
+
+
+def test_files_of_others_are_kept(folder, functions, tmp_path):
+    (folder / "notes").write_text("mine")
+    with pytest.raises(ArgumentError, match="has notes, which save did not write"):
+        export.save(folder, functions["step"], params=STATE, folder=True)
+    assert (folder / "notes").read_text() == "mine"
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    for text in (
+        "{}",
+        "[]",
+        "mine",
+        '{"functions": []}',
+        '{"functions": [{"name": 1}]}',
+    ):
+        (mine / "signature.json").write_text(text)
+        with pytest.raises(ArgumentError, match="is not a folder that save wrote"):
+            export.save(mine, functions["step"], folder=True)
+        assert (mine / "signature.json").read_text() == text
+
+
+def test_a_link_to_a_folder_stays_one(folder, functions, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(folder, target_is_directory=True)
+    export.save(link, functions["step"], folder=True)
+    assert link.is_symlink() and list(export.load(folder).functions) == ["step"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        *("signature.bin", "signature.json", "step.jax", "step.mlirbc")
+    ]
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("count", [1, 2])
+def test_an_interrupted_save(folder, functions, monkeypatch, count, after):
+    rename, calls = os.rename, []
+
+    def interrupted(old, new):
+        calls.append(new)
+        if len(calls) != count or after:
+            rename(old, new)
+        if len(calls) == count:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        export.save(folder, functions["step"], folder=True)
+    monkeypatch.undo()
+    saved = count == 2 and after
+    assert list(export.load(folder).functions) == (
+        ["step"] if saved else list(functions)
+    )
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+    export.save(folder, functions["step"], folder=True)
+
+
+def test_names(functions, tmp_path):
+    path = tmp_path / ("é" * 125)
+    export.save(path, {"шаг 模": functions["step"]}, folder=True)
+    assert list(export.load(path).functions) == ["шаг 模"]
+    for folder in (False, True):
+        with pytest.raises(ArgumentError, match=r"a text of 1 to 255 char.*\\udc80"):
+            export.save(path, {"a\udc80": functions["step"]}, folder=folder)
 
 
 def test_other_tools_read_the_files(folder, functions):

@@ -52,6 +52,46 @@ def test_everything_is_freed(tour, fake, model, folder):
     shutil.rmtree(f"{folder}.saved")
 
 
+def test_misuse(tour, fake, model, tmp_path):
+    other, long = tmp_path / "other.fx", tmp_path / ("n" * 250 + ".fx")
+    export.save(other, export.export(fxflow.jit(lambda p: p))(STATE), params=STATE)
+    lines = toured(tour, fake, "misused", model, other, long)
+    assert lines == [
+        "a call: no model",
+        "a call: no name of a function",
+        "step: no inputs",
+        "a call: no model",
+        "fx_wait: no model",
+        "fx_put: no model",
+        "fx_put: no array",
+        "fx_get: no buffer",
+        "a parameter: no array",
+        "a parameter: no model",
+        "fx_save: no model",
+        "fx_save: no path",
+        'option "(null)" is not name=value',
+        "-1 -1 0",
+        "ok",
+        "fx_get: no memory",
+        "ok",
+        "ok",
+        f"{other} has changed since it was loaded",
+        "ok",
+    ]
+    for path in (model, other, long):
+        assert list(export.load(path).functions) == ["step", "swapped"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [long.name, "other.fx"]
+
+
+def test_a_folder_is_copied_whole_or_not_at_all(tour, fake, folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "model")
+    (tmp_path / "model" / "step.jax").unlink()
+    (tmp_path / "model" / "step.jax").mkdir()
+    (line,) = toured(tour, fake, tmp_path / "model")
+    assert line == f"{tmp_path / 'model' / 'step.jax'} cannot be read: not a file"
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
 def test_valgrind_finds_nothing(tmp_path, fake, model):
     valgrind = compiler("valgrind")
     program = build(tmp_path / "tour", HERE / "tour.c", C / "fxflow.c", options=["-g"])

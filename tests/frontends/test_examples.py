@@ -81,6 +81,13 @@ int main(int, char **paths) {
   } catch (const fxflow::Error &error) {
     std::cout << error.status() << " " << error.what() << "\n";
   }
+  // Memory without elements is memory, and a runtime outlives its models.
+  std::vector<float> none;
+  std::cout << (fxflow::out("y", {0, 3}, none).raw().data != nullptr);
+  model.put(fxflow::in("x", {0, 3}, none)).copy_to(std::span(none));
+  fxflow::Model moved(std::move(model));
+  runtime = fxflow::Runtime();
+  std::cout << moved.functions().size() << model.functions().size() << "\n";
 }
 """
 
@@ -97,6 +104,7 @@ def test_cpp_keeps_results_on_the_device(state_file, fake, tmp_path):
     assert done.stdout.splitlines() == [
         "1 2",
         f"1 {state_file} has no parameter v; it has b, w",
+        "120",
     ]
     assert not done.stderr
 

@@ -1,5 +1,6 @@
 /* Loads each file that it is given, calls every function with zeros, waits, reads and
-   writes parameters, and saves. Prints a line a file: "ok", or why not. */
+   writes parameters, and saves. Prints a line a file: "ok", or why not. With "misused"
+   as first argument, does what a caller must not, with two files, and saves to a third. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +51,48 @@ static int call(fx_model *model, const char *name, int on_device) {
   return wrong;
 }
 
+#define SAY(call) puts((call) ? fx_error() : "ok")
+
+static int misused(char **paths) {
+  fx_runtime *runtime = fx_open(NULL);
+  fx_model *first = fx_load(runtime, paths[0], 0), *second = fx_load(runtime, paths[0], 1);
+  fx_model *other = fx_load(runtime, paths[1], 0);
+  fx_close(runtime); /* it stays open for them */
+  float none;
+  fx_array empty = {.name = "x", .dtype = FX_F32, .rank = 2, .dims = {0, 3}};
+  fx_array one = {.name = "x", .dtype = FX_F32, .data = &none};
+  const char *options[] = {NULL};
+  SAY(fx_call(NULL, "step", NULL, 0, NULL, 0));
+  SAY(fx_call(first, NULL, NULL, 0, NULL, 0));
+  SAY(fx_call(first, "step", NULL, 1, NULL, 0));
+  SAY(fx_compile(NULL, "step"));
+  SAY(fx_wait(NULL));
+  SAY(!fx_put(NULL, &one));
+  SAY(!fx_put(first, NULL));
+  SAY(fx_get(NULL, &none, 4));
+  SAY(fx_get_param(first, NULL));
+  SAY(fx_set_param(NULL, &one));
+  SAY(fx_save(NULL, paths[0]));
+  SAY(fx_save(first, NULL));
+  SAY(!fx_open_with(NULL, options, 1));
+  printf("%d %d %d\n", fx_function_count(NULL), fx_param_count(NULL), fx_device_count(NULL));
+  fx_buffer *kept = fx_put(first, &empty);
+  SAY(!kept || fx_get(kept, NULL, 0));
+  fx_drop(kept);
+  kept = fx_put(first, &one);
+  SAY(fx_get(kept, NULL, 4));
+  /* Two models of one file are both saved, there and elsewhere. */
+  SAY(fx_save(first, paths[0]) || fx_save(second, paths[0]) || fx_save(first, paths[2]));
+  SAY(fx_save(first, paths[1]));
+  SAY(fx_save(other, paths[1])); /* its functions are gone */
+  fx_free(first), fx_free(second), fx_free(other);
+  SAY(fx_get(kept, &none, 4));
+  fx_drop(kept);
+  return 0;
+}
+
 int main(int count, char **paths) {
+  if (count == 5 && !strcmp(paths[1], "misused")) return misused(paths + 2);
   fx_runtime *runtime = fx_open(NULL);
   if (!runtime) {
     printf("plug-in: %s\n", fx_error());

@@ -36,6 +36,13 @@ test("calls and refusals", () => {
     assert.throws(() => model.call("step", inputs), says("BAD_ARGUMENT", text));
   assert.throws(() => model.call("stop"), says("BAD_ARGUMENT", "the file has step, swapped"));
   assert.throws(() => model.getParam("v"), says("BAD_ARGUMENT", "there is no parameter v"));
+  class Liar extends Float32Array {
+    get byteLength() { return 48; }
+  }
+  assert.throws(() => model.call("step", { x: new Liar(3) }), { code: "BAD_ARGUMENT" });
+  for (const path of ["a\0b", "", undefined, 3])
+    assert.throws(() => model.save(path), says("BAD_ARGUMENT", "save: "));
+  assert.throws(() => new Runtime().load(process.env.FXFLOW_TEST_MODEL, "1"), says("BAD_ARGUMENT", "device 1 is not"));
   model.close();
   assert.throws(() => model.call("step", { x }), says("BAD_ARGUMENT", "the model is closed"));
 });

@@ -23,6 +23,7 @@ mod ffi;
 use std::ffi::{CStr, CString};
 use std::fmt;
 use std::marker::PhantomData;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 pub use ffi::Dtype;
@@ -88,6 +89,11 @@ fn check(status: i32) -> Result<()> {
     if status == 0 { Ok(()) } else { Err(last(status)) }
 }
 
+fn c_path(path: &Path) -> Result<CString> {
+    let bytes = path.as_os_str().as_bytes(); // they need not be UTF-8
+    CString::new(bytes).map_err(|_| Error::BadArgument(format!("{path:?} has a zero byte")))
+}
+
 fn c_string(name: &str) -> Result<CString> {
     CString::new(name).map_err(|_| Error::BadArgument(format!("{name:?} has a zero byte")))
 }
@@ -151,11 +157,14 @@ impl<'a> In<'a> {
     }
 
     fn raw_array(&self, name: &CStr) -> Result<ffi::fx_array> {
-        let expected: i64 = self.shape.iter().product();
-        if self.shape.len() > ffi::MAX_RANK || expected != self.count as i64 {
+        let expected = self.shape.iter().try_fold(1i64, |count, &n| count.checked_mul(n));
+        if self.shape.len() > ffi::MAX_RANK || expected != Some(self.count as i64) {
             return Err(Error::BadArgument(format!(
                 "{}: the shape {:?} has {} elements, the slice has {}",
-                self.name, self.shape, expected, self.count
+                self.name,
+                self.shape,
+                expected.map_or("too many".to_string(), |n| n.to_string()),
+                self.count
             )));
         }
         let mut dims = [0; ffi::MAX_RANK];
@@ -251,8 +260,9 @@ unsafe impl Send for Model<'_> {}
 impl<'r> Model<'r> {
     /// Loads a file on a device.
     pub fn load(runtime: &'r Runtime, path: impl AsRef<Path>, device: usize) -> Result<Self> {
-        let path = c_string(&path.as_ref().to_string_lossy())?;
-        let raw = unsafe { ffi::fx_load(runtime.0, path.as_ptr(), device as i32) };
+        let path = c_path(path.as_ref())?;
+        let device = i32::try_from(device).unwrap_or(i32::MAX);
+        let raw = unsafe { ffi::fx_load(runtime.0, path.as_ptr(), device) };
         if raw.is_null() { Err(why()) } else { Ok(Self { raw, _runtime: PhantomData }) }
     }
 
@@ -327,7 +337,7 @@ impl<'r> Model<'r> {
 
     /// Writes the file with the present parameters, atomically.
     pub fn save(&mut self, path: impl AsRef<Path>) -> Result<()> {
-        let path = c_string(&path.as_ref().to_string_lossy())?;
+        let path = c_path(path.as_ref())?;
         check(unsafe { ffi::fx_save(self.raw, path.as_ptr()) })
     }
 }

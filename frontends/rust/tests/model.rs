@@ -1,4 +1,6 @@
 //! Runs on the file that `FXFLOW_TEST_MODEL` names: `step(state, x: f32[4,3])`.
+use std::os::unix::ffi::OsStrExt;
+
 use fxflow::{Error, In, Model, Out, Runtime};
 
 #[test]
@@ -44,4 +46,13 @@ fn calls_and_refusals() {
     }
     let short = refused(&mut model, In::new("x", &[4, 3], &x[..5])).unwrap();
     assert!(short.text().contains("has 12 elements, the slice has 5"));
+    let huge = refused(&mut model, In::new::<f32>("x", &[1 << 40, 1 << 40], &[])).unwrap();
+    assert!(huge.text().contains("has too many elements, the slice has 0"));
+    assert!(Model::load(&runtime, &path, 1 << 32).is_err());
+    // Names of files need not be UTF-8, and are not cut off.
+    let name = std::ffi::OsStr::from_bytes(b"fxflow-\xff.fx");
+    let saved = std::env::temp_dir().join(name);
+    model.save(&saved).unwrap();
+    assert!(saved.exists() && model.save(std::env::temp_dir().join("a\0b")).is_err());
+    std::fs::remove_file(saved).unwrap();
 }
