@@ -328,6 +328,7 @@ struct fx_model {
   function *functions;
   char **texts;
   size_t text_count;
+  int rank; /* of an array with more than FX_MAX_RANK axes, if there is one */
 };
 
 struct fx_buffer {
@@ -440,6 +441,7 @@ static void type_of(fx_model *model, cursor *c, value *v) {
   uint64_t bytes = number(c, 8);
   type->rank = (int)number(c, 1);
   type->dims = v->dims;
+  if (!c->bad && type->rank > FX_MAX_RANK) model->rank = type->rank;
   if (type->rank > FX_MAX_RANK || type->dtype >= sizeof sizes || !sizes[type->dtype])
     c->bad = 1;
   uint64_t size = c->bad ? 0 : sizes[type->dtype];
@@ -606,6 +608,9 @@ static fx_status table_of(fx_model *model, const uint8_t *data, size_t size, uin
   } else if (!c.bad && (model->part_start > start || model->part_size > start - model->part_start)) {
     c.bad = 1;
   }
+  if (model->rank)
+    return fail(FX_BAD_FILE, "%s has an array with %d axes; this source takes %d",
+                model->path, model->rank, FX_MAX_RANK);
   if (c.bad || c.left) return fail(FX_BAD_FILE, "%s is damaged: its table", model->path);
   model->buffers = allocate((size_t)model->param_count * model->span, sizeof *model->buffers);
   return model->buffers ? FX_OK : FX_NO_MEMORY;

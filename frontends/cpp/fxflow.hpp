@@ -57,6 +57,12 @@ template <class T> constexpr fx_dtype dtype_of() {
   }
 }
 
+// A path for C, which would end at a zero.
+inline const char *path_of(const std::string &path) {
+  if (path.find('\0') != path.npos) throw Error(FX_BAD_ARGUMENT, path + ": has a zero byte");
+  return path.c_str();
+}
+
 using Shape = std::vector<int64_t>;
 
 struct Type {
@@ -182,7 +188,7 @@ class Buffer {
 class Model {
  public:
   Model(const Runtime &runtime, const std::string &path, int device = 0)
-      : held_(fx_load(runtime.raw(), path.c_str(), device)) {
+      : held_(fx_load(runtime.raw(), path_of(path), device)) {
     if (!held_) throw Error(fx_error_status());
   }
   std::vector<std::string> functions() const {
@@ -233,7 +239,7 @@ class Model {
     fx_array given = array.raw();
     check(fx_set_param(raw(), &given));
   }
-  void save(const std::string &path) { check(fx_save(raw(), path.c_str())); }
+  void save(const std::string &path) { check(fx_save(raw(), path_of(path))); }
   fx_model *raw() const { return held_.get(); }
 
  private:

@@ -581,8 +581,9 @@ def _names(treedef: Any) -> list[str]:
         tree.keystr(path, simple=True, separator=".")
         for path, _ in tree.leaves_with_path(indices)
     ]
-    plain = len(set(names)) == len(names) and "__metadata__" not in names
-    return names if plain else [f"{i}:{name}" for i, name in enumerate(names)]
+    if "__metadata__" in names:
+        return [f"{i}:{name}" for i, name in enumerate(names)]
+    return tables.unique(names)
 
 
 def _named_arrays(

@@ -100,7 +100,10 @@ class _Writer:
             out += struct.pack(f"<I{count}{letter}", count, *value.values)
         else:
             text = isinstance(value, str)
-            data = value.encode() if text else bytes(value)
+            try:
+                data = value.encode() if text else bytes(value)
+            except UnicodeEncodeError as error:
+                raise ExportError(f"the text {value!r} has no UTF-8: {error}") from None
             # Strings end with a zero byte, which their length does not include.
             out += struct.pack("<I", len(data)) + data + bytes(text)
         return at

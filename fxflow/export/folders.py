@@ -163,7 +163,7 @@ def _signature(
     for name, exported in functions.items():
         used = tables.role(exported, params)
         count = len(names) if used.takes else 0
-        labels = exported.in_names or [f"arg{i}" for i in range(len(exported.in_avals))]
+        labels = tables.argument_names(exported)
         listed.append(
             {
                 "name": name,

@@ -134,7 +134,28 @@ def role(exported: Exported, params: tuple[Any, Sequence[Aval]] | None) -> Role:
 
 
 def _names(paths: Sequence[Any]) -> tuple[str, ...]:
-    return tuple(f"output{dotted_path(path)}" for path in paths)
+    return tuple(unique([f"output{dotted_path(path)}" for path in paths]))
+
+
+def unique(names: Sequence[str]) -> list[str]:
+    """Returns names, with their positions if two are the same: `0:a.b` and `1:a.b`.
+
+    Args:
+      names: names of leaves; `{"a.b": x}` and `{"a": {"b": x}}` have the same.
+    """
+    if len(set(names)) == len(names):
+        return list(names)
+    return [f"{i}:{name}" for i, name in enumerate(names)]
+
+
+def argument_names(exported: Exported) -> list[str]:
+    """Returns the names of a function's arguments, which all differ.
+
+    Args:
+      exported: the function.
+    """
+    count = len(exported.in_avals)
+    return unique(exported.in_names or [f"arg{i}" for i in range(count)])
 
 
 def first_argument(exported: Exported) -> tuple[Any, tuple[Aval, ...]] | None:
@@ -215,7 +236,7 @@ def _function(name: str, exported: Exported, place: Place, used: Role) -> bytes:
     out += b"".join(map(_text, exported.platforms))
     known = first_argument(exported)
     count = len(known[1]) if used.takes and known else 0
-    labels = exported.in_names or [f"arg{i}" for i in range(len(exported.in_avals))]
+    labels = argument_names(exported)
     out += struct.pack("<I", len(exported.in_avals))
     for i, (label, aval) in enumerate(zip(labels, exported.in_avals, strict=True)):
         index = i if i < count else NONE
@@ -258,7 +279,13 @@ def _layout(aval: Aval, layout: LayoutRecord | None, devices: int) -> bytes:
 
 
 def _text(text: str) -> bytes:
-    data = text.encode()
+    data = text.encode(errors="replace")
+    if len(data) > 0xFFFF or data.decode() != text:
+        shown = text if len(text) < 60 else f"{text[:60]}..."
+        raise ArgumentError(
+            "save: names of arguments, results and parameters must be texts of at most "
+            f"65535 bytes in UTF-8, got {shown!r}"
+        )
     return struct.pack("<H", len(data)) + data
 
 

@@ -48,6 +48,24 @@ def test_roles(functions, name, takes, returns, names):
     assert bare == (False, 0, ("output",))
 
 
+def test_names_that_are_the_same():
+    """`a.b` is a key, or a path of two."""
+    x = {"a.b": X, "a": {"b": X}}
+    made = export.export(fxflow.jit(lambda x, y: x))(x, X)
+    assert tables.argument_names(made) == ["0:x.a.b", "1:x.a.b", "2:y"]
+    assert tables.role(made, None).names == ("0:output.a.b", "1:output.a.b")
+
+
+def test_names_that_are_refused(tmp_path):
+    long = export.export(fxflow.jit(lambda x: x))({"k" * 70_000: X})
+    with pytest.raises(ArgumentError, match=r"at most 65535 bytes .* 'x\.kkk.*\.\.\.'"):
+        export.save(tmp_path / "model.fx", long)
+    broken = export.export(fxflow.jit(lambda x: {"\udc80": x}))(X)
+    with pytest.raises(ExportError, match=r"the text '\\udc80' has no UTF-8"):
+        export.save(tmp_path / "model.fx", broken)
+    assert not [*tmp_path.iterdir()]
+
+
 def test_several_functions_and_a_state(functions, tmp_path):
     path = tmp_path / "model.fx"
     export.save(path, functions, params=STATE)

@@ -412,7 +412,11 @@ def test_programs_that_this_front_end_refuses(tmp_path, tour, fake):
     export.save(tmp_path / "sizes.fx", made)
     elsewhere = export.export(fxflow.jit(lambda x: x + 1), platforms=["tpu"])(X)
     export.save(tmp_path / "tpu.fx", elsewhere)
-    lines = toured(tour, fake, tmp_path / "sizes.fx", tmp_path / "tpu.fx")
+    large = export.export(fxflow.jit(lambda x: x + 1))(np.ones((1,) * 17))
+    export.save(tmp_path / "large.fx", large)
+    names = ("sizes.fx", "tpu.fx", "large.fx")
+    lines = toured(tour, fake, *(tmp_path / name for name in names))
+    assert lines[2].endswith("large.fx has an array with 17 axes; this source takes 16")
     assert "x" in lines[0] and lines[0] != "ok"
     assert lines[1].endswith(
         'not exported for the platform cpu: export it with platforms=("tpu", "cpu")'

@@ -81,6 +81,11 @@ int main(int, char **paths) {
   } catch (const fxflow::Error &error) {
     std::cout << error.status() << " " << error.what() << "\n";
   }
+  try {
+    model.save(std::string("a\0b", 3));
+  } catch (const fxflow::Error &error) {
+    std::cout << error.status() << "\n";
+  }
   // Memory without elements is memory, and a runtime outlives its models.
   std::vector<float> none;
   std::cout << (fxflow::out("y", {0, 3}, none).raw().data != nullptr);
@@ -104,6 +109,7 @@ def test_cpp_keeps_results_on_the_device(state_file, fake, tmp_path):
     assert done.stdout.splitlines() == [
         "1 2",
         f"1 {state_file} has no parameter v; it has b, w",
+        "1",
         "120",
     ]
     assert not done.stderr
