@@ -233,6 +233,15 @@ class PythonCallback(MultipleResults):
         )
         return outs, [True] * len(outs)
 
+    def without_tangents(
+        self, avals: Sequence[Aval], known: Flags, params: dict[str, Any]
+    ) -> dict[str, Any] | None:
+        """A breakpoint stops, and shows the types of tangents."""
+        function = params["function"]
+        if not hasattr(function, "vectorized"):
+            return None
+        return {**params, "function": function.without_tangents(avals, known)}
+
     def masked(self, active: Any, args: Values, params: dict[str, Any]) -> Any:
         """No rule, but a refusal of ordered calls; a breakpoint has a flag itself."""
         if params["effect"] == ORDERED:

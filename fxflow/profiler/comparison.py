@@ -117,12 +117,16 @@ def compare(
 
 def _runs(name: str, given: Any) -> Any:
     times = np.asarray(given.samples if isinstance(given, Report) else given, float)
-    if times.ndim != 1 or len(times) < 3 or not np.all(times > 0):
-        raise ArgumentError(
-            f"compare: {name} is a report of at least 3 runs, or positive seconds "
-            f"float[n] of as many, got {np.shape(times)}"
-        )
-    return times
+    if times.ndim == 1 and len(times) >= 3:
+        if np.all(times > 0):
+            return times
+        found = f"{times[~(times > 0)][0]} s"
+    else:
+        found = f"{len(times)} runs" if times.ndim == 1 else f"shape {times.shape}"
+    raise ArgumentError(
+        f"compare: {name} is a report of at least 3 runs, or positive seconds "
+        f"float[n] of as many, got {found}"
+    )
 
 
 def _scopes(before: Any, after: Any) -> tuple[tuple[str, float, float], ...]:

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from fxflow._config import config
-from fxflow.core import tree
+from fxflow.core import source, tree
 from fxflow.core.boundary import guard_methods
-from fxflow.errors import ArgumentError
+from fxflow.errors import ArgumentError, NonHashableStaticError
 from fxflow.profiler.report import shown
 from fxflow.transforms.explain import reasons
 from fxflow.transforms.jit import JitFunction, jit
@@ -185,18 +185,24 @@ def compile_report(
     if isinstance(f, JitFunction):
         retraces = tuple(reasons(f._caches.signatures))
 
+    @source.wraps(f)
     def call(*args: Any, **kwargs: Any) -> Any:
         return f(*args, **kwargs)
 
-    call.__name__ = str(getattr(f, "__name__", type(f).__name__))
+    name = source.name_of(f)
     times = [time.perf_counter()]
-    traced = jit(call).trace(*args, **kwargs)
-    times.append(time.perf_counter())
-    if tree.structure((args, kwargs)) != traced.in_tree:
+    is_static = False
+    try:
+        traced = jit(call).trace(*args, **kwargs)
+        is_static = tree.structure((args, kwargs)) != traced.in_tree
+    except NonHashableStaticError:  # numbers are arrays here
+        is_static = True
+    if is_static:
         raise ArgumentError(
-            f"compile_report: {call.__name__} has static arguments: report a function "
-            "that has them already, such as lambda x: f(x, 3)"
+            f"compile_report: {name} has static arguments: report a function that has "
+            "them already, such as lambda x: f(x, 3)"
         )
+    times.append(time.perf_counter())
     marks = Marks(traced.graph)
     marked = dataclasses.replace(traced, graph=marks.graph)
     start = time.perf_counter()

@@ -10,18 +10,28 @@ from __future__ import annotations
 
 import bdb
 import cmd
+import contextlib
 import linecache
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import compress, count
 from types import FrameType
 from typing import Any, TextIO
 
 import numpy as np
 
 from fxflow.core import source, tree
-from fxflow.core.arrays import Array, as_array, dtypes, host_of, is_arraylike, typeof
+from fxflow.core.arrays import (
+    Array,
+    Aval,
+    as_array,
+    dtypes,
+    host_of,
+    is_arraylike,
+    typeof,
+)
 from fxflow.core.arrays.array import not_an_array
 from fxflow.core.ir.primitive import DEBUG, ORDERED
 from fxflow.core.ir.trace import Tracer, state
@@ -38,6 +48,8 @@ MAX_FRAMES = 24
 _SEALED = tuple(f"custom_{kind}.py" for kind in ("function", "jvp", "vjp", "vmap"))
 # What runs the user's program: its frames are not the user's.
 _RUNNERS = {"IPython", "_pytest", "ipykernel", "pluggy", "runpy", "threading"}
+# Commands of Python's debugger that a program cannot obey.
+_STEPS = {"n", "next", "s", "step", "r", "return", "unt", "until", "j", "jump"}
 _CONTEXT = 5  # lines of source around the one that is shown
 
 
@@ -46,6 +58,16 @@ class Operand:
     """Stands for an array of a local variable: the operand of that number."""
 
     number: int
+
+
+@dataclass(frozen=True)
+class Tangent:
+    """Stands for a tangent, which the forward pass of `grad` does not compute."""
+
+    aval: Aval
+
+    def __repr__(self) -> str:
+        return f"{self.aval}, a tangent: grad does not compute it"
 
 
 @dataclass
@@ -89,6 +111,17 @@ class Frame:
                 found[name] = filled
         return found
 
+    def replaced(self, leaves: Sequence[Any]) -> Frame:
+        """Returns the frame with something else for each operand."""
+        names = {
+            name: (
+                treedef,
+                [leaves[x.number] if type(x) is Operand else x for x in old],
+            )
+            for name, (treedef, old) in self.names.items()
+        }
+        return replace(self, names=names)
+
 
 class _Recorder:
     """Remembers frames, and the arrays in them as operands."""
@@ -99,10 +132,10 @@ class _Recorder:
         # Whether the walk passed a jitted function, a custom rule, a missing array.
         self._traced = self._sealed = self._missed = False
 
-    def frames(self, frame: FrameType | None) -> list[Frame]:
-        """Returns the user's frames from one outwards."""
+    def frames(self, frame: FrameType | None, most: int) -> list[Frame]:
+        """Returns the user's frames from one outwards, `most` at most."""
         found: list[Frame] = []
-        while frame is not None and len(found) < MAX_FRAMES:
+        while frame is not None and len(found) < most:
             code = frame.f_code
             if frame.f_globals.get("__name__", "").partition(".")[0] in _RUNNERS:
                 break
@@ -195,11 +228,21 @@ class _Stop:
         where = []
         if element:
             where.append(f"element {', '.join(map(str, element))} of vmap")
-        count = len(self.axes)
+        start = 1 + len(self.axes)
         for (kind, name), index in zip(self.axes, arrays[1:], strict=False):
             where.append(f"{kind} {name} = {int(_on_host(index))}")
-        values = [_on_host(x) for x in arrays[1 + count :]]
+        values = [_on_host(x) for x in arrays[start:]]
         self.function(_Stopped(self.frames, values, "; ".join(where)))
+
+    def without_tangents(self, avals: Sequence[Aval], known: Sequence[bool]) -> _Stop:
+        """Returns what is called with the known operands alone."""
+        numbers, leaves = count(), []
+        for aval, is_known in list(zip(avals, known, strict=True))[
+            1 + len(self.axes) :
+        ]:
+            leaves.append(Operand(next(numbers)) if is_known else Tangent(aval))
+        frames = [frame.replaced(leaves) for frame in self.frames]
+        return _Stop(frames, self.axes, self.function)
 
     def vectorized(self, size: int, mapped: Sequence[bool]) -> _StopEach:
         """Returns what is called for all elements at once."""
@@ -213,6 +256,18 @@ class _StopEach(_Stop):
         self.inner, self.size, self.mapped = inner, size, tuple(mapped)
         self.function = inner.function
         self.frames, self.axes = inner.frames, inner.axes
+
+    def without_tangents(self, avals: Sequence[Aval], known: Sequence[bool]) -> _Stop:
+        """See `_Stop.without_tangents`."""
+        mapped = list(compress(self.mapped, known))
+        inner = self.inner.without_tangents(
+            [
+                a.update(shape=a.shape[m:])
+                for a, m in zip(avals, self.mapped, strict=True)
+            ],
+            known,
+        )
+        return _StopEach(inner, self.size, mapped)
 
     def at(self, arrays: Sequence[Any], element: tuple[int, ...]) -> None:
         """Stops at the elements for which that is wanted."""
@@ -262,14 +317,16 @@ def breakpoint(
       stdout: where answers are written; None: `sys.stdout`.
 
     Raises:
-      ArgumentError: `when` is not an array, or `num_frames` is not positive.
+      ArgumentError: `when` is not an array, `num_frames` is not positive, or `stdin`
+        or `stdout` is not an open text file.
       DtypeError: `when` is not of booleans.
       ShapeError: `when` is not 0-d.
 
     Special cases:
       A frame around the call of a jitted function runs when the function is traced, and
       not at later calls: its arrays are shown as they were then, and marked. Values of
-      transformations around that call are shown by their types.
+      transformations around that call are shown by their types, and so are tangents in
+      a rule of `custom_jvp`, which `grad` does not compute.
 
     Example:
       >>> def f(x):
@@ -283,6 +340,15 @@ def breakpoint(
         raise ArgumentError(
             f"breakpoint: num_frames is a positive number of frames, got {num_frames!r}"
         )
+    for name, file, method in (
+        ("stdin", stdin, "readline"),
+        ("stdout", stdout, "write"),
+    ):
+        if file is not None and not hasattr(file, method):
+            raise ArgumentError(
+                f"breakpoint: {name} is an open text file, such as io.StringIO(), got "
+                f"{file!r}"
+            )
     flag: Any = np.bool_(True)
     if when is not None:
         if not is_arraylike(when):
@@ -297,7 +363,7 @@ def breakpoint(
         if not isinstance(flag, Tracer) and not flag:
             return
     recorder = _Recorder()
-    frames = recorder.frames(source.user_frame(2))[:num_frames]
+    frames = recorder.frames(source.user_frame(2), num_frames or MAX_FRAMES)
     axes = [
         (name, "device" if mesh is not None else "axis")
         for name, _, _, mesh in state.axes
@@ -457,17 +523,25 @@ class _Prompt(cmd.Cmd):
             scope = {**scope, **self._frame.scope, **self._names()}
         before = dict(scope)
         try:
-            try:
-                value = eval(text, scope)
-            except SyntaxError:
-                exec(text, scope)
-                for name, value in scope.items():
-                    if name != "__builtins__" and before.get(name, self) is not value:
-                        self._names()[name] = value
-                return
+            with contextlib.redirect_stdout(self.stdout):
+                try:
+                    value = eval(text, scope)
+                except SyntaxError:
+                    exec(text, scope)
+                    value = None
+        except NameError as error:
+            if text in _STEPS:
+                return self._say(
+                    "*** a compiled program does not run line by line: c goes on to "
+                    "the next breakpoint"
+                )
+            return self._say(f"*** {type(error).__name__}: {error}")
         except Exception as error:
             self._say(f"*** {type(error).__name__}: {error}")
             return
+        for name, new in scope.items():
+            if name != "__builtins__" and before.get(name, self) is not new:
+                self._names()[name] = new
         if value is not None:
             self._say(described(value))
 
@@ -541,6 +615,12 @@ class _Prompt(cmd.Cmd):
         raise bdb.BdbQuit(f"ended at the breakpoint at {self._stopped.frames[0].place}")
 
     do_quit = do_exit = do_q
+
+    def do_h(self, line: str) -> None:
+        """`h`: lists the commands; a variable of that name is printed instead."""
+        if not line and "h" in self._names():
+            return self._evaluate("h")
+        return self.do_help(line)
 
 
 def described(value: Any) -> str:

@@ -9,8 +9,10 @@ bytes for the least work are dropped one by one.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
+import numbers
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -59,9 +61,14 @@ def bytes_of(budget: Any, what: str) -> int:
     if isinstance(budget, str):
         match = re.fullmatch(r"\s*([\d.]+(?:e\d+)?)\s*([KMGT]?i?B?)\s*", budget, re.I)
         unit = _UNITS.get(match[2].upper()) if match else None
-        if match and unit is not None and match[1].count(".") <= 1:
-            return int(float(match[1]) * unit)
-    elif isinstance(budget, int | float) and 0 <= budget < float("inf"):
+        with contextlib.suppress(ValueError, OverflowError):  # as of "." and "1e999"
+            if match and unit is not None:
+                return int(float(match[1]) * unit)
+    elif (
+        isinstance(budget, numbers.Real)
+        and not isinstance(budget, bool)
+        and 0 <= budget < float("inf")
+    ):
         return int(budget)
     raise ArgumentError(
         f'{what} is a number of bytes, as in "8GB", "512MiB" or 8e9, got {budget!r}'

@@ -6,9 +6,12 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final, ParamSpec, TypeVar, overload
 
+import numpy as np
+
 from fxflow.core import tree
 from fxflow.core.arrays import (
     Array,
+    ShapeDtypeStruct,
     as_array,
     dtypes,
     is_arraylike,
@@ -34,7 +37,7 @@ from fxflow.transforms.arguments import (
     with_fixed,
     without,
 )
-from fxflow.transforms.budgets import Budget, bytes_of, plan_of
+from fxflow.transforms.budgets import Budget, CheckpointPlan, bytes_of, plan_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -96,7 +99,7 @@ def checkpoint(
 
     Returns:
       A function with the arguments and results of `fun`; with a budget it has a method
-      `plan`.
+      `plan`, which takes arrays or `ShapeDtypeStruct`s.
 
     Raises:
       ArgumentError: `fun` is not callable, an argument is not an array, `budget` is not
@@ -166,10 +169,20 @@ def checkpoint(
 
     if isinstance(chosen, Budget):
         nbytes = chosen.nbytes
-        checkpointed.plan = boundary(  # type: ignore[attr-defined]
-            lambda *args, **kwargs: plan_of(traced(args, kwargs)[0].graph, nbytes)
-        )
+
+        def plan(*args: Any, **kwargs: Any) -> CheckpointPlan:
+            args, kwargs = tree.map(_of_type, (args, kwargs))
+            return plan_of(traced(args, kwargs)[0].graph, nbytes)
+
+        checkpointed.plan = boundary(plan)  # type: ignore[attr-defined]
     return checkpointed
+
+
+def _of_type(leaf: Any) -> Any:
+    """Returns an array that takes no memory for a `ShapeDtypeStruct`."""
+    if isinstance(leaf, ShapeDtypeStruct) and not dtypes.is_key(leaf.dtype):
+        return np.broadcast_to(np.zeros((), leaf.dtype), leaf.shape)
+    return leaf
 
 
 def _traced(

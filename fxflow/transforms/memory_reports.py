@@ -15,6 +15,8 @@ from fxflow.transforms.copies import HloInstruction, HloProgram
 from fxflow.transforms.liveness import live_at_peak
 from fxflow.transforms.marking import OTHER, Marks, Operation
 
+#: Label of an array that the function captures.
+CAPTURED = "(captured)"
 By = Literal["line", "scope", "operation", "kind"]
 
 #: What stands for operations outside of any `named_scope`.
@@ -31,7 +33,7 @@ class HeldBuffer(NamedTuple):
       nbytes: its size.
       type: such as `f32[64,64]`, or `tuple`.
       kind: `"argument"`, `"result"`, `"temporary"` or `"constant"`.
-      label: name of the argument; of others "".
+      label: name of the argument, or `"(captured)"`; of others "".
       operation: that made it, with its scope and line.
     """
 
@@ -143,9 +145,9 @@ class MemoryReport:
             (name,) = _line(buffer)
             scope = "/".join(buffer.operation.scope)
             inside = f", in {scope}" if scope else ""
-            what = buffer.operation.name if not buffer.label else "argument"
+            what = "" if buffer.label else f"{buffer.operation.name}: "
             lines.append(
-                f"{shown(buffer.nbytes):>10}  {buffer.type}  {what}: {name}{inside}"
+                f"{shown(buffer.nbytes):>10}  {buffer.type}  {what}{name}{inside}"
             )
         return "\n".join(lines)
 
@@ -164,6 +166,8 @@ class MemoryReport:
 
 
 def _line(buffer: HeldBuffer) -> list[str]:
+    if buffer.label == CAPTURED:
+        return ["a captured array"]
     return [f"the argument {buffer.label}" if buffer.label else buffer.operation.line]
 
 
@@ -222,7 +226,7 @@ def report_of(traced: Any, compile: Callable[[Any], Any]) -> MemoryReport:
     for one in live_at_peak(assigned, program.program):
         label = ""
         if one.kind == "argument" and one.parameter is not None:
-            label = labels[one.parameter] or "(captured)"
+            label = labels[one.parameter] or CAPTURED
         number = program.number(one.computation, one.instruction, one.item)
         operation = OTHER if label else marks.operations[number]
         buffers.append(HeldBuffer(one.nbytes, one.type, one.kind, label, operation))

@@ -180,8 +180,25 @@ class Search:
         births = [b for out in outs for b in self._births_of(out).values()]
         births = [b for b in births if b.finding.kind in self.kinds]
         if not births:
-            return None
+            return self._constant(graph)
         return min(births, key=lambda b: (b.is_constant, b.order)).finding
+
+    def _constant(self, graph: Graph) -> Finding | None:
+        """Returns the finding for a result that depends on no argument."""
+        for atom in graph.outputs:
+            for kind in self.kinds if type(atom) is Constant else ():
+                if not _is_finite(atom.value) and _FIND[kind](atom.value).any():
+                    empty: tuple[str, ...] = ()
+                    text = (
+                        f"a result is the constant {summary(atom.value)}: no operation "
+                        "of the program makes it. NumPy or Python may have computed it "
+                        "while the function was traced"
+                    )
+                    line = "a constant"
+                    return Finding(
+                        kind, "constant", line, False, empty, (), empty, None, text
+                    )
+        return None
 
     # -- running -----------------------------------------------------------------------
 
@@ -472,13 +489,13 @@ def summary(value: Any, at: Any = None) -> str:
         return "not kept"
     array = np.asarray(value)
     if not array.ndim:
-        return f"{_type(array)} {array}"
+        return f"{_type(array)} {array[()]!s}"
     parts = [_type(array)]
     numeric = dtypes.is_inexact(array.dtype) and array.dtype.kind != "c"
     if array.size and (numeric or array.dtype.kind in "iu"):
         finite = array[np.isfinite(array)]
         if finite.size:
-            parts.append(f"{finite.min()} to {finite.max()}")
+            parts.append(f"{finite.min()!s} to {finite.max()!s}")
         for name, held in (
             ("nan", np.isnan(array)), ("inf", np.isinf(array)), ("zero", array == 0)
         ):  # fmt: skip
@@ -486,7 +503,7 @@ def summary(value: Any, at: Any = None) -> str:
                 parts.append(f"{held.sum()} of {array.size} {name}")
     if at is not None and at.any():
         index = tuple(np.argwhere(at)[0])
-        parts.append(f"{array[index]} there")
+        parts.append(f"{array[index]!s} there")
     return ", ".join(parts)
 
 

@@ -15,7 +15,12 @@ from fxflow.core.arrays import Array, as_array, dtypes, host_of
 from fxflow.core.boundary import boundary
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.labels import leaf_labels
-from fxflow.errors import ArgumentError, ConcretizationError, NonFiniteError
+from fxflow.errors import (
+    ArgumentError,
+    ConcretizationError,
+    NonFiniteError,
+    NonHashableStaticError,
+)
 from fxflow.transforms.arguments import require_callable
 from fxflow.transforms.inspection import make_graph
 from fxflow.transforms.jit import jit
@@ -62,9 +67,11 @@ def watch(
 
     Special cases:
       A function that cannot be traced, because Python's control flow depends on
-      values, runs operation by operation under `debug_nans` and `debug_infs`. The
-      search calls `io_callback`s again, but no callback for debugging. A constant that
-      is infinite, as in a mask, counts only if nothing else explains the result.
+      values, runs operation by operation under `debug_nans` and `debug_infs`. Within
+      `grad`, `jit` or `vmap` nothing is checked, with a warning: write
+      `watch(grad(loss))`, not `grad(watch(loss))`. The search calls `io_callback`s
+      again, but no callback for debugging. A constant that is infinite, as in a mask,
+      counts only if nothing else explains the result.
 
     Example:
       >>> def f(x):
@@ -95,14 +102,19 @@ def watch(
             try:
                 out = program.compiled(*given)
                 break
-            except ConcretizationError:
+            except (ConcretizationError, NonHashableStaticError):
                 continue
         else:
             nans, infs = "nan" in kinds, "inf" in kinds
             with config.override(debug_nans=nans, debug_infs=infs):
                 return f(*args, **kwargs)
         if any(isinstance(x, Tracer) for x in tree.leaves(out)):
-            return out  # within a transformation nothing is known
+            source.warn(
+                f"watch: {source.name_of(f)} is called within grad, jit, vmap or "
+                "another transformation, where its values are not known: nothing is "
+                "checked. Watch the outermost function, as in watch(grad(loss))"
+            )
+            return out
         found = [kind for kind in kinds if _holds(out, kind)]
         if not (found or everywhere):
             return out

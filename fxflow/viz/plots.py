@@ -124,7 +124,7 @@ def memory(report: MemoryReport, *, by: By = "line", limit: int = 10) -> Figure:
       A figure of `matplotlib`, which notebooks show and `savefig` writes.
 
     Raises:
-      ArgumentError: `by` is something else.
+      ArgumentError: `by` is something else, or `limit` is not positive.
       ImportError: matplotlib is not installed (extra `viz`).
 
     Example:
@@ -133,6 +133,8 @@ def memory(report: MemoryReport, *, by: By = "line", limit: int = 10) -> Figure:
       >>> figure.axes[0].get_xlabel()
       'MB held at the peak, by line'
     """
+    if limit < 1:
+        raise ArgumentError(f"viz.memory: limit is a positive number, got {limit}")
     rows = report.rows(by)[:limit]
     figure, (ax,) = new_figure(9, 1.0 + 0.3 * len(rows))
     figure.suptitle(

@@ -55,3 +55,11 @@ def test_wrong_arguments() -> None:
         compile_report(3)  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="by is one of"):
         compile_report(fnp.sin, fnp.ones(2)).rows("size")  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match=r"power has static arguments.*lambda x"):
+        compile_report(fxflow.jit(power, static_argnums=1), 2.0, 3)
+    with pytest.raises(ArgumentError, match=r"^power: argument n of .*'abc'"):
+        compile_report(power, 1.0, "abc")
+
+
+def power(x: Any, n: Any) -> Any:
+    return x**n

@@ -186,6 +186,60 @@ def test_rules_and_jitted_callers():
     assert float(jit(outer)(fnp.ones(()))) == 14
 
 
+def test_rules_with_tangents():
+    """`grad` computes no tangents: a breakpoint in a rule stops all the same."""
+
+    def stops(when, transform, x=0.5):
+        out = io.StringIO()
+
+        @fxflow.custom_jvp
+        def f(x):
+            return fnp.sin(x)
+
+        @f.defjvp
+        def rule(primals, tangents):
+            (x,), (t,) = primals, tangents
+            flag = None if when is None else x > when
+            debug.breakpoint(when=flag, stdin=lines("x; t; c; " * 4), stdout=out)
+            return fnp.sin(x), fnp.cos(x) * t
+
+        slope = transform(f)(x)
+        np.testing.assert_allclose(slope, np.cos(np.asarray(x)), rtol=1e-6)
+        return out.getvalue()
+
+    of_all = [0.2, 0.5]
+    for when in (None, 0.4):
+        for transform in (grad, lambda f: jit(grad(f))):
+            text = stops(when, transform)
+            assert text.count("Stopped") == 1 and "f32[] 0.5" in text
+            assert "f32[], a tangent: grad does not compute it" in text
+        for transform in (
+            lambda f: vmap(grad(f)),
+            lambda f: grad(lambda x: fnp.sum(vmap(f)(x))),
+        ):
+            text = stops(when, transform, fnp.array(of_all))
+            assert text.count("Stopped") == (2 if when is None else 1)
+            assert "f32[] 0.5" in text and "f32[], a tangent" in text
+        assert "Stopped" not in stops(0.9, grad)
+    forward = stops(0.4, lambda f: lambda x: fxflow.jvp(f, (x,), (2.0,))[1] / 2)
+    assert "f32[] 2." in forward
+
+
+def test_few_frames_keep_few_arrays():
+    def look(x):
+        debug.breakpoint(num_frames=1, stdin=lines("a; up"), stdout=out)
+
+    def f(x):
+        large = fnp.ones((1000,)) * x
+        look(x)
+        return x + large[0]
+
+    out = io.StringIO()
+    assert "f32[1000]" not in str(fxflow.make_graph(f)(1.0)).splitlines()[-2]
+    f(1.0)
+    assert "outermost frame" in out.getvalue()
+
+
 def test_ends(capsys):
     with pytest.raises(bdb.BdbQuit, match="test_breakpoints"):
         printed_by(
@@ -219,6 +273,20 @@ def test_source_and_other_commands():
     assert "*** SyntaxError" in text
 
 
+def test_names_of_commands():
+    """Prints go to the prompt; steps are refused in words; `h` may be a variable."""
+
+    def program(out, h=2.5):
+        debug.breakpoint(stdin=lines("n; print(h * 2); h; h p; step"), stdout=out)
+
+    text = printed_by(program)[1]
+    assert text.count("c goes on to the next breakpoint") == 2
+    assert "5.0\n2.5\n" in text and "prints its value" in text
+    out = io.StringIO()
+    debug.breakpoint(stdin=lines("h; n = 3; n; c"), stdout=out)
+    assert "Documented commands" in out.getvalue() and "3" in out.getvalue()
+
+
 def test_order():
     out = io.StringIO()
 
@@ -245,6 +313,10 @@ def test_wrong_arguments():
         debug.breakpoint(num_frames=0)
     with pytest.raises(FxflowError, match="when is"):
         debug.breakpoint(when="x")
+    with pytest.raises(FxflowError, match=r"stdin is an open text file.* got 'c'"):
+        debug.breakpoint(stdin="c")
+    with pytest.raises(FxflowError, match=r"stdout is an open text file.* got 'x.txt'"):
+        debug.breakpoint(stdin=io.StringIO("c"), stdout="x.txt")
 
 
 @pytest.mark.slow

@@ -173,14 +173,27 @@ def test_plan():
     assert float(jit(f)(fnp.ones((8, 8)))) == pytest.approx(64 * np.sin(8.0) ** 2)
     empty = checkpoint(lambda x: x, budget=0).plan(1.0)
     assert empty.kept == 0 and empty.rows == ()
+    assert f.plan(fxflow.ShapeDtypeStruct((8, 8), fnp.float32)).kept == plan.kept
 
 
 def test_budgets_in_words():
-    given = ["8GB", "1.5 kB", "512MiB", "100", 1e6, 0]
+    given = ["8GB", "1.5 kB", "512MiB", "100", 1e6, 0, np.int64(7), np.float32(8)]
     assert [bytes_of(b, "x") for b in given] == [
-        8 * 10**9, 1500, 512 * 2**20, 100, 10**6, 0,
+        8 * 10**9, 1500, 512 * 2**20, 100, 10**6, 0, 7, 8,
     ]  # fmt: skip
-    for wrong in ("8 apples", "", -1, float("inf"), float("nan"), None, "1.2.3GB", []):
+    for wrong in (
+        "8 apples",
+        "",
+        -1,
+        float("inf"),
+        float("nan"),
+        None,
+        "1.2.3GB",
+        [],
+        ".",
+        "1e999",
+        True,
+    ):
         with pytest.raises(ArgumentError, match="budget is a number of bytes"):
             bytes_of(wrong, "budget")
     with pytest.raises(ArgumentError, match="not both"):

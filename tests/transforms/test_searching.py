@@ -19,7 +19,7 @@ from fxflow.transforms.searching import Search, summary
         (np.array([np.nan, np.inf]), "f64[2], 1 of 2 nan, 1 of 2 inf"),
         (np.array([3, -1], "i4"), "i32[2], -1 to 3"),
         (np.ones((0, 2), "f4"), "f32[0,2]"),
-        (np.ones(2, ml_dtypes.bfloat16), "bf16[2], 1.0 to 1.0"),
+        (np.ones(2, ml_dtypes.bfloat16), "bf16[2], 1 to 1"),
         (np.ones(2, bool), "bool[2]"),
         (None, "not kept"),
     ],

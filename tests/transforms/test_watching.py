@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -202,3 +204,38 @@ def test_debug_callbacks_are_not_called_again(capsys):
         debug.watch(3)
     with pytest.raises(FxflowError, match="report"):
         debug.watch(f, report=3)
+
+
+def test_static_arguments_of_a_jitted_function():
+    @functools.partial(jit, static_argnums=1, static_argnames="mode")
+    def f(x, n, *, mode):
+        return {"log": fnp.log, "sin": fnp.sin}[mode](x) * n
+
+    assert found_by(lambda x: f(x, 3, mode="log"), 1.0)[0] is None
+    for x in (fnp.array(-1.0), -1.0):
+        findings = []
+        out = debug.watch(f, report=findings.append)(x, 3, mode="log")
+        assert findings[0].operation == "log" and np.isnan(float(out))
+    assert float(debug.watch(f)(1.0, 3, mode="log")) == 0
+    with pytest.raises(FxflowError, match="static argument n"):
+        debug.watch(f)(1.0, fnp.ones(2), mode="sin")
+
+
+def test_constant_results():
+    finding, _ = found_by(lambda x: (x, fnp.nan), 1.0)
+    assert finding.operation == "constant"
+    assert "a result is the constant f32[] nan" in finding.text
+
+
+def test_inner_functions_are_not_checked():
+    """`grad(watch(f))` cannot check anything, and says so."""
+    for transform, x in ((grad, 1.0), (jit, 1.0), (fxflow.vmap, fnp.ones(2))):
+        with pytest.warns(UserWarning, match="Watch the outermost function"):
+            transform(debug.watch(lambda x: fnp.log(x)))(x)
+
+
+def test_numbers_are_written_with_their_own_digits():
+    finding, _ = found_by(lambda x: fnp.log(x), fnp.array([-0.1, 0.7]))
+    assert finding.operands == ("f32[2], -0.1 to 0.7, -0.1 there",)
+    finding, _ = found_by(lambda x: fnp.log(x), -0.1)
+    assert finding.operands == ("f32[] -0.1",)

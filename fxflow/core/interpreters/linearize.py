@@ -23,7 +23,13 @@ from fxflow.core.interpreters.jvp import DualTracer, cast_tangents
 from fxflow.core.ir.arith import instantiate
 from fxflow.core.ir.graph import Graph, Literal, Node, Var, ancestors, live_nodes
 from fxflow.core.ir.primitive import Primitive, Zero, table
-from fxflow.core.ir.staging import GraphTrace, GraphTracer, closed, recording
+from fxflow.core.ir.staging import (
+    GraphTrace,
+    GraphTracer,
+    closed,
+    recording,
+    trace_closed,
+)
 from fxflow.core.ir.trace import Trace, Tracer, state
 from fxflow.core.labels import listed
 
@@ -81,6 +87,12 @@ class Tape(Trace):
         ]
         avals = [a.aval if type(a) is Var else typeof(a) for a in inputs]
         out = primitive.types(avals, params)
+        if primitive.multi and not out:
+            known = [type(a) is not Var for a in inputs]
+            given = primitive.without_tangents(avals, known, params)
+            if given is not None:
+                values = [a for a in inputs if type(a) is not Var]
+                return self.process(primitive, tuple(values), given)
         variables = [Var(aval) for aval in out] if primitive.multi else [Var(out)]
         self.nodes.append(
             Node(primitive, inputs, variables, params, state.source, state.scope)
@@ -378,6 +390,31 @@ def linearize_graph(
         return _split(graph, trace, args, lin, instantiated)
 
     return graph.remembered(key, lambda: recording(trace, record))
+
+
+def graph_without_tangents(graph: Graph, known: Sequence[bool]) -> Graph:
+    """Returns the graph of the operations that read no tangents.
+
+    Args:
+      graph: without outputs.
+      known: which inputs are values; the others are tangents, and left out.
+    """
+
+    def run(*values: Any) -> list[Any]:
+        given, tape = iter(values), Tape(state.trace)
+        args = [
+            next(given) if k else TangentTracer(tape, Var(aval))
+            for k, aval in zip(known, graph.in_avals, strict=True)
+        ]
+        previous, state.trace = state.trace, tape
+        try:
+            graph.evaluate(*args)
+        finally:
+            state.trace = previous
+        return []
+
+    avals = [a for a, k in zip(graph.in_avals, known, strict=True) if k]
+    return trace_closed(run, avals, name=graph.name)
 
 
 def _split(

@@ -421,6 +421,24 @@ class Primitive(HostRules, GraphRules, AxisRules, MemoryRules):
         """Like `jvp`, for reverse mode: whatever is nonlinear may not see tangents."""
         return self.jvp(primals, tangents, **params)
 
+    def without_tangents(
+        self, avals: Sequence[Aval], known: Flags, params: dict[str, Any]
+    ) -> dict[str, Any] | None:
+        """Returns parameters for the operands that are not tangents.
+
+        Reverse mode runs no operation on tangents forwards. One that has no results,
+        such as a breakpoint, may run on its other operands instead.
+
+        Args:
+          avals: types of the operands.
+          known: which are not tangents.
+          params: as bound.
+
+        Returns:
+          What to bind the known operands with, or None: nothing runs.
+        """
+        return None
+
     def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:
         """Returns a cotangent, `Zero` or None for each argument.
 

@@ -24,7 +24,11 @@ from fxflow.core.interpreters.batching import batch_graph
 from fxflow.core.interpreters.calls import with_terms
 from fxflow.core.interpreters.jet import jet_graph, listed_terms
 from fxflow.core.interpreters.jvp import jvp_graph
-from fxflow.core.interpreters.linearize import LinearGraphs, linearize_graph
+from fxflow.core.interpreters.linearize import (
+    LinearGraphs,
+    graph_without_tangents,
+    linearize_graph,
+)
 from fxflow.core.interpreters.masking import masked_graph
 from fxflow.core.interpreters.transpose import transpose_graph
 from fxflow.core.ir import arith
@@ -103,6 +107,17 @@ class Branching(HigherOrder):
         if ordered:
             ctx.token = names.pop()
         return names
+
+    def without_tangents(
+        self, avals: Sequence[Aval], known: Flags, params: dict[str, Any]
+    ) -> dict[str, Any] | None:
+        """Branches of what reads no tangents, if that has effects."""
+        if not known[0]:
+            return None
+        each = [graph_without_tangents(b, known[1:]) for b in params["branches"]]
+        if not any(b.effects for b in each):
+            return None
+        return {**params, "branches": tuple(each)}
 
     def evaluate(self, *values: Any, branches: Graphs) -> list[Any]:
         """NumPy's evaluation of the chosen branch."""

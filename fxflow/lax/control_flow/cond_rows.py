@@ -8,6 +8,7 @@ such a row to an operand.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from fxflow.core.arrays import Aval, typeof
 from fxflow.core.interpreters.batching import batch_graph
 from fxflow.core.interpreters.calls import transposed, with_tangents
 from fxflow.core.interpreters.jvp import jvp_graph
-from fxflow.core.interpreters.linearize import linearize_graph
+from fxflow.core.interpreters.linearize import graph_without_tangents, linearize_graph
 from fxflow.core.interpreters.masking import masked_graph
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Graph, Node, prune, used_inputs
@@ -96,6 +97,13 @@ class CondRows(HigherOrder):
         linear = split.tangent.evaluate(*residuals, *chosen(tangents, live))
         outs = [*outs[:count], *linear]
         return with_tangents(outs, graph.out_avals, split.has_tangent)
+
+    def without_tangents(
+        self, avals: Sequence[Aval], known: Flags, params: dict[str, Any]
+    ) -> dict[str, Any] | None:
+        """Graphs of what reads no tangents, if that has effects."""
+        each = {k: graph_without_tangents(g, known) for k, g in params.items()}
+        return each if each["graph"].effects else None
 
     def transpose(
         self, cotangent: Values, *args: Any, graph: Graph, **_: Any
