@@ -619,8 +619,9 @@ class _Prompt(cmd.Cmd):
     def do_h(self, line: str) -> None:
         """`h`: lists the commands; a variable of that name is printed instead."""
         if not line and "h" in self._names():
-            return self._evaluate("h")
-        return self.do_help(line)
+            self._evaluate("h")
+        else:
+            self.do_help(line)
 
 
 def described(value: Any) -> str:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-import numbers
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,12 +63,10 @@ def bytes_of(budget: Any, what: str) -> int:
         with contextlib.suppress(ValueError, OverflowError):  # as of "." and "1e999"
             if match and unit is not None:
                 return int(float(match[1]) * unit)
-    elif (
-        isinstance(budget, numbers.Real)
-        and not isinstance(budget, bool)
-        and 0 <= budget < float("inf")
-    ):
-        return int(budget)
+    elif isinstance(budget, int | float | np.integer | np.floating):
+        size = float(budget)
+        if type(budget) is not bool and 0 <= size < float("inf"):
+            return int(budget)
     raise ArgumentError(
         f'{what} is a number of bytes, as in "8GB", "512MiB" or 8e9, got {budget!r}'
     )

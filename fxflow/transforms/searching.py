@@ -185,8 +185,9 @@ class Search:
 
     def _constant(self, graph: Graph) -> Finding | None:
         """Returns the finding for a result that depends on no argument."""
-        for atom in graph.outputs:
-            for kind in self.kinds if type(atom) is Constant else ():
+        constants = [atom for atom in graph.outputs if isinstance(atom, Constant)]
+        for atom in constants:
+            for kind in self.kinds:
                 if not _is_finite(atom.value) and _FIND[kind](atom.value).any():
                     empty: tuple[str, ...] = ()
                     text = (
