@@ -237,13 +237,11 @@ def require_room(compiled: Any) -> None:
     """Refuses to run a program that needs more memory than a device has.
 
     Args:
-      compiled: a `Compiled`; it remembers that it fits.
+      compiled: a `Compiled` that is not known to fit; it remembers that it does.
 
     Raises:
       OutOfMemoryError: it does not; the error says what makes the peak.
     """
-    if compiled.has_room:
-        return
     traced = compiled.traced.arrays
     device = compiled.program.executable.devices[0]
     limit = memory_limit(device)

@@ -484,6 +484,11 @@ def require_donated_once(traced: Traced, arrays: Sequence[Array]) -> None:
         )
 
 
+#: Elements of all values of a program that fits into every device: 32 MB at most, of
+#: complex128.
+SMALL_PROGRAM = 2**21
+
+
 @guard_methods
 class Compiled(_Stage):
     """A compiled program, called like the function it came from."""
@@ -497,7 +502,8 @@ class Compiled(_Stage):
     def __init__(self, lowered: Lowered, program: Program) -> None:
         self.traced: Traced = lowered.traced
         self.lowered, self.program = lowered, program
-        self.constants, self.has_room = lowered.constants, False
+        self.constants = lowered.constants
+        self.has_room = self.traced.arrays.graph.facts.size < SMALL_PROGRAM
 
     @property
     def input_shardings(self) -> Any:
@@ -572,7 +578,8 @@ class Compiled(_Stage):
         # Compiled ahead of time, for devices that are not here.
         if self.program.executable.loaded is None:
             self.program.executable.launch()  # says why it cannot be run
-        require_room(self)
+        if not self.has_room:
+            require_room(self)
         donated = self.traced.arrays.donated
         given = [a for a, give in zip(arrays, donated, strict=True) if give]
         if given:
@@ -588,7 +595,8 @@ class Compiled(_Stage):
         Args:
           arg_types: of the leaves as they are given.
         """
-        require_room(self)
+        if not self.has_room:
+            require_room(self)
         placements = self.program.placements[len(self.constants) :]
         moving = {
             i: placement

@@ -8,6 +8,7 @@ refers to tracers: a value captured from outside is one of the first inputs.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -163,6 +164,7 @@ class Facts(NamedTuple):
       mesh: the first mesh that an operation names.
       has_refs: whether references are given to the graph or made in it.
       names_memory: whether an operation names a memory other than the device's own.
+      size: elements of all values, but for types whose sizes are symbols.
     """
 
     names: frozenset[str]
@@ -170,6 +172,7 @@ class Facts(NamedTuple):
     mesh: Mesh | None
     has_refs: bool
     names_memory: bool
+    size: int
 
 
 class Graph:
@@ -376,8 +379,11 @@ def _facts(graph: Graph) -> Facts:
     effects: set[Any] = set()
     mesh: Mesh | None = None
     made_refs = names_memory = False
+    values = list(graph.inputs)
+    size = 0
     for node in graph.nodes:
         primitive, params = node.primitive, node.params
+        values += node.outputs
         names.add(primitive.name)
         effects |= node.effects
         mesh = mesh or primitive.mesh(params)
@@ -388,6 +394,8 @@ def _facts(graph: Graph) -> Facts:
             mesh = mesh or facts.mesh
             made_refs = made_refs or (facts.has_refs and not primitive.owns_refs)
             names_memory = names_memory or facts.names_memory
+            size += facts.size
+    size += sum(math.prod(v.aval.shape) for v in values if not v.aval.is_symbolic)
     # Writes to references made inside are seen by no other operation.
     return Facts(
         frozenset(names),
@@ -395,6 +403,7 @@ def _facts(graph: Graph) -> Facts:
         mesh,
         given_refs or made_refs or "new_ref" in names,
         names_memory,
+        size,
     )
 
 
