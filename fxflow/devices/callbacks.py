@@ -38,6 +38,8 @@ _PLAIN, _PARTITIONED = "xla_ffi_python_", "xla_ffi_partitioned_python_"
 _WITH_FRAMES = 16
 #: Number of exceptions kept for their callers: programs that fail at the same time.
 _KEPT = 4096
+#: How many that callers retrieved are kept, for threads that fail at the same time.
+_RETRIEVED = 64
 _raised: OrderedDict[int, BaseException] = OrderedDict()
 # The numbers of the exceptions that callers retrieved, and may retrieve again.
 _retrieved: deque[int] = deque()
@@ -98,7 +100,7 @@ def _retrieve(number: int) -> BaseException | None:
     with _lock:
         if number not in _retrieved:
             _retrieved.append(number)
-            if len(_retrieved) > _WITH_FRAMES:
+            if len(_retrieved) > _RETRIEVED:
                 _raised.pop(_retrieved.popleft(), None)
         return _raised.get(number)
 

@@ -256,7 +256,7 @@ def test_exceptions_are_kept_for_many_callers_and_frames_for_few() -> None:
     assert framed[-1] and not framed[0]
     assert found[0] is not None and "in fail" in found[0].__notes__[0]
     assert callbacks.original_error(seen[-1]) is found[-1], "it may be asked for again"
-    assert len(callbacks._retrieved) <= callbacks._WITH_FRAMES
+    assert len(callbacks._retrieved) <= callbacks._RETRIEVED
 
 
 def test_exceptions_that_no_caller_retrieves_are_dropped(

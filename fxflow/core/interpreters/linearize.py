@@ -80,8 +80,6 @@ class Tape(Trace):
                 return self.parent.process(primitive, args, params)
             finally:
                 state.trace = previous
-        if not self.is_split and primitive.multi and _has_graphs(primitive, params):
-            return self._split(primitive, args, params)
         inputs = [
             a._var if type(a) is TangentTracer and a._trace is self else a for a in args
         ]
@@ -93,6 +91,8 @@ class Tape(Trace):
             if given is not None:
                 values = [a for a in inputs if type(a) is not Var]
                 return self.process(primitive, tuple(values), given)
+        elif primitive.multi and not self.is_split and _has_graphs(primitive, params):
+            return self._split(primitive, args, params)
         variables = [Var(aval) for aval in out] if primitive.multi else [Var(out)]
         self.nodes.append(
             Node(primitive, inputs, variables, params, state.source, state.scope)

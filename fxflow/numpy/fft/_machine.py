@@ -97,10 +97,13 @@ def _lengths(
             raise ArgumentError(
                 f"{name}: {len(s)} lengths were given for {len(dims)} axes"
             )
-        lengths = [
-            shape[i] if n is None or n == -1 else operator.index(n)
-            for n, i in zip(s, dims, strict=True)
-        ]
+        try:
+            lengths = [
+                shape[i] if n is None or n == -1 else operator.index(n)
+                for n, i in zip(s, dims, strict=True)
+            ]
+        except TypeError:
+            raise ArgumentError(f"{name}: s must be integers, got {s!r}") from None
     for n in lengths:
         if n < 1:
             raise ShapeError(f"{name}: transforms have at least one point, got {n}")

@@ -102,6 +102,7 @@ def pinv(
     if rtol is None:
         eps = float(fnp.finfo(values.aval.dtype).eps)
         rtol = 0.0 if atol is not None else max(x.aval.shape[-2:]) * eps
+    (rtol,) = promote_inexact("pinv", rtol)
     bound = rtol * largest + (0.0 if atol is None else atol)
     bound = convert(bound, values.aval.dtype)
     part = bound / fnp.where(largest == 0, 1, largest)

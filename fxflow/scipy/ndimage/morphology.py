@@ -452,6 +452,10 @@ def _level(
         )
     if footprint is not None:
         footprint = host(name, "footprint", footprint).astype(bool)
+        if footprint.ndim != len(along):
+            raise ShapeError(
+                f"{name}: footprint must have {len(along)} axes, got {footprint.ndim}"
+            )
     elif heights is not None:
         footprint = np.ones(heights.shape, bool)
     if dilate:

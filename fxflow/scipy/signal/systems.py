@@ -14,6 +14,7 @@ import numpy as np
 
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
+from fxflow.core.arrays.array import kind_of
 from fxflow.core.docs import shared
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.tree import register_pytree_node_class
@@ -759,8 +760,17 @@ def dlti(*system: Any, dt: Any = True) -> Any:
     return _formed("dlti", system, dt)
 
 
+def _require_system(name: str, system: Any) -> None:
+    if not isinstance(system, System | tuple | list):
+        raise ArgumentError(
+            f"{name}: system must be a tuple of its parts or an object such as "
+            f"StateSpace, got {kind_of(system)}"
+        )
+
+
 def continuous_system(name: str, system: Any) -> System:
     """Returns a continuous system, of a tuple or an object."""
+    _require_system(name, system)
     found: System = system if isinstance(system, System) else lti(*system)
     if found.dt is not None:
         raise ArgumentError(
@@ -771,6 +781,7 @@ def continuous_system(name: str, system: Any) -> System:
 
 def sampled_system(name: str, system: Any) -> System:
     """Returns a sampled system, of a tuple with dt behind or an object."""
+    _require_system(name, system)
     found: System = (
         system if isinstance(system, System) else dlti(*system[:-1], dt=system[-1])
     )
