@@ -25,6 +25,10 @@ NO_SCOPE = "(no scope)"
 _FAR = 4
 _PASSES_ON = {"bitcast", "copy", "copy-done", "copy-start", "get-tuple-element"}
 
+#: Elements of all values of a program that fits into every device: 32 MB at most, of
+#: complex128.
+SMALL_PROGRAM = 2**21
+
 
 class HeldBuffer(NamedTuple):
     """A buffer that is live when the program needs most memory.

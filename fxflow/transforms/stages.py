@@ -38,8 +38,8 @@ from fxflow.devices.clients import TRITON, runs_triton
 from fxflow.devices.compile import OptionValue, hlo_computation, mlir_module
 from fxflow.devices.shardings import Sharding
 from fxflow.errors import ArgumentError, CompileError, DonationError
+from fxflow.transforms import memory_reports
 from fxflow.transforms.copies import ArgumentCopy, argument_copies
-from fxflow.transforms.memory_reports import MemoryReport, report_of, require_room
 from fxflow.transforms.passes.pipeline import optimized, with_compiled_parts
 from fxflow.transforms.ref_calls import RefCall
 
@@ -484,11 +484,6 @@ def require_donated_once(traced: Traced, arrays: Sequence[Array]) -> None:
         )
 
 
-#: Elements of all values of a program that fits into every device: 32 MB at most, of
-#: complex128.
-SMALL_PROGRAM = 2**21
-
-
 @guard_methods
 class Compiled(_Stage):
     """A compiled program, called like the function it came from."""
@@ -501,9 +496,9 @@ class Compiled(_Stage):
 
     def __init__(self, lowered: Lowered, program: Program) -> None:
         self.traced: Traced = lowered.traced
-        self.lowered, self.program = lowered, program
-        self.constants = lowered.constants
-        self.has_room = self.traced.arrays.graph.facts.size < SMALL_PROGRAM
+        self.lowered, self.program, self.constants = lowered, program, lowered.constants
+        size = self.traced.arrays.graph.facts.size
+        self.has_room = size < memory_reports.SMALL_PROGRAM
 
     @property
     def input_shardings(self) -> Any:
@@ -579,7 +574,7 @@ class Compiled(_Stage):
         if self.program.executable.loaded is None:
             self.program.executable.launch()  # says why it cannot be run
         if not self.has_room:
-            require_room(self)
+            memory_reports.require_room(self)
         donated = self.traced.arrays.donated
         given = [a for a, give in zip(arrays, donated, strict=True) if give]
         if given:
@@ -596,7 +591,7 @@ class Compiled(_Stage):
           arg_types: of the leaves as they are given.
         """
         if not self.has_room:
-            require_room(self)
+            memory_reports.require_room(self)
         placements = self.program.placements[len(self.constants) :]
         moving = {
             i: placement
@@ -685,10 +680,8 @@ class Compiled(_Stage):
         """Returns the sizes of arguments, results, temporaries and code, in bytes."""
         return self.program.executable.memory_analysis()
 
-    def memory_report(self) -> MemoryReport:
+    def memory_report(self) -> memory_reports.MemoryReport:
         """Returns what makes the peak of the program's memory, by line and scope.
-
-        The program is compiled again, with marks that lead back to lines.
 
         Example:
           >>> program = fxflow.jit(lambda x: (x @ x).sum()).lower(fnp.ones((64, 64)))
@@ -696,10 +689,12 @@ class Compiled(_Stage):
           >>> sorted(row.name for row in report.rows("kind"))[0]
           'argument'
 
-        Source: the buffers that XLA's buffer assignment holds at its peak.
+        Source: the buffers that XLA's buffer assignment holds at its peak, of a program
+        that is compiled again with marks that lead back to lines.
         """
         types = self.lowered._arg_types
-        return report_of(self.traced.arrays, lambda t: Lowered(t, types).compile())
+        compiled = lambda traced: Lowered(traced, types).compile()
+        return memory_reports.report_of(self.traced.arrays, compiled)
 
 
 # -- the short path --------------------------------------------------------------------

@@ -134,7 +134,7 @@ def test_sizes():
 
 
 def test_programs_that_do_not_fit_are_refused(monkeypatch):
-    monkeypatch.setattr("fxflow.transforms.stages.SMALL_PROGRAM", 0)
+    monkeypatch.setattr("fxflow.transforms.memory_reports.SMALL_PROGRAM", 0)
     monkeypatch.setattr(
         "fxflow.transforms.memory_reports.memory_limit", lambda device: 1_000_000
     )
