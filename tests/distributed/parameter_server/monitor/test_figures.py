@@ -261,6 +261,6 @@ def test_text_is_cut_to_the_size_of_the_terminal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     size = os.terminal_size((5, 4))
-    monkeypatch.setattr(shutil, "get_terminal_size", lambda: size)
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda *args, **kwargs: size)
     assert redrawn("1234567\n2\n3\n4\n5\n", 0) == ("\x1b[J12345\n2\n3\n", 3)
     assert redrawn("1\n", 3) == ("\x1b[3A\x1b[J1\n", 1)
