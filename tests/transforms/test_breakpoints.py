@@ -339,7 +339,7 @@ def test_terminal():
         os.close(theirs)
         os.write(ours, b"p y + 1\nc\n")
         text = b""
-        with contextlib.suppress(OSError):  # at the end: nobody holds the terminal
+        with contextlib.suppress(OSError):  # EIO at the end: the terminal is closed
             while part := os.read(ours, 4096):
                 text += part
         assert process.wait(60) == 0, text
