@@ -211,8 +211,8 @@ def _next(x: Any) -> Any:
 
 # Euler's and Maclaurin's formula: terms summed directly, then corrections by Bernoulli
 # numbers over factorials, B₂ₖ / (2k)!.
-_DIRECT = 10
-_CORRECTIONS = (
+ZETA_TERMS = 10
+ZETA_CORRECTIONS = (
     0.08333333333333333,
     -0.001388888888888889,
     3.306878306878307e-05,
@@ -235,17 +235,17 @@ def _positive_zeta(s: Any, q: Any, unit: Any) -> Any:
     power = neg(s)
     total = full_like(q, 0)
     # From the smallest term.
-    for k in range(_DIRECT - 1, -1, -1):
+    for k in range(ZETA_TERMS - 1, -1, -1):
         base = div(add(q, arith.constant(k, dtype)), unit)
         total = add(total, pow_(base, power))
-    end = add(q, arith.constant(_DIRECT, dtype))
+    end = add(q, arith.constant(ZETA_TERMS, dtype))
     last = div(end, unit)
     # Beyond this the terms after the first do not count, and factors might overflow.
     s = min_(s, mul(end, arith.constant(50, dtype)))
-    count = len(_CORRECTIONS) if dtypes.bits(dtype) == 64 else 6
+    count = len(ZETA_CORRECTIONS) if dtypes.bits(dtype) == 64 else 6
     factor = div(s, end)
     tail = full_like(q, 0.5)
-    for k, c in enumerate(_CORRECTIONS[:count]):
+    for k, c in enumerate(ZETA_CORRECTIONS[:count]):
         tail = add(tail, mul(factor, arith.constant(c, dtype)))
         for j in (2 * k + 1, 2 * k + 2):
             factor = mul(factor, div(add(s, arith.constant(j, dtype)), end))

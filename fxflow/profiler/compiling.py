@@ -16,7 +16,7 @@ from fxflow.errors import ArgumentError, NonHashableStaticError
 from fxflow.profiler.report import shown
 from fxflow.transforms.explain import reasons
 from fxflow.transforms.jit import JitFunction, jit
-from fxflow.transforms.marking import Marks, Operation
+from fxflow.transforms.marking import NAMES, Marks, Operation
 
 By = Literal["line", "scope", "operation"]
 
@@ -75,14 +75,14 @@ class CompileReport:
         Raises:
           ArgumentError: `by` is something else.
         """
-        if by not in _NAMES:
+        if by not in NAMES:
             raise ArgumentError(
-                f"compile_report: by is one of {', '.join(_NAMES)}, got {by!r}"
+                f"compile_report: by is one of {', '.join(NAMES)}, got {by!r}"
             )
         lowered: Counter[str] = Counter()
         optimized: Counter[str] = Counter()
         for operation, before, after in self.counts:
-            for name in _NAMES[by](operation):
+            for name in NAMES[by](operation):
                 lowered[name] += before
                 optimized[name] += after
         total = sum(before for _, before, _ in self.counts) or 1
@@ -133,18 +133,6 @@ class CompileReport:
         return "\n".join(lines)
 
     __repr__ = __str__
-
-
-def _scopes(operation: Operation) -> list[str]:
-    scope = operation.scope
-    return ["/".join(scope[: i + 1]) for i in range(len(scope))] or ["(no scope)"]
-
-
-_NAMES: dict[str, Callable[[Operation], list[str]]] = {
-    "line": lambda operation: [operation.line],
-    "scope": _scopes,
-    "operation": lambda operation: [operation.name],
-}
 
 
 def compile_report(

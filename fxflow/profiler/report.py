@@ -19,6 +19,7 @@ from fxflow.lax.axes import integer
 from fxflow.lax.pytree_transfer import block_until_ready
 from fxflow.profiler.programs import Operation, ProfiledProgram
 from fxflow.profiler.tracing import record
+from fxflow.transforms.marking import NAMES, NO_SCOPE
 from fxflow.viz.figures import COLORS, new_figure
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 By = Literal["scope", "line", "operation"]
 
 #: What stands for operations outside of any `named_scope`.
-_NO_SCOPE = "(no scope)"
 
 
 class Row(NamedTuple):
@@ -109,11 +109,11 @@ class Report:
         Raises:
           ArgumentError: `by` is something else.
         """
-        if by not in _NAMES:
-            raise ArgumentError(f"report: by is one of {', '.join(_NAMES)}, got {by!r}")
+        if by not in NAMES:
+            raise ArgumentError(f"report: by is one of {', '.join(NAMES)}, got {by!r}")
         found: dict[str, list[Spent]] = {}
         for item in self.spent:
-            for name in _NAMES[by](item.operation):
+            for name in NAMES[by](item.operation):
                 found.setdefault(name, []).append(item)
         total = self.total or 1.0
         rows = []
@@ -194,21 +194,6 @@ class Report:
         return "\n\n".join([head, *(self.table(by) for by in kinds)])
 
     __repr__ = __str__
-
-
-def _scopes(operation: Operation) -> Iterator[str]:
-    """Yields the scopes an operation is in, the outermost first."""
-    if not operation.scope:
-        yield _NO_SCOPE
-    for depth in range(len(operation.scope)):
-        yield "/".join(operation.scope[: depth + 1])
-
-
-_NAMES: dict[str, Callable[[Operation], Iterator[str] | list[str]]] = {
-    "scope": _scopes,
-    "line": lambda operation: [operation.line],
-    "operation": lambda operation: [operation.name],
-}
 
 
 def shown(line: str) -> str:
@@ -353,7 +338,7 @@ def _draw_scopes(ax: Any, rows: dict[str, Row], depth: int, total: float) -> Non
         level = name.count("/")
         ax.barh(
             depth - level, row.seconds * 1e3, left=left * 1e3, height=0.94,
-            color="#bbbbbb" if name == _NO_SCOPE else color, edgecolor="white",
+            color="#bbbbbb" if name == NO_SCOPE else color, edgecolor="white",
             alpha=0.9 - 0.2 * (level % 3),
         )  # fmt: skip
         # Some 90 letters fit beside each other.

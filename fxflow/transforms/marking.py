@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from fxflow.core import source
@@ -37,6 +38,25 @@ class Operation(NamedTuple):
 #: What no operation of the user's asked for, such as copies that XLA adds.
 OTHER = Operation("copies and others", (), "no line", 0.0, 0.0)
 
+
+#: What stands for operations outside of any `named_scope`.
+NO_SCOPE = "(no scope)"
+
+
+def scopes(operation: Operation) -> Iterator[str]:
+    """Yields the scopes an operation is in, the outermost first."""
+    if not operation.scope:
+        yield NO_SCOPE
+    for depth in range(len(operation.scope)):
+        yield "/".join(operation.scope[: depth + 1])
+
+
+#: What an operation counts for in the rows of a report, by what they are of.
+NAMES: dict[str, Callable[[Operation], Iterable[str]]] = {
+    "scope": scopes,
+    "line": lambda operation: [operation.line],
+    "operation": lambda operation: [operation.name],
+}
 
 _MARK = re.compile(r"/#(\d+)(?=/)")
 

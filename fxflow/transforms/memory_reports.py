@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from fxflow.core.boundary import guard_methods
-from fxflow.core.ir.graph import Graph, subgraphs
 from fxflow.devices.memory import memory_limit
 from fxflow.errors import ArgumentError, OutOfMemoryError
 from fxflow.transforms.copies import HloInstruction, HloProgram
 from fxflow.transforms.liveness import live_at_peak
-from fxflow.transforms.marking import OTHER, Marks, Operation
+from fxflow.transforms.marking import OTHER, Marks, Operation, scopes
 
 #: Label of an array that the function captures.
 CAPTURED = "(captured)"
 By = Literal["line", "scope", "operation", "kind"]
 
-#: What stands for operations outside of any `named_scope`.
-NO_SCOPE = "(no scope)"
 # How many instructions away the origin of one without a name is looked for.
 _FAR = 4
 _PASSES_ON = {"bitcast", "copy", "copy-done", "copy-start", "get-tuple-element"}
 
-#: Elements of all values of a program that fits into every device: 32 MB at most, of
-#: complex128.
+#: Bytes of an element of the largest dtype, complex128.
+LARGEST_ITEM = 16
+#: Elements of all values of a program that fits into every device: 32 MB at most.
 SMALL_PROGRAM = 2**21
 
 
@@ -175,12 +173,10 @@ def _line(buffer: HeldBuffer) -> list[str]:
     return [f"the argument {buffer.label}" if buffer.label else buffer.operation.line]
 
 
-def _scopes(buffer: HeldBuffer) -> Iterator[str]:
-    scope = buffer.operation.scope
-    if not scope:
-        yield "(arguments)" if buffer.label else NO_SCOPE
-    for depth in range(len(scope)):
-        yield "/".join(scope[: depth + 1])
+def _scopes(buffer: HeldBuffer) -> Iterable[str]:
+    if buffer.label and not buffer.operation.scope:
+        return ["(arguments)"]
+    return scopes(buffer.operation)
 
 
 _NAMES: dict[str, Callable[[HeldBuffer], Iterable[str]]] = {
@@ -250,7 +246,8 @@ def require_room(compiled: Any) -> None:
     device = compiled.program.executable.devices[0]
     limit = memory_limit(device)
     # XLA's sums take a look at the whole program: only where they may be too large.
-    if limit and len(compiled.program.executable.devices) * limit < _most(traced.graph):
+    most = LARGEST_ITEM * traced.graph.facts.size
+    if limit and len(compiled.program.executable.devices) * limit < most:
         sizes = compiled.memory_analysis()
         if need(sizes) > limit:
             raise OutOfMemoryError(
@@ -262,15 +259,6 @@ def require_room(compiled: Any) -> None:
                 "memory_report() of the compiled program has all of it"
             )
     compiled.has_room = True
-
-
-def _most(graph: Graph) -> int:
-    """Returns the bytes of all values of a graph, of those in loops once."""
-    total = sum(aval_bytes(a) for a in graph.in_avals)
-    for node in graph.nodes:
-        total += sum(aval_bytes(var.aval) for var in node.outputs)
-        total += sum(_most(inner) for _, inner in subgraphs(node.params))
-    return total
 
 
 def aval_bytes(aval: Any) -> int:

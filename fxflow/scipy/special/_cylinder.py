@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,15 @@ _RECIPROCAL_GAMMA = (
     -3.696805618642206e-12, 5.100370287454476e-13, -2.0583260535665066e-14,
 )
 # fmt: on
+
+
+def chebyshev(t: Any, coefficients: Sequence[float]) -> Any:
+    """Returns ∑ cₖ Tₖ(t), by Clenshaw's recurrence."""
+    first, second = lax.full_like(t, 0), lax.full_like(t, 0)
+    twice = 2 * t
+    for c in reversed(coefficients[1:]):
+        first, second = twice * first - second + c, first
+    return t * first - second + coefficients[0]
 
 
 def polynomial(x: Any, coefficients: Any) -> Any:

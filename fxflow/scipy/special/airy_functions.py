@@ -17,6 +17,7 @@ from fxflow.core.docs import shared
 from fxflow.core.runtime.library import library
 from fxflow.numpy._operands import ArrayLike, convert
 from fxflow.scipy.special._airy_tables import TABLES
+from fxflow.scipy.special._cylinder import chebyshev
 from fxflow.scipy.special._derivatives import by_forward
 from fxflow.scipy.special._operands import operands
 
@@ -24,12 +25,7 @@ _LOW, _HIGH, _FAR = -4.0, 1.0, 8.0
 
 
 def _chebyshev(name: str, t: Any) -> Any:
-    """Returns ∑ cₖ Tₖ(t), by Clenshaw's recurrence."""
-    first, second = lax.full_like(t, 0), lax.full_like(t, 0)
-    twice = 2 * t
-    for c in reversed(TABLES[name][1:]):
-        first, second = twice * first - second + c, first
-    return t * first - second + TABLES[name][0]
+    return chebyshev(t, TABLES[name])
 
 
 def _zeta(x: Any) -> Any:

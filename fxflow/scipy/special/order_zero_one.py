@@ -15,18 +15,14 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
 from fxflow.core.runtime.library import library
+from fxflow.scipy.special._cylinder import chebyshev
 from fxflow.scipy.special._derivatives import by_forward
 from fxflow.scipy.special._operands import in_64_bits
 from fxflow.scipy.special._order_tables import TABLES
 
 
 def _chebyshev(name: str, t: Any) -> Any:
-    """Returns ∑ cₖ Tₖ(t), by Clenshaw's recurrence."""
-    first, second = lax.full_like(t, 0), lax.full_like(t, 0)
-    twice = 2 * t
-    for c in reversed(TABLES[name][1:]):
-        first, second = twice * first - second + c, first
-    return t * first - second + TABLES[name][0]
+    return chebyshev(t, TABLES[name])
 
 
 # -- J and Y ---------------------------------------------------------------------------

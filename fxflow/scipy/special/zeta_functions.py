@@ -13,29 +13,12 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
 from fxflow.core.runtime.library import library
+from fxflow.lax.gammas import ZETA_CORRECTIONS, ZETA_TERMS
 from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.special._cylinder import sinpi
 from fxflow.scipy.special._derivatives import by_forward
 from fxflow.scipy.special._operands import in_64_bits, operands, special_docs
 from fxflow.scipy.special.gammas import gamma_quotient
-
-_DIRECT = 10
-
-# B₂ₖ / (2 k)! for k = 1, …, 12.
-_CORRECTIONS = (
-    0.08333333333333333,
-    -0.001388888888888889,
-    3.306878306878307e-05,
-    -8.267195767195768e-07,
-    2.08767569878681e-08,
-    -5.284190138687493e-10,
-    1.3382536530684679e-11,
-    -3.3896802963225827e-13,
-    8.586062056277845e-15,
-    -2.174868698558062e-16,
-    5.5090028283602295e-18,
-    -1.3954464685812522e-19,
-)
 
 
 def _less_one(s: Any, gap: Any) -> Any:
@@ -45,14 +28,14 @@ def _less_one(s: Any, gap: Any) -> Any:
         return fnp.power(float(n) + 0 * s, -s)
 
     total = 0 * s
-    for n in range(_DIRECT - 1, 1, -1):
+    for n in range(ZETA_TERMS - 1, 1, -1):
         total = total + term(n)
-    last = term(_DIRECT)
-    total = total + last * (_DIRECT / gap + 0.5)
-    factor = last * s / _DIRECT
-    for k, c in enumerate(_CORRECTIONS):
+    last = term(ZETA_TERMS)
+    total = total + last * (ZETA_TERMS / gap + 0.5)
+    factor = last * s / ZETA_TERMS
+    for k, c in enumerate(ZETA_CORRECTIONS):
         total = total + c * factor
-        factor = factor * (s + 2 * k + 1) * (s + 2 * k + 2) / _DIRECT**2
+        factor = factor * (s + 2 * k + 1) * (s + 2 * k + 2) / ZETA_TERMS**2
     return total
 
 
