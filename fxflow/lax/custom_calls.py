@@ -18,6 +18,7 @@ from fxflow.core.ir.higher_order import (
     HigherOrder,
     carries_tangent,
     chosen,
+    flow_through,
     live_flags,
     run_host,
     split_at,
@@ -187,6 +188,14 @@ class CustomCall(HigherOrder):
             f if f is None or f < p.num_consts else f + p.num_rule_consts
             for f in forwarded(p.graph)
         ]
+
+    def flows(
+        self, sources: Flags, count: int, params: dict[str, Any]
+    ) -> tuple[list[bool], list[Flags]]:
+        """Those of the graph."""
+        p = CustomCallParams(**params)
+        used = p.used(sources)
+        return flow_through(p.graph, used), [used]
 
     def require_constants(self, graph: Graph, tangents: Values) -> None:
         """Checks that nothing the function captured is being differentiated.

@@ -24,6 +24,7 @@ from fxflow.core.ir.graph import Graph, Var, forwarded
 from fxflow.core.ir.higher_order import (
     HigherOrder,
     chosen,
+    flow_through,
     live_flags,
     run_host,
     split_at,
@@ -92,6 +93,12 @@ class LinearSolve(HigherOrder):
     def forwarded(self, *, solve: Graph, **params: Any) -> list[int | None]:
         """What the solver gives back as it is."""
         return forwarded(solve)
+
+    def flows(
+        self, sources: Flags, count: int, params: dict[str, Any]
+    ) -> tuple[list[bool], list[Flags]]:
+        """Those of the solver."""
+        return flow_through(params["solve"], sources), []
 
     def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """`x' = A⁻¹ (b' - A' x)`; what the solver returns beside `x` has no tangent."""

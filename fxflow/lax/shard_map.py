@@ -34,6 +34,7 @@ from fxflow.core.ir.higher_order import (
     HigherOrder,
     chosen,
     cotangents_for,
+    flow_through,
     live_flags,
     run_host,
     uses_axis,
@@ -396,6 +397,12 @@ class ShardMap(HigherOrder):
             out_specs=_behind(over, p.out_specs, out_mapped),
         )
         return self.bind(*args, **vars(new)), out_mapped
+
+    def flows(
+        self, sources: Flags, count: int, params: dict[str, Any]
+    ) -> tuple[list[bool], list[Flags]]:
+        """Those of the graph."""
+        return flow_through(params["graph"], sources), [sources]
 
     def dce(self, node: Node, wanted: Flags) -> Node:
         """Each device runs a pruned graph."""

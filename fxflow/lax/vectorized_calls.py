@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fxflow.core.arrays import typeof
+from fxflow.core.arrays import Aval, typeof
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.interpreters.calls import GraphCall, with_tangents
 from fxflow.core.interpreters.jvp import jvp_flat, jvp_graph
@@ -118,6 +118,12 @@ class CustomVmapCall(GraphCall):
     def forwarded(self, **params: Any) -> list[int | None]:
         """None: the rule need not."""
         return []
+
+    def without_tangents(
+        self, avals: Sequence[Aval], known: Flags, params: dict[str, Any]
+    ) -> None:
+        """Nothing runs: the rule is of all operands."""
+        return None
 
     def dce(self, node: Node, wanted: Flags) -> Node:
         """The node: the rule is of all operands and results."""

@@ -14,6 +14,7 @@ from fxflow.core.arrays import Aval
 from fxflow.core.interpreters.batching import batch_graph
 from fxflow.core.interpreters.jet import jet_graph, listed_terms, spread_terms
 from fxflow.core.interpreters.jvp import jvp_graph
+from fxflow.core.interpreters.linearize import graph_without_tangents
 from fxflow.core.interpreters.masking import masked_graph
 from fxflow.core.interpreters.transpose import transpose_graph
 from fxflow.core.ir.discharge import discharge, keeps_rules, read_all, write_back
@@ -22,6 +23,7 @@ from fxflow.core.ir.higher_order import (
     HigherOrder,
     chosen,
     cotangents_for,
+    flow_through,
     live_flags,
     run_host,
     spread,
@@ -122,6 +124,19 @@ class GraphCall(HigherOrder):
     def forwarded(self, *, graph: Graph, **params: Any) -> list[int | None]:
         """The graph's."""
         return forwarded(graph)
+
+    def flows(
+        self, sources: Flags, count: int, params: dict[str, Any]
+    ) -> tuple[list[bool], list[Flags]]:
+        """Those of the graph."""
+        return flow_through(params["graph"], sources), [sources]
+
+    def without_tangents(
+        self, avals: Sequence[Aval], known: Flags, params: dict[str, Any]
+    ) -> dict[str, Any] | None:
+        """A call of what reads no tangents, if that has effects."""
+        graph = graph_without_tangents(params["graph"], known)
+        return {**params, "graph": graph} if graph.effects else None
 
     def dce(self, node: Node, wanted: Flags) -> Node:
         """Calls a pruned graph."""

@@ -21,7 +21,16 @@ from fxflow.core import source
 from fxflow.core.arrays import Array, Aval, typeof, unwrapped
 from fxflow.core.interpreters.jvp import DualTracer, cast_tangents
 from fxflow.core.ir.arith import instantiate
-from fxflow.core.ir.graph import Graph, Literal, Node, Var, ancestors, live_nodes
+from fxflow.core.ir.graph import (
+    Graph,
+    Literal,
+    Node,
+    Var,
+    ancestors,
+    live_nodes,
+    subgraphs,
+)
+from fxflow.core.ir.higher_order import muted
 from fxflow.core.ir.primitive import Primitive, Zero, table
 from fxflow.core.ir.staging import (
     GraphTrace,
@@ -32,6 +41,7 @@ from fxflow.core.ir.staging import (
 )
 from fxflow.core.ir.trace import Trace, Tracer, state
 from fxflow.core.labels import listed
+from fxflow.errors import NotDifferentiableError
 
 
 class TangentTracer(Tracer):
@@ -91,8 +101,12 @@ class Tape(Trace):
             if given is not None:
                 values = [a for a in inputs if type(a) is not Var]
                 return self.process(primitive, tuple(values), given)
-        elif primitive.multi and not self.is_split and _has_graphs(primitive, params):
-            return self._split(primitive, args, params)
+        elif primitive.multi and not self.is_split:
+            linear = [type(a) is Var for a in inputs]
+            if _has_graph(primitive, params) or not all(
+                primitive.flows(linear, len(out), params)[0]
+            ):
+                return self._split(primitive, args, params)
         variables = [Var(aval) for aval in out] if primitive.multi else [Var(out)]
         self.nodes.append(
             Node(primitive, inputs, variables, params, state.source, state.scope)
@@ -118,6 +132,8 @@ class Tape(Trace):
             instantiate(Zero(a.aval)) if own else a
             for a, own in zip(args, mine, strict=True)
         ]
+        if any(graph.effects for _, graph in subgraphs(params)):
+            params = muted(primitive, params, mine)
         self.is_split = True
         try:
             outs, out_tangents = primitive.linearize(primals, tangents, **params)
@@ -125,15 +141,11 @@ class Tape(Trace):
             self.is_split = False
         # A rule may give a value a tangent of zeros, where loops or branches do not
         # tell apart what depends on what.
-        inputs = [Var(typeof(a)) for a in args]
-        own = {v for v, linear in zip(inputs, mine, strict=True) if linear}
-        node = Node(primitive, inputs, [Var(typeof(out)) for out in outs], params)
-        result = []
-        for i, (out, tangent) in enumerate(zip(outs, out_tangents, strict=True)):
-            used = primitive.dce(node, [i == k for k in range(len(outs))]).inputs
-            linear = self.has(tangent) and not own.isdisjoint(used)
-            result.append(tangent if linear else out)
-        return result
+        linear, _ = primitive.flows(mine, len(outs), params)
+        return [
+            tangent if depends and self.has(tangent) else out
+            for out, tangent, depends in zip(outs, out_tangents, linear, strict=True)
+        ]
 
     # The arithmetic of tangents, for those who know that it is theirs; as in `arith`.
 
@@ -168,7 +180,7 @@ def _splits(primitive: Primitive) -> bool:
     return type(primitive).linearize is not Primitive.linearize
 
 
-def _has_graphs(primitive: Primitive, params: dict[str, Any]) -> bool:
+def _has_graph(primitive: Primitive, params: dict[str, Any]) -> bool:
     return _splits(primitive) or isinstance(params.get("graph"), Graph)
 
 
@@ -286,8 +298,19 @@ class LinearizeTrace(Trace):
         finally:
             state.trace, state.source, tape.is_split = previous, line, outer
         if primitive.multi:
+            for i, value in enumerate(out):
+                if tape.has(value):
+                    raise _value_of_tangents(primitive, i)
             return [self.join(p, t) for p, t in zip(out, out_tangent, strict=True)]
         return self.join(out, out_tangent)
+
+
+def _value_of_tangents(primitive: Primitive, position: int) -> NotDifferentiableError:
+    return NotDifferentiableError(
+        f"{primitive.name}: result {position} that the rule returns is computed from a "
+        "tangent, which reverse mode (grad, vjp) does not know when it computes "
+        "results: compute the results from the primals alone"
+    )
 
 
 @dataclass(eq=False, repr=False)

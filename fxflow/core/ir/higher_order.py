@@ -16,8 +16,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from fxflow.core.arrays import Aval, dtypes, typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.discharge import REFS, require_distinct
-from fxflow.core.ir.graph import Graph, Node, Var, interpret, subgraphs
+from fxflow.core.ir.graph import (
+    Graph,
+    Node,
+    Var,
+    has_refs,
+    interpret,
+    subgraphs,
+    with_graphs,
+)
 from fxflow.core.ir.primitive import (
+    CHECK,
+    DEBUG,
+    IO,
+    ORDERED,
     Batched,
     Dual,
     Flags,
@@ -218,6 +230,104 @@ def carry_flow(
         if grown == sources[start : start + count]:
             return grown
         sources[start : start + count] = grown
+
+
+def flow_through(graph: Graph, sources: Flags) -> list[bool]:
+    """Returns which outputs may depend on the chosen inputs, as `Primitive.flows` says.
+
+    Unlike `flow`, it looks into calls, loops and branches.
+
+    Args:
+      graph: to look at.
+      sources: the chosen inputs.
+    """
+    if has_refs(graph.in_avals):
+        return [any(sources)] * len(graph.outputs)
+
+    def find() -> list[bool]:
+        live = _reached(graph, sources)
+        return [type(a) is Var and a in live for a in graph.outputs]
+
+    return graph.remembered(("flow_through", tuple(sources)), find)
+
+
+def loop_flow(graph: Graph, sources: Flags, start: int, count: int) -> list[bool]:
+    """Returns which inputs of a loop's body come to depend on the chosen ones.
+
+    Args:
+      graph: of the body; its first `count` outputs are the next carry.
+      sources: the chosen inputs.
+      start: position of the carry among the inputs.
+      count: length of the carry.
+    """
+    flags, stop = list(sources), start + count
+    while True:
+        reached = flow_through(graph, flags)[:count]
+        grown = [a or b for a, b in zip(flags[start:stop], reached, strict=True)]
+        if grown == flags[start:stop]:
+            return flags
+        flags[start:stop] = grown
+
+
+def _reached(graph: Graph, sources: Flags) -> set[Var]:
+    live = {v for v, source in zip(graph.inputs, sources, strict=True) if source}
+    for node in graph.nodes:
+        flags = [type(a) is Var and a in live for a in node.inputs]
+        if any(flags):
+            outs, _ = node.primitive.flows(flags, len(node.outputs), node.params)
+            live.update(chosen(node.outputs, outs))
+            # What is written to a reference may be read from it.
+            live.update(a for a in node.inputs if has_refs([a.aval]))
+    return live
+
+
+def muted(primitive: Any, params: dict[str, Any], sources: Flags) -> dict[str, Any]:
+    """Returns parameters whose graphs do not show what depends on some operands.
+
+    Args:
+      primitive: whose parameters they are.
+      params: as bound.
+      sources: the operands whose values mean nothing.
+    """
+    _, each = primitive.flows(sources, 0, params)
+    flags = iter(each)
+    return with_graphs(params, lambda g: _muted(g, next(flags))) if each else params
+
+
+def _muted(graph: Graph, sources: Flags) -> Graph:
+    if not graph.effects or not any(sources):
+        return graph
+
+    def derive() -> Graph:
+        live = _reached(graph, sources)
+        nodes = []
+        for node in graph.nodes:
+            flags = [type(a) is Var and a in live for a in node.inputs]
+            kept: Node | None = node
+            if any(flags) and node.effects:
+                kept = _muted_node(node, flags)
+            if kept is not None:
+                nodes.append(kept)
+        return graph.replace(nodes=nodes)
+
+    return graph.remembered(("muted", tuple(sources)), derive)
+
+
+def _muted_node(node: Node, flags: Flags) -> Node | None:
+    params = muted(node.primitive, node.params, flags)
+    if params is not node.params:
+        return node.replace(params=params)
+    if node.outputs or not node.effects <= _SHOWS:
+        return node
+    known = [not flag for flag in flags]
+    avals = [a.aval for a in node.inputs]
+    given = node.primitive.without_tangents(avals, known, node.params)
+    if given is None:
+        return None
+    return node.replace(inputs=chosen(node.inputs, known), params=given)
+
+
+_SHOWS = frozenset({IO, ORDERED, DEBUG, CHECK})
 
 
 def append_zeros(graph: Graph, avals: Sequence[Aval]) -> tuple[list[Node], list[Any]]:

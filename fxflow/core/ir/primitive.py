@@ -188,6 +188,22 @@ class GraphRules:
         """
         return node
 
+    def flows(
+        self, sources: Sequence[bool], count: int, params: dict[str, Any]
+    ) -> tuple[list[bool], list[Sequence[bool]]]:
+        """Returns which results may depend on some operands; see `flow_through`.
+
+        Args:
+          sources: those operands.
+          count: how many results there are.
+          params: as bound.
+
+        Returns:
+          A flag for each result, and for each graph among the parameters flags of its
+          inputs; no flags of graphs if nothing is known of their inputs.
+        """
+        return [any(sources)] * count, []
+
     def forwarded(self, **params: Any) -> list[int | None]:
         """Returns for each result the index of the operand it forwards, or None.
 

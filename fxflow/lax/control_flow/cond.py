@@ -38,6 +38,7 @@ from fxflow.core.ir.higher_order import (
     HigherOrder,
     append_zeros,
     chosen,
+    flow_through,
     graph_cost,
     live_flags,
     run_host,
@@ -265,6 +266,15 @@ class Branching(HigherOrder):
         index, *operands = args
         branches = tuple(map(masked_graph, params["branches"]))
         return self.bind(index, active, *operands, **{**params, "branches": branches})
+
+    def flows(
+        self, sources: Flags, count: int, params: dict[str, Any]
+    ) -> tuple[list[bool], list[Flags]]:
+        """Those of any branch; all, if the index depends."""
+        index, *used = sources
+        found = [flow_through(b, used) for b in params["branches"]]
+        outs = [index or any(each) for each in zip(*found, strict=True)]
+        return outs, [used] * len(found)
 
     def dce(self, node: Node, wanted: Flags) -> Node:
         """Prunes the branches, and drops operands that none of them uses."""

@@ -25,6 +25,7 @@ from fxflow.core.ir.higher_order import (
     HigherOrder,
     carries_tangent,
     chosen,
+    flow_through,
     live_flags,
     run_host,
     zeros_graph,
@@ -128,6 +129,12 @@ class CondRows(HigherOrder):
             batch_graph(g, size, mapped, True, axis_name) for g in (graph, guarded)
         )
         return self.bind(*args, graph=wide[0], guarded=flags[0]), wide[1]
+
+    def flows(
+        self, sources: Flags, count: int, params: dict[str, Any]
+    ) -> tuple[list[bool], list[Flags]]:
+        """Those of the graph."""
+        return flow_through(params["graph"], sources), [sources, sources]
 
     def dce(self, node: Node, wanted: Flags) -> Node:
         """Prunes the graphs, and drops operands that neither uses."""

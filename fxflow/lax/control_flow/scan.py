@@ -24,6 +24,7 @@ from fxflow.core.interpreters.batching import batch_graph, materialize
 from fxflow.core.interpreters.calls import with_terms
 from fxflow.core.interpreters.jet import jet_graph, listed_terms
 from fxflow.core.interpreters.jvp import jvp_graph
+from fxflow.core.interpreters.linearize import graph_without_tangents
 from fxflow.core.interpreters.masking import masked_graph
 from fxflow.core.ir import arith
 from fxflow.core.ir.discharge import discharge, read_all, write_back
@@ -32,7 +33,9 @@ from fxflow.core.ir.higher_order import (
     HigherOrder,
     carry_flow,
     chosen,
+    flow_through,
     live_flags,
+    loop_flow,
     move_axis,
     run_host,
     split_at,
@@ -359,6 +362,23 @@ class Scan(HigherOrder):
         p = ScanParams(**params)
         new = p.replace(graph=masked_graph(p.graph), num_consts=p.num_consts + 1)
         return self.bind(active, *args, **vars(new))
+
+    def flows(
+        self, sources: Flags, count: int, params: dict[str, Any]
+    ) -> tuple[list[bool], list[Flags]]:
+        """Those of the body, round after round."""
+        p = ScanParams(**params)
+        flags = loop_flow(p.graph, sources, p.num_consts, p.num_carry)
+        return flow_through(p.graph, flags), [flags]
+
+    def without_tangents(
+        self, avals: Sequence[Aval], known: Flags, params: dict[str, Any]
+    ) -> dict[str, Any] | None:
+        """A scan of what reads no tangents, if that has effects."""
+        p = ScanParams(**params)
+        graph = graph_without_tangents(p.graph, known)
+        new = p.replace(graph=graph, num_consts=sum(known[: p.num_consts]))
+        return vars(new) if graph.effects else None
 
     def dce(self, node: Node, wanted: Flags) -> Node:
         """Drops outputs, and carry that only serves them."""

@@ -30,7 +30,9 @@ from fxflow.core.ir.higher_order import (
     carries_tangent,
     carry_flow,
     chosen,
+    flow_through,
     live_flags,
+    loop_flow,
     run_host,
     split_at,
     spread,
@@ -352,6 +354,19 @@ class While(HigherOrder):
             p.bound,
         )
         return self.bind(active, *fixed_c, active, *fixed_b, *carry, **vars(new))
+
+    def flows(
+        self, sources: Flags, count: int, params: dict[str, Any]
+    ) -> tuple[list[bool], list[Flags]]:
+        """Those of the body, round after round; all, if the condition depends."""
+        p = WhileParams(**params)
+        fixed, rest = split_at(sources, p.num_condition)
+        flags = loop_flow(p.body, rest, p.num_body, len(p.body.outputs))
+        carry = flags[p.num_body :]
+        asked = [*fixed, *carry]
+        if any(flow_through(p.condition, asked)):
+            carry = [True] * len(carry)
+        return carry, [[*fixed, *carry], [*flags[: p.num_body], *carry]]
 
     def dce(self, node: Node, wanted: Flags) -> Node:
         """Drops carry that serves neither the wanted results nor the condition."""

@@ -7,7 +7,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import grad, jit, lax
+from fxflow import debug, grad, jit, lax
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.interpreters.linearize import (
     linearize_flat,
@@ -147,6 +147,59 @@ def _in_a_loop_of_branches(p, t):
     return lax.scan(step, (p, t), None, length=1)[0]
 
 
+@fxflow.custom_vjp
+def _by_vjp(p, t):
+    return fnp.sin(p), fnp.cos(p) * t
+
+
+_by_vjp.defvjp(
+    lambda p, t: (_by_vjp(p, t), (p, t)),
+    lambda pt, ct: (
+        ct[0] * fnp.cos(pt[0]) - ct[1] * fnp.sin(pt[0]) * pt[1],
+        ct[1] * fnp.cos(pt[0]),
+    ),
+)
+
+
+def _by_vjp_in_a_loop(p, t):
+    return lax.scan(lambda c, _: (_by_vjp(*c), None), (p, t), None, length=1)[0]
+
+
+def _by_vjp_in_a_branch(p, t):
+    return lax.cond(p > 0, jit(_by_vjp), lambda p, t: (p, t), p, t)
+
+
+def _in_a_solve(p, t):
+    both = fnp.sin(p), fnp.cos(p) * t
+    twice = lambda x: fxflow.tree.map(lambda leaf: 2.0 * leaf, x)
+    half = lambda _, x: fxflow.tree.map(lambda leaf: 0.5 * leaf, x)
+    return lax.custom_linear_solve(twice, twice(both), half, half)
+
+
+def _printing(p, t):
+    debug.print("values {} of {}", fnp.sin(p), p)
+    debug.print("tangent {}", t)
+    debug.print("both {} {}", p, t)
+    return fnp.sin(p), fnp.cos(p) * t
+
+
+def _only_printing(p, t):
+    debug.print("call {}", p)
+    debug.print("call {}", t)
+
+
+def _printing_in_a_loop(p, t):
+    lax.scan(lambda c, x: (c, debug.print("given {} {}", *x)), (), (p[None], t[None]))
+    lax.scan(lambda c, x: (c, debug.print("again {}", *x)), (), (p[None],))
+    jit(_only_printing)(p, t)
+    step = lambda c, _: (_printing(*c), None)
+    return lax.scan(step, (p, t), None, length=1)[0]
+
+
+def _printing_in_a_branch(p, t):
+    return lax.cond(p > 0, _printing, lambda p, t: (p, t), p, t)
+
+
 def _sin(x):
     return lax.scan(lambda c, _: (lax.cond(c > 0, fnp.sin, abs, c), None), x, None, 1)[
         0
@@ -163,8 +216,16 @@ def _sin(x):
         _in_a_loop,
         _in_a_branch,
         _in_a_loop_of_branches,
+        _by_vjp,
+        jit(_by_vjp),
+        _by_vjp_in_a_loop,
+        _by_vjp_in_a_branch,
+        _in_a_solve,
     ],
-    ids=["jit", "checkpoint", "jvp", "jvp of loop", "loop", "branch", "both"],
+    ids=[
+        *("jit", "checkpoint", "jvp", "jvp of loop", "loop", "branch", "both"),
+        *("vjp", "jit of vjp", "loop of vjp", "branch of vjp", "solve"),
+    ],
 )
 def test_a_rule_computes_values_and_tangents_together(rule):
     # Values that came out of one operation with tangents were tangents themselves.
@@ -180,3 +241,41 @@ def test_a_rule_computes_values_and_tangents_together(rule):
         np.testing.assert_allclose(value, np.sum(np.sin(x) ** 2), rtol=1e-5)
         np.testing.assert_allclose(gradient, np.sin(2 * np.asarray(x)), rtol=1e-5)
     np.testing.assert_allclose(grad(grad(f))(1.0), -np.sin(1.0), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("rule", "more"),
+    [
+        (_printing, []),
+        (jit(_printing), []),
+        (fxflow.checkpoint(_printing), []),
+        (_printing_in_a_loop, ["again 0.5", "call 0.5"]),
+        (_printing_in_a_branch, []),
+    ],
+    ids=["direct", "jit", "checkpoint", "loop", "branch"],
+)
+def test_prints_of_tangents_do_not_show_zeros(rule, more, capsys):
+    # Reverse mode runs no operation on tangents: it showed zeros in their place.
+    @fxflow.custom_jvp
+    def f(x):
+        return fnp.sin(x)
+
+    f.defjvp(lambda primals, tangents: rule(*primals, *tangents))
+    for function in (grad(f), jit(grad(f))):
+        np.testing.assert_allclose(function(0.5), np.cos(0.5), rtol=1e-5)
+        fxflow.effects_barrier()
+        lines = capsys.readouterr().out.splitlines()
+        assert sorted(lines) == sorted([*more, f"values {fnp.sin(0.5)} of 0.5"])
+    fxflow.jvp(jit(f), (0.5,), (2.0,))
+    fxflow.effects_barrier()
+    assert "both 0.5 2.0" in capsys.readouterr().out
+
+
+def test_a_rule_whose_result_depends_on_a_tangent_is_refused():
+    @fxflow.custom_jvp
+    def f(x):
+        return fnp.sin(x)
+
+    f.defjvp(lambda primals, tangents: (primals[0] + tangents[0], tangents[0]))
+    with pytest.raises(fxflow.errors.NotDifferentiableError, match="result 0"):
+        grad(f)(0.5)
