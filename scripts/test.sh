@@ -65,11 +65,15 @@ done
 cores=$(getconf _NPROCESSORS_ONLN)
 workers=$((cores < 3 ? cores + 1 : 4))
 # Each commit runs another tenth of the slow tests and of the cases of long tests, and
-# another quarter of the tests of `fxflow.scipy`.
+# another quarter of the tests of `fxflow.scipy`. A test that takes a quarter of an hour
+# hangs: it ends the run, which prints where each of its threads is. So does a worker that
+# crashes, since another one would run the same test again, without end.
 commit=$(git rev-parse --short=7 HEAD 2>/dev/null || echo 0)
 run_suite() {
     "$python" -m pytest -q --durations=10 --draw-cases "$((16#$commit))/10" \
-        --numprocesses "$workers" --dist loadfile --no-loadscope-reorder "$@"
+        --numprocesses "$workers" --dist loadfile --no-loadscope-reorder \
+        --max-worker-restart 0 -o faulthandler_timeout=900 \
+        -o faulthandler_exit_on_timeout=true "$@"
 }
 
 suite=$python
