@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import bdb
-import contextlib
 import io
 import os
 import pty
+import select
 import subprocess
 import sys
 import textwrap
@@ -332,16 +332,21 @@ def test_terminal():
         print("result", float(fxflow.jit(f)(2.0)))
         """
     )
-    ours, theirs = pty.openpty()
+    ours, theirs = pty.openpty()  # both stay open, so that nothing written is lost
+    commands = [b"p y + 1\n", b"c\n"]
+    text = b""
     with subprocess.Popen(
         [sys.executable, "-c", program], stdin=theirs, stdout=theirs, stderr=theirs
     ) as process:
-        os.close(theirs)
-        os.write(ours, b"p y + 1\nc\n")
-        text = b""
-        with contextlib.suppress(OSError):  # EIO at the end: the terminal is closed
-            while part := os.read(ours, 4096):
-                text += part
-        assert process.wait(60) == 0, text
+        try:
+            while b"result 6.0" not in text:
+                assert select.select([ours], [], [], 120)[0], text
+                text += os.read(ours, 4096)
+                if text.endswith(b"(fxflow) ") and commands:
+                    os.write(ours, commands.pop(0))
+            assert process.wait(60) == 0, text
+        finally:
+            process.kill()
     os.close(ours)
-    assert b"f32[] 7." in text and b"result 6.0" in text
+    os.close(theirs)
+    assert b"f32[] 7." in text
