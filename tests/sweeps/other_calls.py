@@ -13,6 +13,7 @@ import numpy as np
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import optim, random, tree
+from fxflow.scipy.spatial import Delaunay
 from tests.sweeps.catalogue import Call, call
 
 X = np.linspace(0.1, 0.9, 4, dtype=np.float32)
@@ -292,7 +293,9 @@ TRIES: dict[str, Any] = {"key": KEY, "n_resamples": 19}
 BANDS = (0.2, 0.3, 3.0, 40.0)
 RATIO = ([1.0, 0.2], [1.0, 0.1])
 ZEROS, POLES = np.array([0.5, -0.5], np.float32), np.array([0.2, 0.3], np.float32)
+MESH_OF_POINTS = Delaunay([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
 SCIPY = [
+    f("scipy.spatial.tsearch", MESH_OF_POINTS, [[0.2, 0.3]]),
     f("scipy.interpolate.interpn", (X,), X, SHORT),
     f("scipy.interpolate.lagrange", X, X),
     *each("scipy.interpolate", "make_splrep generate_knots", LONG, LONG),

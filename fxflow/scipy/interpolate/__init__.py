@@ -30,7 +30,6 @@ from fxflow.scipy.interpolate.polynomials import (
     interp1d,
 )
 from fxflow.scipy.interpolate.scattered import (
-    LinearNDInterpolator,
     NearestNDInterpolator,
     RBFInterpolator,
     griddata,
@@ -54,6 +53,10 @@ from fxflow.scipy.interpolate.smoothing_splines import (
     make_splprep,
     make_splrep,
 )
+from fxflow.scipy.interpolate.triangles import (
+    CloughTocher2DInterpolator,
+    LinearNDInterpolator,
+)
 from fxflow.scipy.interpolate.univariate import (
     InterpolatedUnivariateSpline,
     LSQUnivariateSpline,
@@ -65,6 +68,7 @@ __all__ = [
     "Akima1DInterpolator",
     "BSpline",
     "BarycentricInterpolator",
+    "CloughTocher2DInterpolator",
     "CubicHermiteSpline",
     "CubicSpline",
     "FloaterHormannInterpolator",

@@ -10,83 +10,26 @@ import numpy as np
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
-from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.library import library
 from fxflow.core.tree import register_pytree_node_class
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import natural
 from fxflow.numpy._operands import ArrayLike, promote_inexact
+from fxflow.scipy.interpolate._scattered import Scattered, points_of, scaled
 from fxflow.scipy.interpolate.polynomials import interp1d
+from fxflow.scipy.interpolate.triangles import (
+    CloughTocher2DInterpolator,
+    LinearNDInterpolator,
+)
 from fxflow.scipy.spatial._neighbours import neighbours
 from fxflow.scipy.spatial._neighbours import powers as norms
 from fxflow.transforms.vmap import vmap
 
-#: Distances from simplices that are in memory at a time.
-_AT_ONCE = 1 << 22
-
-
-def _points(name: str, what: str, x: Any) -> Array:
-    if isinstance(x, tuple | list) and len(x) and all(fnp.ndim(v) for v in x):
-        arrays = [fnp.asarray(v) for v in x]
-        if isinstance(x, tuple):
-            x = fnp.stack(fnp.broadcast_arrays(*arrays), -1)
-    out: Array = promote_inexact(name, fnp.asarray(x))[0]
-    if not out.aval.ndim:
-        raise ShapeError(
-            f"{name}: {what} must have an axis of coordinates, got {out.aval}"
-        )
-    return out
-
-
 # -- the nearest point -----------------------------------------------------------------
 
 
-def _scaled(points: Array, rescale: bool) -> tuple[Array, Array]:
-    """Returns an offset and a scale that make coordinates alike."""
-    if not rescale:
-        d = points.aval.shape[1]
-        return fnp.zeros(d, points.dtype), fnp.ones(d, points.dtype)
-    low, high = fnp.min(points, 0), fnp.max(points, 0)
-    return low, fnp.where(high > low, high - low, 1)
-
-
-class _Scattered:
-    """Points with values."""
-
-    points: Array
-    values: Array
-
-    def _set_points(self, name: str, x: Any, y: Any) -> None:
-        points = _points(name, "x", x)
-        (values,) = promote_inexact(name, fnp.asarray(y))
-        if points.aval.ndim == 1:
-            points = points[:, None]
-        n = points.aval.shape[0]
-        fits = points.aval.ndim == 2 and values.aval.ndim and values.aval.shape[0] == n
-        if not fits or not n:
-            raise ShapeError(
-                f"{name}: expected points [n, d] and values [n, ...], n > 0, got "
-                f"{points.aval} and {values.aval}"
-            )
-        self.points, self.values = points, values
-
-    def _queries(self, name: str, args: tuple[Any, ...]) -> tuple[Array, Any]:
-        """Returns points as rows, and the shape of the points in the result."""
-        d = self.points.shape[1]
-        if len(args) > 1:
-            xi = fnp.stack(fnp.broadcast_arrays(*map(fnp.asarray, args)), -1)
-        else:
-            xi = _points(name, "xi", args[0])
-            if d == 1 and (xi.ndim == 1 or xi.shape[-1] != 1):
-                xi = xi[..., None]
-        if xi.shape[-1] != d:
-            raise ShapeError(f"{name}: points must have {d} coordinates, got {xi.aval}")
-        xi = promote_inexact(name, xi, self.points)[0]
-        return fnp.reshape(xi, (-1, d)), xi.shape[:-1]
-
-
 @register_pytree_node_class
-class NearestNDInterpolator(_Scattered):
+class NearestNDInterpolator(Scattered):
     """The value at the nearest point.
 
     It is a pytree: `jit`, `vmap` and `grad`, by the values, go through it.
@@ -140,7 +83,7 @@ class NearestNDInterpolator(_Scattered):
           Array[*s, ...].
         """
         xi, shape = self._queries("NearestNDInterpolator", args)
-        low, scale = _scaled(self.points, self.rescale)
+        low, scale = scaled(self.points, self.rescale)
         at = neighbours((xi - low) / scale, (self.points - low) / scale, 1)[1][:, 0]
         out = self.values[at]
         lost = fnp.any(xi != xi, 1)
@@ -230,7 +173,7 @@ def _radial(
 
 
 @register_pytree_node_class
-class RBFInterpolator(_Scattered):
+class RBFInterpolator(Scattered):
     """A sum of functions of the distance to points, and a polynomial.
 
     It is a pytree: `jit`, `vmap` and `grad` go through it, by the points, the values,
@@ -383,152 +326,6 @@ class RBFInterpolator(_Scattered):
         return fnp.reshape(out, (at.shape[0], *self.values.shape[1:]))
 
 
-# -- triangles -------------------------------------------------------------------------
-
-
-@library()
-def _located(x: Array, corners: Array) -> tuple[Array, Array]:
-    """Returns the simplex of each point, and its barycentric coordinates.
-
-    Args:
-      x: float[m, d].
-      corners: float[s, d + 1, d].
-
-    Returns:
-      int32[m] and float[m, d + 1]; of points in no simplex one is negative.
-    """
-    d = x.aval.shape[1]
-    edges = corners[:, :d] - corners[:, d:]
-    inverse = fnp.linalg.inv(fnp.swapaxes(edges, 1, 2))
-    base = corners[:, d]
-    m, s = x.aval.shape[0], corners.aval.shape[0]
-    rows = max(min(_AT_ONCE // (s * (d + 1)), m), 1)
-    count = -(-m // rows)
-
-    def block(part: Array) -> Array:
-        apart = part[:, None] - base
-        least: Any = None
-        rest: Any = 1.0
-        for k in range(d):
-            share: Any = 0.0
-            for j in range(d):
-                share = share + inverse[:, k, j] * apart[:, :, j]
-            rest = rest - share
-            least = share if least is None else fnp.minimum(least, share)
-        return fnp.argmax(fnp.minimum(least, rest), 1).astype(np.int32)
-
-    parts = fnp.reshape(fnp.pad(x, [(0, count * rows - m), (0, 0)]), (count, rows, d))
-    at = fnp.reshape(lax.map(block, lax.stop_gradient(parts)), -1)[:m]
-    apart = x - base[at]
-    share = fnp.sum(inverse[at] * apart[:, None], -1)
-    return at, fnp.concatenate([share, 1 - fnp.sum(share, 1, keepdims=True)], 1)
-
-
-@register_pytree_node_class
-class LinearNDInterpolator(_Scattered):
-    """Linear interpolation in the triangles between points.
-
-    It is a pytree: `jit`, `vmap` and `grad` go through it, by the values and where it
-    is evaluated. The triangles come from SciPy's Delaunay, on the host: points are
-    known (not traced), and SciPy has to be installed.
-
-    Args:
-      points: real array-like[n, d], d ≥ 2.
-      values: array-like[n, ...].
-      fill_value: what there is outside of all triangles.
-      rescale: whether coordinates are scaled to [0, 1] before the triangulation.
-
-    Attributes:
-      points: the points, array[n, d].
-      values: the values.
-      simplices: int32[s, d + 1]: the corners of the triangles.
-      fill_value: the value outside.
-
-    Raises:
-      ArgumentError: points are traced, or SciPy is not installed.
-      ShapeError: the shapes do not fit.
-
-    Example:
-      >>> corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
-      >>> f = LinearNDInterpolator(corners, np.array([0.0, 1.0, 2.0, 3.0]))
-      >>> f(np.array([0.25, 0.5])).round(3)
-      Array(1.25, dtype=float32)
-
-    Source: `scipy.interpolate.LinearNDInterpolator`.
-    """
-
-    simplices: Array
-    fill_value: Any
-
-    def __init__(
-        self,
-        points: Any,
-        values: ArrayLike,
-        fill_value: Any = np.nan,
-        rescale: bool = False,
-    ) -> None:
-        name = "LinearNDInterpolator"
-        self._set_points(name, points, values)
-        if isinstance(self.points, Tracer):
-            raise ArgumentError(
-                f"{name}: triangles depend on the points, which are traced: make the "
-                "interpolator outside"
-            )
-        low, scale = _scaled(self.points, rescale)
-        where = np.asarray((self.points - low) / scale, np.float64)
-        if where.shape[1] < 2:
-            raise ShapeError(f"{name}: points must have at least two coordinates")
-        self.simplices = fnp.asarray(_triangulated(name, where).astype(np.int32))
-        self.fill_value = fill_value
-
-    def tree_flatten(self) -> tuple[tuple[Any, ...], None]:
-        """Returns the arrays."""
-        return (self.points, self.values, self.simplices, self.fill_value), None
-
-    @classmethod
-    def tree_unflatten(cls, aux: None, children: Any) -> LinearNDInterpolator:
-        """Returns an interpolator of its parts."""
-        out = object.__new__(cls)
-        out.points, out.values, out.simplices, out.fill_value = children
-        return out
-
-    def __call__(self, *args: Any) -> Array:
-        """Returns values.
-
-        Args:
-          *args: real array-like[*s, d], or one array-like[*s] for each coordinate.
-
-        Returns:
-          Array[*s, ...].
-        """
-        xi, shape = self._queries("LinearNDInterpolator", args)
-        at, shares = _located(xi, self.points[self.simplices])
-        near = 100 * float(np.finfo(xi.dtype).eps)
-        outside = ~(fnp.min(shares, 1) >= -near)
-        corners = self.values[self.simplices[at]]
-        weights = fnp.reshape(shares, (*shares.shape, *(1,) * (corners.ndim - 2)))
-        out = fnp.sum(corners * weights, 1)
-        lost = fnp.reshape(outside, (-1, *(1,) * (out.ndim - 1)))
-        out = fnp.where(lost, self.fill_value, out)
-        return fnp.reshape(out, (*shape, *self.values.shape[1:]))
-
-
-def _triangulated(name: str, points: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    try:
-        from scipy.spatial import Delaunay
-    except ImportError as error:
-        raise ArgumentError(
-            f"{name}: triangles come from SciPy, which is not installed: pip install "
-            "scipy"
-        ) from error
-    found = Delaunay(points)
-    corners = points[found.simplices]
-    edges = corners[:, :-1] - corners[:, -1:]
-    # Flat ones at the hull have no inside.
-    size = np.abs(np.linalg.det(edges)) / np.prod(np.ptp(points, 0))
-    return np.asarray(found.simplices[size > 1e-12])
-
-
 def griddata(
     points: Any,
     values: ArrayLike,
@@ -543,15 +340,17 @@ def griddata(
       points: real array-like[n, d], or a tuple of d array-like[n].
       values: array-like[n, ...].
       xi: real array-like[*s, d], or a tuple of d array-like[*s].
-      method: "linear", in triangles of known points, or "nearest".
-      fill_value: what there is outside of the points' hull, for "linear".
+      method: "linear" or "cubic", in triangles of known points, or "nearest"; "cubic"
+        is for points with one or two coordinates.
+      fill_value: what there is outside of the points' hull, but for "nearest".
       rescale: whether coordinates are scaled to [0, 1] first.
 
     Returns:
       Array[*s, ...].
 
     Raises:
-      ArgumentError: there is no such method, or "linear" of traced points.
+      ArgumentError: there is no such method.
+      ConcretizationError: points of triangles are traced by `jit` or `vmap`.
       ShapeError: the shapes do not fit.
 
     Example:
@@ -562,11 +361,11 @@ def griddata(
     Source: `scipy.interpolate.griddata`.
     """
     name = "griddata"
-    if method not in ("linear", "nearest"):
+    if method not in ("linear", "nearest", "cubic"):
         raise ArgumentError(
-            f'{name}: method must be "linear" or "nearest", got {method!r}'
+            f'{name}: method must be "linear", "nearest" or "cubic", got {method!r}'
         )
-    where = _points(name, "points", points)
+    where = points_of(name, "points", points)
     if where.ndim == 1 or where.shape[-1] == 1:
         x = fnp.reshape(where, -1)
         at = fnp.asarray(xi[0] if isinstance(xi, tuple) else xi)
@@ -576,4 +375,7 @@ def griddata(
     queries = xi if isinstance(xi, tuple) else (xi,)
     if method == "nearest":
         return NearestNDInterpolator(where, values, rescale)(*queries)
+    if method == "cubic":
+        smooth = CloughTocher2DInterpolator(where, values, fill_value, rescale=rescale)
+        return smooth(*queries)
     return LinearNDInterpolator(where, values, fill_value, rescale)(*queries)

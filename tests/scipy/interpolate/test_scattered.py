@@ -7,7 +7,7 @@ import pytest
 import scipy.interpolate as want
 
 import fxflow
-from fxflow.errors import ArgumentError, ShapeError
+from fxflow.errors import ArgumentError, ConcretizationError, ShapeError
 from fxflow.scipy import interpolate
 
 RNG = np.random.default_rng(0)
@@ -87,5 +87,5 @@ def test_bad_points_are_refused() -> None:
     for error, call, words in refused:
         with pytest.raises(error, match=words):
             call()
-    with pytest.raises(ArgumentError, match="traced"):
+    with pytest.raises(ConcretizationError, match="traced"):
         fxflow.jit(lambda p: interpolate.griddata(p, V, Q))(P)

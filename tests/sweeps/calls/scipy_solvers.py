@@ -91,6 +91,7 @@ EXEMPT = {
     },
     "scipy.ndimage.watershed_ift": "the regions depend on the values",
     "scipy.interpolate.approximate_taylor_polynomial": "takes a function",
+    "scipy.spatial.tsearch": "takes a triangulation",
     "scipy.fft.next_fast_len": "takes no array",
     "scipy.fft.prev_fast_len": "takes no array",
     **{
