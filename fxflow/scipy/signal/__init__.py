@@ -64,6 +64,10 @@ from fxflow.scipy.signal.overlaps import (
 )
 from fxflow.scipy.signal.events import vectorstrength
 from fxflow.scipy.signal.ridges import find_peaks_cwt
+from fxflow.scipy.signal.splines import (
+    cspline1d, cspline1d_eval, cspline2d, gauss_spline, qspline1d, qspline1d_eval,
+    qspline2d, sepfir2d, spline_filter, symiirorder1, symiirorder2,
+)
 
 __all__ = [
     "CZT", "ShortTimeFFT", "StateSpace", "TransferFunction", "ZerosPolesGain",
@@ -72,23 +76,26 @@ __all__ = [
     "butter", "buttord", "cheb1ap", "cheb1ord", "cheb2ap", "cheb2ord", "cheby1",
     "cheby2", "check_COLA", "check_NOLA", "chirp", "choose_conv_method",
     "closest_STFT_dual_window", "coherence", "cont2discrete", "convolve", "convolve2d",
-    "correlate", "correlate2d", "correlation_lags", "csd", "czt", "czt_points", "dbode",
-    "decimate", "deconvolve", "detrend", "dfreqresp", "dimpulse", "dlsim", "dlti",
-    "dstep", "ellip", "ellipap", "ellipord", "envelope", "fftconvolve", "filtfilt",
-    "find_peaks", "find_peaks_cwt", "findfreqs", "firls", "firwin", "firwin2",
-    "firwin_2d", "freqresp", "freqs", "freqs_zpk", "freqz", "freqz_sos", "freqz_zpk",
-    "gammatone", "gausspulse", "get_window", "group_delay", "hilbert", "hilbert2",
+    "correlate", "correlate2d", "correlation_lags", "csd", "cspline1d",
+    "cspline1d_eval", "cspline2d", "czt", "czt_points", "dbode", "decimate",
+    "deconvolve", "detrend", "dfreqresp", "dimpulse", "dlsim", "dlti", "dstep", "ellip",
+    "ellipap", "ellipord", "envelope", "fftconvolve", "filtfilt", "find_peaks",
+    "find_peaks_cwt", "findfreqs", "firls", "firwin", "firwin2", "firwin_2d",
+    "freqresp", "freqs", "freqs_zpk", "freqz", "freqz_sos", "freqz_zpk", "gammatone",
+    "gauss_spline", "gausspulse", "get_window", "group_delay", "hilbert", "hilbert2",
     "iircomb", "iirdesign", "iirfilter", "iirnotch", "iirpeak", "impulse", "invres",
     "invresz", "istft", "kaiser_atten", "kaiser_beta", "kaiserord", "lfilter",
     "lfilter_zi", "lfiltic", "lombscargle", "lp2bp", "lp2bp_zpk", "lp2bs", "lp2bs_zpk",
     "lp2hp", "lp2hp_zpk", "lp2lp", "lp2lp_zpk", "lsim", "lti", "max_len_seq", "medfilt",
     "medfilt2d", "minimum_phase", "normalize", "oaconvolve", "order_filter",
-    "peak_prominences", "peak_widths", "periodogram", "remez", "resample",
-    "resample_poly", "residue", "residuez", "savgol_coeffs", "savgol_filter",
-    "sawtooth", "sos2tf", "sos2zpk", "sosfilt", "sosfilt_zi", "sosfiltfilt", "sosfreqz",
-    "spectrogram", "square", "ss2tf", "ss2zpk", "step", "stft", "sweep_poly", "tf2sos",
-    "tf2ss", "tf2zpk", "unique_roots", "unit_impulse", "upfirdn", "vectorstrength",
-    "welch", "wiener", "zoom_fft", "zpk2sos", "zpk2ss", "zpk2tf",
+    "peak_prominences", "peak_widths", "periodogram", "qspline1d", "qspline1d_eval",
+    "qspline2d", "remez", "resample", "resample_poly", "residue", "residuez",
+    "savgol_coeffs", "savgol_filter", "sawtooth", "sepfir2d", "sos2tf", "sos2zpk",
+    "sosfilt", "sosfilt_zi", "sosfiltfilt", "sosfreqz", "spectrogram", "spline_filter",
+    "square", "ss2tf", "ss2zpk", "step", "stft", "sweep_poly", "symiirorder1",
+    "symiirorder2", "tf2sos", "tf2ss", "tf2zpk", "unique_roots", "unit_impulse",
+    "upfirdn", "vectorstrength", "welch", "wiener", "zoom_fft", "zpk2sos", "zpk2ss",
+    "zpk2tf",
 ]
 # fmt: on
 

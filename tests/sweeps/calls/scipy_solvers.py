@@ -361,6 +361,16 @@ CALLS = [
             call("scipy.signal.deconvolve", inexact(5), _LEAD, numpy=""),
             call("scipy.signal.group_delay", (inexact(3), _LEAD), 5),
             call("scipy.signal.hilbert", real(2, 6)),
+            *each("scipy.signal", "cspline1d qspline1d", A(5)),
+            *each(
+                "scipy.signal", "cspline2d qspline2d spline_filter", A(3, 4), numpy=""
+            ),
+            call("scipy.signal.cspline1d_eval", A(5), real(2, 3), numpy=""),
+            call("scipy.signal.qspline1d_eval", A(5), real(2, 3), numpy=""),
+            call("scipy.signal.gauss_spline", inexact(2, 3), 3),
+            call("scipy.signal.sepfir2d", A(3, 4), inexact(3), inexact(1), numpy=""),
+            call("scipy.signal.symiirorder1", A(2, 6), 0.3, 0.4, numpy=""),
+            call("scipy.signal.symiirorder2", A(2, 6), 0.4, 1.0, numpy=""),
             call("scipy.signal.savgol_filter", inexact(2, 7), 5, 2, numpy=""),
             call("scipy.signal.sos2zpk", _SOS, differentiable=False, numpy=""),
             call("scipy.signal.chirp", real(5, low=0), 1.0, 3.0, 2.0),
