@@ -40,6 +40,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
 P2 = ParamSpec("P2")
 R = TypeVar("R")
+S = TypeVar("S")
 
 
 def transformed(function: Any, transform: str) -> Callable[[F], F]:
@@ -68,7 +69,7 @@ class Bindable(Generic[P, R]):
     def __get__(self, instance: None, owner: Any = None) -> Self: ...
     @overload
     def __get__(
-        self: Bindable[Concatenate[Any, P2], R], instance: object, owner: Any = None
+        self: Callable[Concatenate[S, P2], R], instance: S, owner: Any = None
     ) -> Callable[P2, R]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)

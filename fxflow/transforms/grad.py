@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -42,6 +42,9 @@ from fxflow.transforms.vmap import vmap
 A = TypeVar("A")
 P = ParamSpec("P")
 R = TypeVar("R")
+# The argument that is differentiated, whose type the gradient has. Were it not bound,
+# pyright would report the operators in `grad(lambda x: x * 2)`.
+T = TypeVar("T", bound=Any)
 
 
 def _check_input(
@@ -191,12 +194,27 @@ def _both(
     return both
 
 
-# The gradient is Any: were it of the type of the first argument, which takes a type
-# variable, pyright would report the operators in `grad(lambda x: x * 2)`.
+@overload
+def value_and_grad(  # type: ignore[overload-overlap]
+    fun: Callable[Concatenate[T, P], R],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[Concatenate[T, P], tuple[R, T]]: ...
+@overload
+def value_and_grad(  # type: ignore[overload-overlap]
+    fun: Callable[Concatenate[T, P], tuple[R, A]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[Concatenate[T, P], tuple[tuple[R, A], T]]: ...
 @overload
 def value_and_grad(
     fun: Callable[P, R],
-    argnums: int = 0,
+    argnums: int,
     has_aux: Literal[False] = False,
     holomorphic: bool = False,
     allow_int: bool = False,
@@ -204,7 +222,7 @@ def value_and_grad(
 @overload
 def value_and_grad(
     fun: Callable[P, tuple[R, A]],
-    argnums: int = 0,
+    argnums: int,
     *,
     has_aux: Literal[True],
     holomorphic: bool = False,
@@ -267,8 +285,25 @@ def value_and_grad(
 
 @overload
 def grad(
+    fun: Callable[Concatenate[T, P], Any],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[Concatenate[T, P], T]: ...
+@overload
+def grad(  # type: ignore[overload-overlap]
+    fun: Callable[Concatenate[T, P], tuple[Any, A]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[Concatenate[T, P], tuple[T, A]]: ...
+@overload
+def grad(
     fun: Callable[P, Any],
-    argnums: int = 0,
+    argnums: int,
     has_aux: Literal[False] = False,
     holomorphic: bool = False,
     allow_int: bool = False,
@@ -276,7 +311,7 @@ def grad(
 @overload
 def grad(
     fun: Callable[P, tuple[Any, A]],
-    argnums: int = 0,
+    argnums: int,
     *,
     has_aux: Literal[True],
     holomorphic: bool = False,

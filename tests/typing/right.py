@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from typing import NamedTuple, assert_type
 
 import numpy as np
 
@@ -11,6 +11,8 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import Array, lax, optim, random
 from fxflow.devices import Device
+
+MYPY = False  # mypy takes it for true
 
 
 class Params(NamedTuple):
@@ -112,11 +114,44 @@ def reduced(part: Array) -> Array:
     return lax.psum(part, "i")
 
 
+def carried(params: Params, other: Params, x: Array, y: Array) -> None:
+    """What transformed functions and functions of trees return has a known type."""
+    assert_type(predict(params, x), Array)
+    assert_type(raised(x, power=3), Array)
+    assert_type(Layer(2.0).forward(x), Array)
+    assert_type(block(x), Array)
+    assert_type(wide_block(x), Array)
+    assert_type(fxflow.vmap(predict, in_axes=(None, 0))(params, x), Array)
+    assert_type(
+        fxflow.vmap(fxflow.grad(loss), in_axes=(None, 0, 0))(params, x, y), Params
+    )
+    assert_type(fxflow.grad(loss)(params, x, y), Params)
+    assert_type(fxflow.jit(fxflow.grad(loss))(params, x, y), Params)
+    assert_type(
+        fxflow.grad(loss_and_count, has_aux=True)(params, x), tuple[Params, int]
+    )
+    assert_type(fxflow.value_and_grad(loss)(params, x, y), tuple[Array, Params])
+    assert_type(
+        fxflow.value_and_grad(loss_and_count, has_aux=True)(params, x),
+        tuple[tuple[Array, int], Params],
+    )
+    assert_type(fxflow.tree.map(block, params), Params)
+    assert_type(optim.apply_updates(params, params), Params)
+    if not MYPY:  # to it a `partial` of an overloaded function is Any
+        assert_type(update(other, optimizer.init(other), x, y), Params)
+        twice = functools.partial(fxflow.jit, static_argnames="power")(raised)
+        assert_type(twice(x, power=2), Array)
+        assert_type(functools.partial(fxflow.vmap, in_axes=1)(block)(x), Array)
+        small = functools.partial(fxflow.checkpoint, budget="1kB")(block)
+        assert_type(small(x), Array)
+
+
 def main() -> float:
     key, other = random.split(random.key(0))
     params = init(key, (3, 2))
     x, y = random.normal(other, (8, 3)), fnp.ones((8, 2))
     params = update(params, optimizer.init(params), x, y)
+    carried(params, init(other, (3, 2)), x, y)
     rows: Array = fxflow.vmap(predict, in_axes=(None, 0))(params, x)
     assert rows.shape == (8, 2)
     assert rows.dtype == np.dtype("float32")

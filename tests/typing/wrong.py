@@ -115,6 +115,11 @@ wrong: str = predict(params, x)  # mistake
 count: int = fxflow.value_and_grad(loss)(params, x)[0]  # mistake
 both: Array = fxflow.value_and_grad(with_count, has_aux=True)(params, x)[0]  # mistake
 values: list[Array] = fxflow.vjp(loss, params, x)  # mistake
+bias: str = fxflow.grad(loss)(params, x).bias  # mistake
+fxflow.grad(loss)(params, x).slope  # mistake
+fxflow.value_and_grad(loss)(params, x)[1].slope  # mistake
+fxflow.tree.map(block, params).slope  # mistake
+optim.apply_updates(params, params).slope  # mistake
 device: str = fxflow.devices()[0]  # mistake
 shape: int = x.shape  # mistake
 name: str = x.dtype  # mistake

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import functools
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from fxflow.core.tree.flattening import (
     IsLeaf,
@@ -20,15 +20,20 @@ from fxflow.devices import trees
 from fxflow.devices.trees import PyTreeDef, registry
 from fxflow.errors import TreeError
 
+if TYPE_CHECKING:
+    from fxflow.core.arrays import Array
+
 K = TypeVar("K")
 R = TypeVar("R")
+T = TypeVar("T")
 
 _MISSING = object()
 
 # -- working on trees ------------------------------------------------------------------
 
 
-# The items of a container may be trees themselves, so that their types are open.
+# The items of a container may be trees themselves, and `f` may change the types of
+# leaves, so those are open. A function that returns arrays keeps the type of a class.
 @overload
 def map(
     f: Callable[..., Any], tree: dict[K, Any], *rest: Any, is_leaf: IsLeaf = None
@@ -37,6 +42,8 @@ def map(
 def map(
     f: Callable[..., Any], tree: list[Any], *rest: Any, is_leaf: IsLeaf = None
 ) -> list[Any]: ...
+@overload
+def map(f: Callable[..., Array], tree: T, *rest: Any, is_leaf: IsLeaf = None) -> T: ...
 @overload
 def map(
     f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None
