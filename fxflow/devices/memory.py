@@ -7,6 +7,7 @@ import functools
 import os
 import re
 import sys
+from collections.abc import Callable
 
 from fxflow.devices._jaxlib import Device, RuntimeFailure, parts_of
 from fxflow.devices.callbacks import on_failure
@@ -80,17 +81,41 @@ def host_memory() -> int:
         return 0
 
 
+#: What to do about a program that needs too much.
+ADVICE = (
+    "use smaller arrays or batches, donate arguments (donate_argnums), recompute with "
+    "fxflow.checkpoint, or divide the arrays over more devices"
+)
+_UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+_reporters: list[Callable[[float], str]] = []
+
+
+def on_exhaustion(reporter: Callable[[float], str]) -> None:
+    """Registers a function that may say what a device ran out of memory for.
+
+    Args:
+      reporter: takes the number of bytes that could not be allocated; returns
+        sentences, or "" if it does not know.
+    """
+    _reporters.append(reporter)
+
+
 def _explained(error: BaseException) -> BaseException:
     text = str(error)
     if "RESOURCE_EXHAUSTED" not in text:
         return error
-    wanted = re.search(r"allocating (\d+) bytes", text)
-    needs = f"{int(wanted[1]):,} bytes" if wanted else "enough memory"
-    return OutOfMemoryError(
-        f"a device cannot allocate {needs} for a program: use smaller arrays or "
-        "batches, donate arguments (donate_argnums), recompute with "
-        "fxflow.checkpoint, or divide the arrays over more devices"
-    )
+    wanted = re.search(r"allocat(?:ing|e) ([\d.]+) ?(bytes|[KMGT]iB)", text)
+    if wanted is None:
+        return OutOfMemoryError(
+            f"a device cannot allocate enough memory for a program: {ADVICE}"
+        )
+    nbytes = float(wanted[1]) * _UNITS[wanted[2]]
+    needs = f"a device cannot allocate {int(nbytes):,} bytes"
+    for reporter in _reporters:
+        told = reporter(nbytes)
+        if told:
+            return OutOfMemoryError(f"{needs}. {told}")
+    return OutOfMemoryError(f"{needs} for a program: {ADVICE}")
 
 
 on_failure(_explained)

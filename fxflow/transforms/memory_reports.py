@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import itertools
+import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from fxflow.core.boundary import guard_methods
-from fxflow.devices.memory import memory_limit
+from fxflow.devices.memory import ADVICE, memory_limit, on_exhaustion
 from fxflow.errors import ArgumentError, OutOfMemoryError
 from fxflow.transforms.copies import HloInstruction, HloProgram
 from fxflow.transforms.liveness import live_at_peak
@@ -252,13 +255,70 @@ def require_room(compiled: Any) -> None:
         if need(sizes) > limit:
             raise OutOfMemoryError(
                 f"{traced.name} needs {shown(need(sizes))} on each device, and "
-                f"{device} has {shown(limit)}. The largest of what it holds at its "
-                f"peak:\n{compiled.memory_report().largest()}\nUse smaller arrays or "
-                "batches, donate arguments (donate_argnums), recompute with "
-                "fxflow.checkpoint, or divide the arrays over more devices; "
-                "memory_report() of the compiled program has all of it"
+                f"{device} has {shown(limit)}. {_largest(compiled)}"
             )
     compiled.has_room = True
+
+
+def _largest(compiled: Any) -> str:
+    """Returns sentences for an error: what a program holds at its peak, what to do."""
+    return (
+        "The largest of what it holds at its peak:\n"
+        f"{compiled.memory_report().largest()}\n{ADVICE.capitalize()}; "
+        "memory_report() of the compiled program has all of it"
+    )
+
+
+# -- when the runtime runs out ---------------------------------------------------------
+
+# The runtime says how many bytes it could not allocate, often after the call, but not
+# for which program: those that are alive are compared with that number.
+_programs: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+_numbers = itertools.count()
+#: By how much sizes may differ: the runtime rounds what it allocates and prints.
+_TOLERANCE = 0.01
+
+
+def enter(compiled: Any) -> bool:
+    """Remembers a program as long as it lives; returns whether it fits anywhere.
+
+    Args:
+      compiled: a `Compiled` that is new.
+    """
+    _programs[next(_numbers)] = compiled
+    size: int = compiled.traced.arrays.graph.facts.size
+    return size < SMALL_PROGRAM
+
+
+def _allocates(compiled: Any, nbytes: float) -> bool:
+    """Returns whether one of the blocks of memory of a program has a size, about."""
+    executable = compiled.program.executable
+    if need(executable.memory_analysis()) < nbytes * (1 - _TOLERANCE):
+        return False
+    blocks: dict[int, int] = {}
+    for part in executable.assigned_buffers():
+        if part.kind in ("result", "temporary"):
+            end = part.offset + part.nbytes
+            blocks[part.allocation] = max(end, blocks.get(part.allocation, 0))
+    return any(abs(b - nbytes) <= _TOLERANCE * nbytes for b in blocks.values())
+
+
+def _told(nbytes: float) -> str:
+    """Returns the report of the newest program that allocates a number of bytes."""
+    for reference in reversed(_programs.valuerefs()):
+        compiled = reference()
+        # Whatever goes wrong here, the error that is being explained is more important.
+        with contextlib.suppress(Exception):
+            if compiled is not None and _allocates(compiled, nbytes):
+                needs = shown(need(compiled.memory_analysis()))
+                return (
+                    f"{compiled.traced.name} allocates that much: it needs {needs} on "
+                    f"each device. {_largest(compiled)}"
+                )
+    return ""
+
+
+on_exhaustion(_told)
 
 
 def aval_bytes(aval: Any) -> int:

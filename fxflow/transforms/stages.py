@@ -497,8 +497,7 @@ class Compiled(_Stage):
     def __init__(self, lowered: Lowered, program: Program) -> None:
         self.traced: Traced = lowered.traced
         self.lowered, self.program, self.constants = lowered, program, lowered.constants
-        size = self.traced.arrays.graph.facts.size
-        self.has_room = size < memory_reports.SMALL_PROGRAM
+        self.has_room = memory_reports.enter(self)
 
     @property
     def input_shardings(self) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import lax, nn
+from fxflow.devices.callbacks import raise_original
 from fxflow.errors import ArgumentError, OutOfMemoryError
 from fxflow.transforms.memory_reports import shown
 
@@ -147,3 +150,46 @@ def test_programs_that_do_not_fit_are_refused(monkeypatch):
     with pytest.raises(OutOfMemoryError):
         compiled(X)
     assert float(fxflow.jit(fnp.sum)(X)) == X.size
+
+
+EXHAUSTED = "RESOURCE_EXHAUSTED: Out of memory "
+
+
+@pytest.mark.parametrize(
+    "said", ["allocating {} bytes.", "while trying to allocate {:.2f}MiB."]
+)
+def test_the_runtimes_exhaustion_names_the_program(said):
+    compiled = fxflow.jit(outer_product).lower(X).compile()
+    nbytes = compiled.memory_analysis()["temp_size_in_bytes"]
+    text = EXHAUSTED + said.format(nbytes / 2**20 if "MiB" in said else nbytes)
+    with pytest.raises(OutOfMemoryError, match="outer_product allocates that") as error:
+        raise_original(RuntimeError(text))
+    assert marked_line(outer_product) in str(error.value)
+    # No program allocates this much.
+    with pytest.raises(OutOfMemoryError, match="for a program: use smaller"):
+        raise_original(RuntimeError(EXHAUSTED + f"allocating {nbytes * 977} bytes."))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="limits memory as Linux does")
+def test_a_program_that_runs_out_of_memory_says_of_what():
+    code = """
+import resource
+import fxflow, fxflow.numpy as fnp
+def pairs(x):
+    y = fnp.sort(x[:, None] * x[None, :], axis=1)  # here
+    return fnp.sum(y[:, 0] - y[:, -1])
+x = fnp.ones(1 << 14)
+run = fxflow.jit(pairs)
+run.lower(x).compile()
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 28),) * 2)
+try:
+    run(x).block_until_ready()
+except fxflow.errors.OutOfMemoryError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    text = done.stdout
+    assert "pairs allocates that much: it needs 1.07 GB" in text
+    assert "f32[16384,16384]  sort" in text
