@@ -16,6 +16,7 @@ from typing import NamedTuple, NoReturn
 
 from fxflow import __version__, devices
 from fxflow.devices.doctor import problem_report
+from fxflow.devices.memory import bytes_text
 from fxflow.distributed import launch, standalone
 from fxflow.distributed.parameter_server import command, simulator_command
 from fxflow.errors import BackendError
@@ -74,19 +75,15 @@ def _cache(argv: Sequence[str]) -> int:
     if asked == "clear":
         devices.clear_cache()
         left = devices.cache_info().entries
-        print(f"removed {before.entries - left} programs, {_size(before.nbytes)}")
+        print(f"removed {before.entries - left} programs, {bytes_text(before.nbytes)}")
         if left:
             print(f"fxflow cache: {left} could not be removed", file=sys.stderr)
         return int(bool(left))
     print(f"directory  {before.directory}")
     print(f"state      {'on' if before.enabled else 'off'}")
     print(f"programs   {before.entries}")
-    print(f"size       {_size(before.nbytes)}")
+    print(f"size       {bytes_text(before.nbytes)}")
     return 0
-
-
-def _size(nbytes: int) -> str:
-    return f"{nbytes / 2**20:.1f} MiB"
 
 
 # -- the command line ------------------------------------------------------------------

@@ -96,7 +96,7 @@ def test_cache(capsys: Capture, tmp_path: Path) -> None:
         assert status == 0
         fields = dict(line.split(maxsplit=1) for line in out.splitlines())
         assert fields["directory"] == str(tmp_path) and fields["state"] == "on"
-        assert fields["programs"] == str(count) and fields["size"].endswith(" MiB")
+        assert fields["programs"] == str(count) and fields["size"].endswith("B")
         status, out, _ = asked(capsys, "cache", "clear")
         assert status == 0 and out.startswith(f"removed {count} programs, ")
         assert devices.cache_info().entries == 0

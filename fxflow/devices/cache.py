@@ -172,15 +172,10 @@ def _cpu_features() -> bytes:
     into as many parts as the process may use cores.
     """
     parts = [sys.platform, f"{process.cores()} cores"]
-    try:
-        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
-            for line in file:  # the first processor stands for all
-                name, _, value = line.partition(":")
-                if name.strip() in ("model name", "flags", "Features", "CPU part"):
-                    parts.append(value.strip())
-                if not line.strip():
-                    break
-    except OSError:
+    fields = process.processor()  # the first one stands for all
+    names = "model name", "flags", "Features", "CPU part"
+    parts += [value for name, value in fields.items() if name in names]
+    if not fields:
         parts += os.uname() if hasattr(os, "uname") else []
         parts.append(os.environ.get("PROCESSOR_IDENTIFIER", ""))
     return "\n".join(parts).encode()

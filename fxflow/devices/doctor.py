@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import os
 import re
@@ -85,17 +84,14 @@ def _system() -> Iterator[str]:
     yield f"{platform.python_implementation()} {sys.version}".replace("\n", " ")
     yield f"processor: {_processor()}; {process.cores()} cores for this process"
     limit = memory.host_memory()
-    yield f"memory: {limit / 2**30:.1f} GiB" if limit else "memory: unknown"
+    yield f"memory: {memory.bytes_text(limit)}" if limit else "memory: unknown"
 
 
 def _processor() -> str:
     import platform
 
-    with contextlib.suppress(OSError), open("/proc/cpuinfo", errors="replace") as file:
-        for line in file:
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or "unknown"
+    known = process.processor().get("model name")
+    return known or platform.processor() or "unknown"
 
 
 def _packages() -> Iterator[str]:
@@ -207,7 +203,8 @@ def _settings() -> Iterator[str]:
     state = "on" if about.enabled else "off"
     yield (
         f"compile cache: {state}, {about.directory}, {about.entries} programs, "
-        f"{about.nbytes / 2**20:.1f} of {config.cache_max_bytes / 2**20:.0f} MiB; "
+        f"{memory.bytes_text(about.nbytes)} of "
+        f"{memory.bytes_text(config.cache_max_bytes)}; "
         f"this process: {about.hits} hits, {about.misses} misses"
     )
     yield f"XLA_FLAGS: {os.environ.get('XLA_FLAGS') or '(not set)'}"

@@ -56,6 +56,16 @@ def memory_stats(device: Device) -> dict[str, int]:
     }
 
 
+def bytes_text(nbytes: float) -> str:
+    """Returns a number of bytes with three digits and a unit: `12.5 MB`."""
+    size = float(nbytes)
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 999.5:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"
+
+
 @functools.cache
 def memory_limit(device: Device) -> int:
     """Returns the bytes that a device's allocator may use; 0 if they are unknown."""

@@ -49,6 +49,21 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+def processor() -> dict[str, str]:
+    """Returns what Linux says about the first processor; empty on other systems."""
+    found: dict[str, str] = {}
+    with (
+        contextlib.suppress(OSError),
+        open("/proc/cpuinfo", encoding="ascii", errors="replace") as file,
+    ):
+        for line in file:
+            name, _, value = line.partition(":")
+            if not name.strip():
+                break
+            found[name.strip()] = value.strip()
+    return found
+
+
 # -- interrupts ------------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from fxflow.core import tree
 from fxflow.core.arrays import ShapeDtypeStruct, is_arraylike, not_an_array, typeof
+from fxflow.devices.memory import bytes_text
 from fxflow.train._paths import path_name
 
 
@@ -43,7 +44,7 @@ class Summary:
 
     def __str__(self) -> str:
         rows = (*self.rows, self.total)
-        cells = [(r.path, r.type, f"{r.count:,}", _readable(r.bytes)) for r in rows]
+        cells = [(r.path, r.type, f"{r.count:,}", bytes_text(r.bytes)) for r in rows]
         cells.insert(0, ("path", "type", "count", "bytes"))
         widths = [max(map(len, column)) for column in zip(*cells)]
         lines = [
@@ -56,16 +57,6 @@ class Summary:
 
     def __repr__(self) -> str:
         return str(self)
-
-
-def _readable(size: int) -> str:
-    if size < 1000:
-        return f"{size} B"
-    for unit in ("kB", "MB", "GB"):
-        size_in = size / 1000 ** (("kB", "MB", "GB").index(unit) + 1)
-        if size_in < 1000:
-            return f"{size_in:.3g} {unit}"
-    return f"{size / 1e12:.3g} TB"
 
 
 def summary(params: Any, *, depth: int | None = None) -> Summary:

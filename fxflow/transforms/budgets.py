@@ -24,9 +24,10 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.boundary import guard_methods
 from fxflow.core.interpreters.linearize import LinearGraphs, linearize_graph
 from fxflow.core.ir.graph import Graph, Node, Var, subgraphs
+from fxflow.devices.memory import bytes_text
 from fxflow.errors import ArgumentError
 from fxflow.lax.remat import Name, inlined, residuals_of
-from fxflow.transforms.memory_reports import aval_bytes, shown
+from fxflow.transforms.memory_reports import aval_bytes
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
@@ -117,8 +118,9 @@ class CheckpointPlan:
     def __str__(self) -> str:
         share = self.work / self.forward if self.forward else 0.0
         lines = [
-            f"keeps {shown(self.kept)} of {shown(self.everything)} (budget "
-            f"{shown(self.budget)}), computes {share:.0%} of the forward pass again"
+            f"keeps {bytes_text(self.kept)} of {bytes_text(self.everything)} (budget "
+            f"{bytes_text(self.budget)}), computes {share:.0%} of the forward pass "
+            "again"
         ]
         groups: dict[tuple[str, str, str, str], list[int]] = {}
         for row in self.rows:
@@ -128,8 +130,8 @@ class CheckpointPlan:
             groups.items(), key=lambda group: (group[0][0], -sum(group[1]))
         ):
             lines.append(
-                f"{action:>9} {shown(sum(held)):>9}  {len(held)} × {kind}  {operation} "
-                f"at {line}"
+                f"{action:>9} {bytes_text(sum(held)):>9}  {len(held)} × {kind}  "
+                f"{operation} at {line}"
             )
         return "\n".join(lines)
 

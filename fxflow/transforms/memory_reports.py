@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from fxflow.core.boundary import guard_methods
-from fxflow.devices.memory import ADVICE, memory_limit, on_exhaustion
+from fxflow.devices.memory import ADVICE, bytes_text, memory_limit, on_exhaustion
 from fxflow.errors import ArgumentError, OutOfMemoryError
 from fxflow.transforms.copies import HloInstruction, HloProgram
 from fxflow.transforms.liveness import live_at_peak
@@ -128,10 +128,8 @@ class MemoryReport:
         rows = self.rows(by)
         lines = [f"{'size':>10} {'%':>5} {'buffers':>7}  by {by}"]
         for row in rows[:limit]:
-            percent = row.share * 100
-            lines.append(
-                f"{shown(row.nbytes):>10} {percent:5.1f} {row.buffers:7}  {row.name}"
-            )
+            size, percent = bytes_text(row.nbytes), row.share * 100
+            lines.append(f"{size:>10} {percent:5.1f} {row.buffers:7}  {row.name}")
         if len(rows) > limit:
             lines.append(f"{'':24}  and {len(rows) - limit} more")
         return "\n".join(lines)
@@ -152,16 +150,16 @@ class MemoryReport:
             inside = f", in {scope}" if scope else ""
             what = "" if buffer.label else f"{buffer.operation.name}: "
             lines.append(
-                f"{shown(buffer.nbytes):>10}  {buffer.type}  {what}{name}{inside}"
+                f"{bytes_text(buffer.nbytes):>10}  {buffer.type}  {what}{name}{inside}"
             )
         return "\n".join(lines)
 
     def __str__(self) -> str:
         head = (
-            f"{self.name} needs {shown(self.nbytes)} on each device: arguments "
-            f"{shown(self.sizes.get('argument_size_in_bytes', 0))}, results "
-            f"{shown(self.sizes.get('output_size_in_bytes', 0))}, temporaries "
-            f"{shown(self.sizes.get('temp_size_in_bytes', 0))}"
+            f"{self.name} needs {bytes_text(self.nbytes)} on each device: arguments "
+            f"{bytes_text(self.sizes.get('argument_size_in_bytes', 0))}, results "
+            f"{bytes_text(self.sizes.get('output_size_in_bytes', 0))}, temporaries "
+            f"{bytes_text(self.sizes.get('temp_size_in_bytes', 0))}"
         )
         kinds: tuple[By, ...] = "line", "scope", "kind"
         tables = (self.table(by) for by in kinds)
@@ -188,16 +186,6 @@ _NAMES: dict[str, Callable[[HeldBuffer], Iterable[str]]] = {
     "operation": lambda b: ["argument" if b.label else b.operation.name],
     "kind": lambda b: [b.kind],
 }
-
-
-def shown(nbytes: int) -> str:
-    """Returns a number of bytes as `12.5 MB`."""
-    size = float(nbytes)
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:.3g} TB"
 
 
 def need(sizes: dict[str, int]) -> int:
@@ -254,8 +242,8 @@ def require_room(compiled: Any) -> None:
         sizes = compiled.memory_analysis()
         if need(sizes) > limit:
             raise OutOfMemoryError(
-                f"{traced.name} needs {shown(need(sizes))} on each device, and "
-                f"{device} has {shown(limit)}. {_largest(compiled)}"
+                f"{traced.name} needs {bytes_text(need(sizes))} on each device, and "
+                f"{device} has {bytes_text(limit)}. {_largest(compiled)}"
             )
     compiled.has_room = True
 
@@ -310,7 +298,7 @@ def _told(nbytes: float) -> str:
         # Whatever goes wrong here, the error that is being explained is more important.
         with contextlib.suppress(Exception):
             if compiled is not None and _allocates(compiled, nbytes):
-                needs = shown(need(compiled.memory_analysis()))
+                needs = bytes_text(need(compiled.memory_analysis()))
                 return (
                     f"{compiled.traced.name} allocates that much: it needs {needs} on "
                     f"each device. {_largest(compiled)}"

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from fxflow.core.arrays import Array
 from fxflow.core.boundary import guard_methods
 from fxflow.core.source import is_internal
+from fxflow.devices.memory import bytes_text
 from fxflow.lax.pytree_transfer import live_arrays
-from fxflow.transforms.memory_reports import shown
 
 #: What stands for arrays that were made while nothing was tracked.
 NOT_TRACKED = "(not tracked)"
@@ -55,10 +55,10 @@ class LiveArrays:
         return sum(row.nbytes for row in self.rows)
 
     def __str__(self) -> str:
-        lines = [f"{shown(self.nbytes)} in arrays"]
+        lines = [f"{bytes_text(self.nbytes)} in arrays"]
         for row in self.rows:
             many = f"{row.arrays} × up to {row.largest}"
-            lines.append(f"{shown(row.nbytes):>10}  {row.line}  {many}")
+            lines.append(f"{bytes_text(row.nbytes):>10}  {row.line}  {many}")
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from fxflow.core.arrays import Array
+from fxflow.devices.memory import bytes_text
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import integer
 from fxflow.numpy import asarray
@@ -138,7 +139,7 @@ def memory(report: MemoryReport, *, by: By = "line", limit: int = 10) -> Figure:
     rows = report.rows(by)[:limit]
     figure, (ax,) = new_figure(9, 1.0 + 0.3 * len(rows))
     figure.suptitle(
-        f"{report.name} needs {report.nbytes / 1e6:.3g} MB", x=0.01, ha="left", size=11
+        f"{report.name} needs {bytes_text(report.nbytes)}", x=0.01, ha="left", size=11
     )
     names = [re.sub(r"^.*/(?=[^/]+:\d+ )", "", row.name) for row in rows]
     ax.barh(range(len(rows)), [row.nbytes / 1e6 for row in rows], color=COLORS[0])

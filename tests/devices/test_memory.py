@@ -8,7 +8,7 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow.devices import OutOfMemoryError, buffers
 from fxflow.devices.callbacks import raise_original
-from fxflow.devices.memory import memory_stats
+from fxflow.devices.memory import bytes_text, memory_stats
 
 
 def test_memory_stats_count_live_buffers(put: Callable[..., buffers.Buffer]) -> None:
@@ -53,3 +53,10 @@ def test_arrays_over_a_mesh_of_one_device_count() -> None:
     x = fxflow.device_put(fnp.zeros(4096), fxflow.NamedSharding(mesh, fxflow.P("x")))
     y = fxflow.jit(lambda x: x + 1)(x).block_until_ready()
     assert memory_stats(device)["bytes_in_use"] >= before + y.nbytes
+
+
+def test_sizes_as_text() -> None:
+    sizes = 0, 4, 999, 999.9, 1500, 999_600, 2_500_000, 3 * 10**9, 10**13
+    assert [bytes_text(n) for n in sizes] == [
+        "0 B", "4 B", "999 B", "1 kB", "1.5 kB", "1 MB", "2.5 MB", "3 GB", "10 TB",
+    ]  # fmt: skip

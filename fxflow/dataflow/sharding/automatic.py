@@ -11,8 +11,9 @@ from fxflow.core.boundary import boundary
 from fxflow.core.source import wraps
 from fxflow.dataflow.costs import Costs
 from fxflow.dataflow.rates import kind_of
-from fxflow.dataflow.sharding.plan import ShardingPlan, bytes_text
+from fxflow.dataflow.sharding.plan import ShardingPlan
 from fxflow.dataflow.sharding.sharded import Sharded, shard
+from fxflow.devices.memory import bytes_text
 from fxflow.devices.meshes import Mesh
 from fxflow.devices.shardings import NamedSharding
 from fxflow.errors import ArgumentError, PlacementError

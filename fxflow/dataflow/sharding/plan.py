@@ -21,7 +21,8 @@ from fxflow.dataflow.sharding.collectives import (
 from fxflow.dataflow.sharding.constraints import constrain
 from fxflow.dataflow.sharding.dimensions import NONE
 from fxflow.dataflow.sharding.sharded import Sharded
-from fxflow.dataflow.tables import table
+from fxflow.dataflow.tables import table, time_text
+from fxflow.devices.memory import bytes_text
 from fxflow.devices.meshes import AbstractMesh, Mesh, PartitionSpec
 from fxflow.devices.shardings import NamedSharding
 from fxflow.transforms.jit import JitFunction, jit
@@ -357,21 +358,6 @@ def reason(sharded: Sharded, value: int) -> str:
     if not math.isfinite(least):
         return "whole: would conflict"
     return f"whole: dividing it costs {time_text(max(least, 0.0))}"
-
-
-def time_text(seconds: float) -> str:
-    """Returns seconds with three digits and a unit."""
-    return _with_unit(seconds, (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)))
-
-
-def bytes_text(nbytes: float) -> str:
-    """Returns bytes with three digits and a unit."""
-    return _with_unit(nbytes, (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("bytes", 1.0)))
-
-
-def _with_unit(number: float, units: Sequence[tuple[str, float]]) -> str:
-    unit, size = next((u for u in units if abs(number) >= u[1]), units[-1])
-    return f"{number / size:.3g} {unit}"
 
 
 def spec_text(spec: PartitionSpec) -> str:

@@ -20,6 +20,7 @@ import numpy as np
 
 from fxflow.core import tree
 from fxflow.core.arrays import dtypes, typeof
+from fxflow.devices.memory import bytes_text
 from fxflow.errors import ArgumentError
 
 #: Cutting off fewer bytes costs more in messages than it gains in balance.
@@ -236,10 +237,17 @@ class PlacementPlan:
         total = sum(share.load for share in shares.values()) or 1.0
         lines = [[self.noun, "pieces", "bytes", "load/step", "share", "largest"]]
         for server, (pieces, nbytes, load) in shares.items():
-            sizes = [str(pieces), _size(nbytes), _size(load), f"{load / total:.1%}"]
+            sizes = [
+                str(pieces),
+                bytes_text(nbytes),
+                bytes_text(load),
+                f"{load / total:.1%}",
+            ]
             lines.append([str(server), *sizes, self._largest(server)])
         pieces, nbytes, load = map(sum, zip(*shares.values()))
-        lines.append(["all", str(pieces), _size(nbytes), _size(load), "100.0%", ""])
+        lines.append(
+            ["all", str(pieces), bytes_text(nbytes), bytes_text(load), "100.0%", ""]
+        )
         widths = [max(map(len, column)) for column in zip(*lines)]
         return "\n".join(
             "  ".join(
@@ -273,12 +281,12 @@ class PlacementPlan:
                 drawn.append(
                     f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="20" '
                     f'fill="hsl({hues[piece.name]:.0f},55%,75%)" stroke="#fff">'
-                    f"<title>{caption}: {_size(size)}</title></rect>"
+                    f"<title>{caption}: {bytes_text(size)}</title></rect>"
                 )
                 if 7 * len(_caption(piece, tensor)) < width:
                     drawn.append(f'<text x="{x + 4:.1f}" y="{y + 14}">{caption}</text>')
                 x += width
-            label = f"{_size(nbytes)}, {_size(load)}/step"
+            label = f"{bytes_text(nbytes)}, {bytes_text(load)}/step"
             drawn.append(f'<text x="{x + 6:.1f}" y="{y + 14}">{label}</text>')
         height = 16 + 26 * len(shares)
         return (
@@ -295,13 +303,6 @@ class PlacementPlan:
 def _caption(piece: Piece, tensor: Tensor) -> str:
     whole = (piece.start, piece.stop) == (0, tensor.rows)
     return piece.name if whole else f"{piece.name}[{piece.start}:{piece.stop}]"
-
-
-def _size(nbytes: float) -> str:
-    power = 0
-    while nbytes >= 1000 and power < 4:
-        nbytes, power = nbytes / 1000, power + 1
-    return f"{nbytes:.3g} {('B', 'kB', 'MB', 'GB', 'TB')[power]}"
 
 
 def _spans(pieces: Iterable[Piece], name: str) -> list[tuple[int, int]]:

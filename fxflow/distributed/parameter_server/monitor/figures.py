@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
+from fxflow.devices.memory import bytes_text
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.monitor.polling import ServerAnswer, ServerPoll
@@ -385,10 +386,10 @@ def _server_row(server: ServerFigures) -> list[str]:
         if_known(lambda: f"{server.load:.0%}"),
         if_known(lambda: _short(server.rate("pushes"))),
         if_known(lambda: _short(server.rate("updates"))),
-        if_known(lambda: _size(all_of("received_bytes"))),
-        if_known(lambda: _size(all_of("sent_bytes"))),
+        if_known(lambda: bytes_text(all_of("received_bytes"))),
+        if_known(lambda: bytes_text(all_of("sent_bytes"))),
         " ".join(str(shard["version"]) for _, shard in served) or "-",
-        _size(sum(shard["bytes"] for _, shard in served)),
+        bytes_text(sum(shard["bytes"] for _, shard in served)),
         str(server.stats["waiting"]),
         " ".join(str(number) for number, _ in served) or "none",
     ]
@@ -470,7 +471,9 @@ def _lists(figures: Figures) -> list[str]:
         found.append(["dropped", ", ".join(entries)])
     for title, family in _BYTES.items():
         rates = figures.rate(family)
-        entries = [f"{name} {_size(rate)}/s" for name, rate in _largest(rates) if rate]
+        entries = [
+            f"{name} {bytes_text(rate)}/s" for name, rate in _largest(rates) if rate
+        ]
         if entries:
             found.append([title, ", ".join(entries)])
     return _aligned([], found)
@@ -506,14 +509,6 @@ def _short(value: float) -> str:
     if not value:
         return "0"
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def _size(nbytes: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if nbytes < 1000:
-            return f"{_short(nbytes)} {unit}"
-        nbytes /= 1000
-    return f"{_short(nbytes)} TB"
 
 
 # -- the terminal ----------------------------------------------------------------------
