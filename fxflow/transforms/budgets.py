@@ -1,10 +1,10 @@
 """What `checkpoint(budget=)` keeps: the values that are worth their memory.
 
 The forward pass of a derivative is a graph; its backward pass reads some of the values,
-the residuals. A value is kept, or it is computed again from what is kept. This finds
-the choice that computes least again within a number of bytes: a linear program in 0
-and 1, which HiGHS solves (through SciPy). Without SciPy the values that cost most
-bytes for the least work are dropped one by one.
+the residuals. A value is kept, or moved to the host's memory and back, or computed
+again from what is kept. This finds the choice that takes least work within two numbers
+of bytes: a linear program in 0 and 1, which HiGHS solves (through SciPy). Without SciPy
+the values that cost most bytes for the least work are dropped one by one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import math
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -20,13 +22,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fxflow.core import source
-from fxflow.core.arrays import dtypes
+from fxflow.core.arrays import dtypes, typeof
 from fxflow.core.boundary import guard_methods
 from fxflow.core.interpreters.linearize import LinearGraphs, linearize_graph
 from fxflow.core.ir.graph import Graph, Node, Var, subgraphs
+from fxflow.devices import Device, buffers, clients
 from fxflow.devices.memory import bytes_text
+from fxflow.devices.memory_kinds import Space, kind_of
+from fxflow.devices.remote import RemoteDevice
+from fxflow.devices.shardings import SingleDeviceSharding
 from fxflow.errors import ArgumentError
-from fxflow.lax.remat import Name, inlined, residuals_of
+from fxflow.lax.remat import Name, Offload, inlined, residuals_of
 from fxflow.transforms.memory_reports import aval_bytes
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -44,6 +50,11 @@ _HEAVY = {
 #: Work of keeping a byte: it is written and read back, in part from caches. What is
 #: cheaper to compute again is not kept, whatever the budget.
 KEEPING = 0.5
+#: Work of moving a byte to the host and back where it is not measured: processes that
+#: run one program together must choose alike.
+MOVING = 128.0
+# Bytes that are moved to measure it, how often.
+_MEASURED_BYTES, _MEASURED_RUNS = 1 << 24, 4
 #: Seconds that the solver may take.
 SOLVER_SECONDS = 10.0
 
@@ -77,7 +88,7 @@ class PlanRow(NamedTuple):
     """A value that the backward pass needs.
 
     Attributes:
-      action: `"keep"` or `"recompute"`.
+      action: `"keep"`, `"offload"` or `"recompute"`.
       type: such as `f32[64,64]`.
       nbytes: its size.
       operation: that makes it.
@@ -96,10 +107,14 @@ class PlanRow(NamedTuple):
 @guard_methods
 @dataclass(frozen=True, repr=False)
 class CheckpointPlan:
-    """What `checkpoint(budget=)` keeps and computes again; `print` shows it.
+    """What `checkpoint(budget=)` keeps, moves and computes again; `print` shows it.
 
     Attributes:
       budget: in bytes.
+      host_budget: likewise, of the host's memory.
+      offloaded: bytes that are moved there and back.
+      moving: work of moving a byte there and back, in units of one byte of memory
+        traffic, measured on the default device; 0 if nothing may be moved.
       kept: bytes that are kept.
       everything: bytes that would be kept without a budget.
       work: of computing values again, in units of one byte of memory traffic,
@@ -109,6 +124,9 @@ class CheckpointPlan:
     """
 
     budget: int
+    host_budget: int
+    offloaded: int
+    moving: float
     kept: int
     everything: int
     work: float
@@ -117,10 +135,16 @@ class CheckpointPlan:
 
     def __str__(self) -> str:
         share = self.work / self.forward if self.forward else 0.0
+        moved = (
+            f"moves {bytes_text(self.offloaded)} to the host (budget "
+            f"{bytes_text(self.host_budget)}), "
+            if self.host_budget
+            else ""
+        )
         lines = [
             f"keeps {bytes_text(self.kept)} of {bytes_text(self.everything)} (budget "
-            f"{bytes_text(self.budget)}), computes {share:.0%} of the forward pass "
-            "again"
+            f"{bytes_text(self.budget)}), {moved}computes {share:.0%} of the forward "
+            "pass again"
         ]
         groups: dict[tuple[str, str, str, str], list[int]] = {}
         for row in self.rows:
@@ -144,11 +168,13 @@ class Budget:
 
     Attributes:
       nbytes: that may be kept.
+      host: bytes that may be moved to the host's memory.
     """
 
     nbytes: int
+    host: int = 0
 
-    def choose(self, split: LinearGraphs, count: int) -> dict[Var, bool]:
+    def choose(self, split: LinearGraphs, count: int) -> dict[Var, bool | Offload]:
         """Returns the values to keep, as `_keepable` of `lax/remat` does.
 
         Args:
@@ -156,21 +182,90 @@ class Budget:
           count: how many results the function has.
         """
         problem = _Problem(split, count)
-        chosen = problem.solve(self.nbytes)
-        return {v: True for i in chosen for v in problem.nodes[i].outputs}
+        space = host_space() if self.host else None
+        kept = problem.solve(self.nbytes, self.host, space)
+        chosen: dict[Var, bool | Offload] = {
+            v: True for i in kept for v in problem.nodes[i].outputs
+        }
+        if space:
+            away = Offload("device", space.kind)
+            moved = problem.moved
+            chosen |= {v: away for i in moved for v in problem.nodes[i].outputs}
+        return chosen
 
 
-def plan_of(graph: Graph, budget: int) -> CheckpointPlan:
+class HostSpace(NamedTuple):
+    """The memory of the host, as the default device sees it.
+
+    Attributes:
+      kind: of the memory.
+      moving: work of moving a byte there and back.
+    """
+
+    kind: str
+    moving: float
+
+
+def host_space() -> HostSpace | None:
+    """Returns the memory of the host; None if the device computes in it.
+
+    Raises:
+      PlacementError: the default device cannot address it.
+    """
+    device = buffers.default_placement().devices[0]
+    kind = kind_of(Space.Host, device)
+    if kind is None:
+        return None
+    if isinstance(device, RemoteDevice) or clients.process_count() > 1:
+        return HostSpace(kind, MOVING)
+    return HostSpace(kind, _measured(device, kind))
+
+
+@functools.cache
+def _measured(device: Device, kind: str) -> float:
+    """Returns the work of moving a byte: the time, in those of copies on the device.
+
+    It is a power of two, so that programs are the same in the next process.
+    """
+    sharding = SingleDeviceSharding(device, memory_kind=kind)
+    here, there = buffers.placement(device), buffers.placement_for(sharding)
+    values = np.zeros(_MEASURED_BYTES, np.int8)
+    aval = typeof(values)
+    seconds: dict[str, float] = {}
+
+    def copied(name: str, buffer: Any, where: Any) -> Any:
+        start = time.perf_counter()
+        copy = buffers.copy_to(aval, buffer, where)
+        buffers.block_until_ready([copy])
+        took = time.perf_counter() - start
+        seconds[name] = min(took, seconds.get(name, took))
+        return copy
+
+    first = buffers.put(aval, values, here)
+    for _ in range(_MEASURED_RUNS):
+        copied("within", first, here)
+        copied("back", copied("away", first, there), here)
+    # A copy within the device reads and writes each byte.
+    ratio = 2 * (seconds["away"] + seconds["back"]) / seconds["within"]
+    return float(2.0 ** round(math.log2(max(ratio, 1.0))))
+
+
+clients.on_clear(_measured.cache_clear)
+
+
+def plan_of(graph: Graph, budget: int, host: int = 0) -> CheckpointPlan:
     """Returns what is kept of a function that is differentiated by all it can be.
 
     Args:
       graph: of the function.
       budget: in bytes.
+      host: that may be moved to the host's memory.
     """
     whole = inlined(graph)
     nonzero = [dtypes.is_inexact(aval.dtype) for aval in whole.in_avals]
     problem = _Problem(linearize_graph(whole, nonzero), len(whole.outputs))
-    return problem.plan(problem.solve(budget), budget)
+    space = host_space() if host else None
+    return problem.plan(problem.solve(budget, host, space), budget, host, space)
 
 
 class _Problem:
@@ -179,9 +274,13 @@ class _Problem:
     Args:
       split: the derivative.
       count: how many results the function has.
+
+    Attributes:
+      moved: what the last solution moves to the host.
     """
 
     def __init__(self, split: LinearGraphs, count: int) -> None:
+        self.moved: set[int] = set()
         graph = split.primal
         residuals = [v for v in residuals_of(split, count) if type(v) is Var]
         maker = {v: node for node in graph.nodes for v in node.outputs}
@@ -225,15 +324,24 @@ class _Problem:
                 front += [j for j in self.inputs[i] if j not in kept]
         return found
 
-    def solve(self, budget: int) -> set[int]:
-        """Returns the operations whose results are kept."""
+    def solve(
+        self, budget: int, host: int = 0, space: HostSpace | None = None
+    ) -> set[int]:
+        """Returns the operations whose results are kept; sets `moved`.
+
+        Args:
+          budget: bytes to keep.
+          host: bytes to move to the memory of the host.
+          space: that memory; None: nothing is moved.
+        """
+        self.moved = set()
         if not self.nodes:
             return set()
         try:
             optimize = importlib.import_module("scipy.optimize")
             sparse = importlib.import_module("scipy.sparse")
         except ImportError:
-            return self._dropped(budget)
+            return self._dropped(budget, host, space)
         count = len(self.nodes)
         rows: list[int] = []
         columns: list[int] = []
@@ -247,60 +355,99 @@ class _Problem:
                 values.append(value)
             low.append(at_least)
 
-        # Columns: whether a result is kept; whether it is computed again.
+        # Columns: whether a result is kept; whether it is computed again; if there is a
+        # space, whether it is moved.
+        blocks = 3 if space else 2
+
+        def there(i: int) -> list[tuple[int, float]]:
+            return [(block * count + i, 1) for block in range(blocks)]
+
         for i in self.needed:
-            require([(i, 1), (count + i, 1)], 1)
+            require(there(i), 1)
         for i, inputs in enumerate(self.inputs):
             for j in inputs:
-                require([(j, 1), (count + j, 1), (count + i, -1)], 0)
+                require([*there(j), (count + i, -1)], 0)
         scale = float(self.sizes.max()) or 1.0
-        require(
-            [(i, -size / scale) for i, size in enumerate(self.sizes)], -budget / scale
-        )
-        matrix = sparse.csr_array(
-            (values, (rows, columns)), shape=(len(low), 2 * count)
-        )
         costs = np.concatenate([KEEPING * self.sizes, self.work])
+        most = np.concatenate([self.may_keep, np.ones(count)])
+        for block, bound in ((0, budget), (2, host))[: blocks - 1]:
+            held = [
+                (block * count + i, -size / scale) for i, size in enumerate(self.sizes)
+            ]
+            require(held, -bound / scale)
+        if space:
+            costs = np.concatenate([costs, space.moving * self.sizes])
+            most = np.concatenate([most, self.may_keep])
+        matrix = sparse.csr_array(
+            (values, (rows, columns)), shape=(len(low), blocks * count)
+        )
         found = optimize.milp(
             costs / (costs.max() or 1.0),
-            integrality=np.ones(2 * count),
-            bounds=optimize.Bounds(0, np.concatenate([self.may_keep, np.ones(count)])),
+            integrality=np.ones(blocks * count),
+            bounds=optimize.Bounds(0, most),
             constraints=optimize.LinearConstraint(matrix, np.array(low), np.inf),
             options={"time_limit": SOLVER_SECONDS, "mip_rel_gap": 1e-4},
         )
         if found.x is None:
-            return self._dropped(budget)
-        return {i for i in range(count) if found.x[i] > 0.5}
+            return self._dropped(budget, host, space)
+        chosen = found.x.reshape(blocks, count) > 0.5
+        if space:
+            self.moved = set(np.flatnonzero(chosen[2] & ~chosen[0]).tolist())
+        return set(np.flatnonzero(chosen[0]).tolist())
 
-    def _dropped(self, budget: int) -> set[int]:
-        """Returns what is left after dropping what costs least to compute again."""
-        kept = {i for i in self.needed if self.may_keep[i]}
-        held = sum(self.sizes[i] for i in kept)
-        work = sum(self.work[i] for i in self.again(kept))
-        while held > budget and kept:
-            best = min(
-                kept,
-                key=lambda i: (
-                    (sum(self.work[j] for j in self.again(kept - {i})) - work)
-                    / (self.sizes[i] or 1e-9)
-                ),
-            )
-            kept.discard(best)
-            held -= self.sizes[best]
-            work = sum(self.work[i] for i in self.again(kept))
+    def _dropped(self, budget: int, host: int, space: HostSpace | None) -> set[int]:
+        """Returns what is left after dropping what costs least to compute again.
+
+        What is dropped is moved, until the same is dropped of that.
+        """
+        needed = {i for i in self.needed if self.may_keep[i]}
+        kept = self._fitting(needed, set(), budget)
+        if space:
+            self.moved = self._fitting(needed - kept, kept, host, space.moving)
         return kept
 
-    def plan(self, kept: set[int], budget: int) -> CheckpointPlan:
+    def _fitting(
+        self, held: set[int], beside: set[int], budget: int, cost: float | None = None
+    ) -> set[int]:
+        """Drops from what is held what costs least work for its bytes, one by one.
+
+        Args:
+          held: to begin with.
+          beside: what is held elsewhere.
+          budget: bytes that are left in the end.
+          cost: of holding a byte: what is cheaper to compute again is dropped, too.
+        """
+        held = set(held)
+
+        def work(without: int | None = None) -> float:
+            again = self.again((held | beside) - {without})
+            return float(sum(self.work[i] for i in again))
+
+        while held:
+            now = work()
+            worth = {i: (work(i) - now) / (self.sizes[i] or 1e-9) for i in held}
+            least = min(held, key=worth.__getitem__)
+            fits = sum(self.sizes[i] for i in held) <= budget
+            if fits and (cost is None or worth[least] >= cost):
+                break
+            held.discard(least)
+        return held
+
+    def plan(
+        self, kept: set[int], budget: int, host: int, space: HostSpace | None
+    ) -> CheckpointPlan:
         """Returns what is done, in words and numbers."""
-        again = self.again(kept)
+        again = self.again(kept | self.moved)
+        actions = dict.fromkeys(again, "recompute")
+        actions |= dict.fromkeys(self.moved, "offload") | dict.fromkeys(kept, "keep")
         rows = []
-        for i in sorted(kept | again, key=lambda i: -self.sizes[i]):
+        for i in sorted(actions, key=lambda i: -self.sizes[i]):
             node = self.nodes[i]
             if i in again and i not in self.needed:
                 continue  # on the way to a residual
             rows.append(
                 PlanRow(
-                    "keep" if i in kept else "recompute",
+                    actions[i],
                     str(node.outputs[0].aval),
                     int(self.sizes[i]),
                     node.primitive.name,
@@ -310,6 +457,9 @@ class _Problem:
             )
         return CheckpointPlan(
             budget,
+            host,
+            int(sum(self.sizes[i] for i in self.moved)),
+            space.moving if space else 0.0,
             int(sum(self.sizes[i] for i in kept)),
             int(sum(self.sizes[i] for i in self.needed)),
             float(sum(self.work[i] for i in again)),

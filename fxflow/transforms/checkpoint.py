@@ -52,6 +52,7 @@ def checkpoint(
     prevent_cse: bool = True,
     policy: Policy | None = None,
     budget: str | float | None = None,
+    host_budget: str | float | None = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
 ) -> Callable[P, R]: ...
@@ -62,6 +63,7 @@ def checkpoint(
     prevent_cse: bool = True,
     policy: Policy | None = None,
     budget: str | float | None = None,
+    host_budget: str | float | None = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
@@ -71,6 +73,7 @@ def checkpoint(
     prevent_cse: bool = True,
     policy: Policy | None = None,
     budget: str | float | None = None,
+    host_budget: str | float | None = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
 ) -> Any:
@@ -94,6 +97,9 @@ def checkpoint(
         place of a policy: what is kept is then chosen so that least is computed again.
         Arguments do not count. In the body of a loop it holds for one iteration.
         `print(checkpoint(f, budget="8GB").plan(*args))` shows the choice.
+      host_budget: with a budget, bytes that may be moved to the memory of the host and
+        back, where that takes less than computing them again. How long that takes is
+        measured once, on the default device.
       static_argnums: positions of arguments that are not arrays.
       static_argnames: the same by name.
 
@@ -103,7 +109,8 @@ def checkpoint(
 
     Raises:
       ArgumentError: `fun` is not callable, an argument is not an array, `budget` is not
-        a number of bytes, or both it and a policy are given.
+        a number of bytes, both it and a policy are given, or a host budget alone.
+      PlacementError: the default device cannot address the memory of the host.
 
     Example:
       >>> f = checkpoint(lambda x: lax.sin(lax.sin(x)))
@@ -119,6 +126,7 @@ def checkpoint(
             prevent_cse=prevent_cse,
             policy=policy,
             budget=budget,
+            host_budget=host_budget,
             static_argnums=static_argnums,
             static_argnames=static_argnames,
         )
@@ -126,7 +134,12 @@ def checkpoint(
     if budget is not None:
         if policy is not None:
             raise ArgumentError("checkpoint: give a policy or a budget, not both")
-        chosen: Any = Budget(bytes_of(budget, "checkpoint: budget"))
+        host = 0
+        if host_budget is not None:
+            host = bytes_of(host_budget, "checkpoint: host_budget")
+        chosen: Any = Budget(bytes_of(budget, "checkpoint: budget"), host)
+    elif host_budget is not None:
+        raise ArgumentError("checkpoint: host_budget needs a budget, too")
     else:
         chosen = policy
     if policy is not None:
@@ -168,11 +181,11 @@ def checkpoint(
         return body.out_tree.unflatten(outs)
 
     if isinstance(chosen, Budget):
-        nbytes = chosen.nbytes
+        nbytes = chosen.nbytes, chosen.host
 
         def plan(*args: Any, **kwargs: Any) -> CheckpointPlan:
             args, kwargs = tree.map(_of_type, (args, kwargs))
-            return plan_of(traced(args, kwargs)[0].graph, nbytes)
+            return plan_of(traced(args, kwargs)[0].graph, *nbytes)
 
         checkpointed.plan = boundary(plan)  # type: ignore[attr-defined]
     return checkpointed

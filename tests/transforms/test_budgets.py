@@ -13,7 +13,8 @@ from fxflow import checkpoint, checkpoint_policies, grad, jit, lax, make_graph, 
 from fxflow.core.interpreters.linearize import linearize_graph
 from fxflow.errors import ArgumentError
 from fxflow.lax.remat import inlined
-from fxflow.transforms.budgets import KEEPING, _Problem, bytes_of, plan_of
+from fxflow.transforms import budgets
+from fxflow.transforms.budgets import KEEPING, HostSpace, _Problem, bytes_of, plan_of
 
 RANDOM = np.random.default_rng(5)
 
@@ -174,6 +175,104 @@ def test_plan():
     empty = checkpoint(lambda x: x, budget=0).plan(1.0)
     assert empty.kept == 0 and empty.rows == ()
     assert f.plan(fxflow.ShapeDtypeStruct((8, 8), fnp.float32)).kept == plan.kept
+
+
+# -- the memory of the host ------------------------------------------------------------
+
+
+def chain(x, w):
+    return fnp.sum(fnp.sin(fnp.tanh(x @ w) @ w) ** 2)
+
+
+@pytest.fixture
+def cheap_moves(monkeypatch):
+    """Moving a byte takes as long as computing it a little, on every machine."""
+    monkeypatch.setattr(budgets, "_measured", lambda device, kind: 2.0)
+
+
+def total_moved(problem, kept, moved):
+    again = sum(problem.work[i] for i in problem.again(kept | moved))
+    held, away = (sum(problem.sizes[i] for i in part) for part in (kept, moved))
+    return again + KEEPING * held + 2.0 * away
+
+
+def test_no_choice_with_moves_is_better():
+    problem = problem_of(chain, array(6, 6), array(6, 6))
+    allowed = [i for i in range(len(problem.nodes)) if problem.may_keep[i]]
+    space = HostSpace("pinned_host", 2.0)
+    for budget, host in ((0, 150), (0, 10_000), (150, 150), (300, 0)):
+        best = float("inf")
+        for actions in itertools.product(range(3), repeat=len(allowed)):
+            kept = {i for i, a in zip(allowed, actions, strict=True) if a == 1}
+            moved = {i for i, a in zip(allowed, actions, strict=True) if a == 2}
+            if sum(problem.sizes[i] for i in kept) > budget:
+                continue
+            if sum(problem.sizes[i] for i in moved) <= host:
+                best = min(best, total_moved(problem, kept, moved))
+        kept = problem.solve(budget, host, space)
+        assert sum(problem.sizes[i] for i in problem.moved) <= host
+        assert total_moved(problem, kept, problem.moved) <= best * 1.001
+
+
+def test_moves_without_scipy(monkeypatch):
+    problem = problem_of(chain, array(6, 6), array(6, 6))
+
+    def absent(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr("fxflow.transforms.budgets.importlib.import_module", absent)
+    alone = total_moved(problem, problem.solve(0), set())
+    kept = problem.solve(0, 300, HostSpace("pinned_host", 2.0))
+    assert not kept and problem.moved
+    assert sum(problem.sizes[i] for i in problem.moved) <= 300
+    assert total_moved(problem, kept, problem.moved) < alone
+
+
+@pytest.mark.usefixtures("cheap_moves")
+def test_gradients_of_what_is_moved():
+    x, w = array(32, 32), array(32, 32)
+    away = checkpoint(chain, budget=0, host_budget="1MB")
+    plan = away.plan(x, w)
+    assert plan.kept == 0 and 0 < plan.offloaded <= 10**6 and plan.moving == 2.0
+    assert "offload" in {row.action for row in plan.rows}
+    assert "to the host (budget 1 MB)" in str(plan)
+    none = checkpoint(chain, budget=0, host_budget="100B").plan(x, w)
+    assert none.offloaded == 0 and none.work > plan.work
+    expected = grad(chain, argnums=(0, 1))(x, w)
+    by_jit = jit(grad(away, argnums=(0, 1)))
+    assert "pinned_host" in by_jit.lower(x, w).as_text()
+    for found in (grad(away, argnums=(0, 1))(x, w), by_jit(x, w)):
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-5)
+
+
+@pytest.mark.usefixtures("cheap_moves")
+def test_what_the_body_of_a_loop_moves():
+    x, ws = array(16, 16), array(3, 16, 16)
+    body = lambda c, w: fnp.tanh(fnp.tanh(c @ w) @ w)
+
+    def loss(ws, body):
+        return fnp.sum(lax.scan(lambda c, w: (body(c, w), None), x, ws)[0])
+
+    away = checkpoint(body, budget=0, host_budget="1MB")
+    run = jit(grad(lambda ws: loss(ws, away)))
+    assert "pinned_host" in run.lower(ws).as_text()
+    expected = grad(lambda ws: loss(ws, body))(ws)
+    np.testing.assert_allclose(run(ws), expected, rtol=2e-4, atol=1e-5)
+
+
+def test_moving_is_measured():
+    space = budgets.host_space()
+    assert space.kind == "pinned_host"
+    assert space.moving >= 1 and np.log2(space.moving) % 1 == 0
+    assert budgets.host_space() == space
+
+
+def test_wrong_budgets_of_the_host():
+    with pytest.raises(ArgumentError, match="host_budget needs a budget"):
+        checkpoint(mlp, host_budget="1GB")
+    with pytest.raises(ArgumentError, match="host_budget is a number of bytes"):
+        checkpoint(mlp, budget=1, host_budget="much")
 
 
 def test_budgets_in_words():
