@@ -131,19 +131,7 @@ def checkpoint(
             static_argnames=static_argnames,
         )
     require_callable(fun, "checkpoint")
-    if budget is not None:
-        if policy is not None:
-            raise ArgumentError("checkpoint: give a policy or a budget, not both")
-        host = 0
-        if host_budget is not None:
-            host = bytes_of(host_budget, "checkpoint: host_budget")
-        chosen: Any = Budget(bytes_of(budget, "checkpoint: budget"), host)
-    elif host_budget is not None:
-        raise ArgumentError("checkpoint: host_budget needs a budget, too")
-    else:
-        chosen = policy
-    if policy is not None:
-        require_callable(policy, "checkpoint: policy")
+    chosen = _chosen(policy, budget, host_budget)
     name = name_of(fun)
     numbers = as_indices(static_argnums, "checkpoint: static_argnums")
     names = as_names(static_argnames, "checkpoint: static_argnames")
@@ -189,6 +177,26 @@ def checkpoint(
 
         checkpointed.plan = boundary(plan)  # type: ignore[attr-defined]
     return checkpointed
+
+
+def _chosen(
+    policy: Policy | None,
+    budget: str | float | None,
+    host_budget: str | float | None,
+) -> Any:
+    """Returns what decides what is kept; None keeps nothing."""
+    if policy is not None:
+        if budget is not None:
+            raise ArgumentError("checkpoint: give a policy or a budget, not both")
+        require_callable(policy, "checkpoint: policy")
+    if budget is not None:
+        host = 0
+        if host_budget is not None:
+            host = bytes_of(host_budget, "checkpoint: host_budget")
+        return Budget(bytes_of(budget, "checkpoint: budget"), host)
+    if host_budget is not None:
+        raise ArgumentError("checkpoint: host_budget needs a budget, too")
+    return policy
 
 
 def _of_type(leaf: Any) -> Any:
