@@ -574,14 +574,23 @@ def scale_by_rss(
         def total(g: Any, s: Any) -> Any:
             return fnp.add(fnp.square(fnp.abs(g)), s)
 
-        def one(s: Any, g: Any) -> Any:
-            root = positive_root(fnp.add(s, eps))
-            return fnp.where(fnp.greater(s, 0), fnp.divide(g, root), 0)
-
         sums = tree.map(total, updates, state.sum_of_squares)
-        return tree.map(one, sums, updates), ScaleByRssState(sums)
+        out = tree.map(lambda s, g: root_scaled(s, g, eps), sums, updates)
+        return out, ScaleByRssState(sums)
 
     return in_float32(GradientTransformation(init, update))
+
+
+def root_scaled(square: Any, gradient: Any, eps: Scalar) -> Any:
+    """Returns a gradient over the root of a sum of squares; 0 where the sum is 0.
+
+    Args:
+      square: the sum, which broadcasts against the gradient.
+      gradient: the gradient.
+      eps: added under the root.
+    """
+    root = positive_root(fnp.add(square, eps))
+    return fnp.where(fnp.greater(square, 0), fnp.divide(gradient, root), 0)
 
 
 def scale_by_adadelta(rho: Scalar = 0.9, eps: Scalar = 1e-6) -> GradientTransformation:

@@ -22,8 +22,8 @@ _OTHERS = {
 }
 
 _RATES = (
-    "adabelief adadelta adagrad adam adamax adamaxw adamw amsgrad lamb lars lion "
-    "momentum nadam nadamw nesterov radam rmsprop sgd sign_sgd yogi"
+    "adabelief adadelta adagrad adam adamax adamaxw adamw amsgrad ftrl lamb lars lion "
+    "momentum nadam nadamw nesterov radam rmsprop rowwise_adagrad sgd sign_sgd yogi"
 )
 
 CALLS: dict[str, str] = {
@@ -56,12 +56,14 @@ AT_ZERO: dict[str, str] = {
     "clip_by_block_rms": "clip_by_block_rms(0.0)",
     "clip_by_global_norm": "clip_by_global_norm(0.0)",
     "fromage": "fromage(0.1, 0.0)",
+    "ftrl": "ftrl(0.1, beta=0.0)",
     "lamb": "lamb(0.1, eps=0.0)",
     "normalize_by_update_norm": "normalize_by_update_norm(eps=0.0)",
     "novograd": "novograd(0.1, eps=0.0)",
     "radam": "radam(0.1, eps=0.0)",
     "rmsprop": "rmsprop(0.1, eps=0.0)",
     "rmsprop-outside": "rmsprop(0.1, eps=0.0, eps_in_sqrt=False)",
+    "rowwise_adagrad": "rowwise_adagrad(0.1, 0.0, 0.0)",
     "scale_by_distance_over_gradients": "scale_by_distance_over_gradients(0.0, 0.0)",
     "scale_by_param_block_norm": "scale_by_param_block_norm(0.0)",
     "scale_by_param_block_rms": "scale_by_param_block_rms(0.0)",

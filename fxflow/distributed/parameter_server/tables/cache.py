@@ -25,9 +25,9 @@ from fxflow.distributed.parameter_server.tables.remote import HostArray, by_shar
 from fxflow.distributed.parameter_server.tables.spec import (
     Field,
     TableSpec,
-    sum_dtype,
 )
 from fxflow.errors import ArgumentError, ShapeError
+from fxflow.optim.rows import sum_dtype
 
 _ROWS, _CLOCKS = range(2)
 
@@ -273,6 +273,8 @@ class WorkerTables:
             distinct, inverse = unique_rows(given, caller=caller)
             real = real_ids(distinct)
             spec = self.specs[name]
+            if len(real):
+                spec.check_ids(real[0], real[-1], "parameter_server")
             rows = np.empty((len(real), *spec.shape), spec.dtype)
             missing = np.arange(len(real))
             if name in self._caches:

@@ -25,10 +25,10 @@ from fxflow.distributed.parameter_server.tables.spec import (
     RowPrograms,
     TableSpec,
     row_functions,
-    sum_dtype,
 )
 from fxflow.distributed.parameter_server.tables.store import RowTable
 from fxflow.distributed.program_text import ProgramText, Runner, write
+from fxflow.optim.rows import sum_dtype
 
 
 class TableModel(NamedTuple):

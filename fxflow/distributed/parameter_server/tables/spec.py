@@ -18,14 +18,14 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from fxflow import numpy as fnp
 from fxflow import random
 from fxflow.core import tree
 from fxflow.core.arrays import Array, ShapeDtypeStruct, dtypes
-from fxflow.errors import ArgumentError, DtypeError
+from fxflow.errors import ArgumentError, DtypeError, OutOfRangeError
 from fxflow.nn import initializers
 from fxflow.nn.initializers import Initializer
-from fxflow.optim.base import GradientTransformation, apply_updates
+from fxflow.optim.base import GradientTransformation
+from fxflow.optim.rows import strong, sum_dtype, updated_row
 from fxflow.transforms.inspection import eval_shape
 from fxflow.transforms.jit import jit
 from fxflow.transforms.stages import Lowered
@@ -33,6 +33,9 @@ from fxflow.transforms.vmap import vmap
 
 Eviction = Literal["lru", "lfu"]
 NonFinite = Literal["reject", "skip", "apply"]
+
+# Positions of rows are int32.
+_MOST = 2**31 - 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +54,8 @@ class TableSpec:
       initializer: an initializer of `fxflow.nn.initializers`; None: `normal(0.01)`.
       dtype: dtype of a row: real floating.
       seed: seed of the initial values.
+      rows: number of rows, so that ids are below it; None: ids are below 2**63. A table
+        without servers (`train.table_trainer`) needs it.
       rows_in_memory: maximum number of rows, with their optimizer's state, in memory;
         the others are on disk. None: as many as fit.
       folder: folder of the rows on disk; required with `rows_in_memory`.
@@ -75,6 +80,7 @@ class TableSpec:
     initializer: Initializer | None = None
     dtype: Any = dtypes.float32
     seed: int = 0
+    rows: int | None = None
     rows_in_memory: int | None = None
     folder: str | None = None
     evict: Eviction = "lru"
@@ -95,6 +101,10 @@ class TableSpec:
                     f"{self}: {name} must be one of {list(get_args(kind))}, got "
                     f"{getattr(self, name)!r}"
                 )
+        if self.rows is not None and not 1 <= operator.index(self.rows) <= _MOST:
+            raise ArgumentError(
+                f"{self}: rows must be from 1 to 2**31 - 1, got {self.rows}"
+            )
         if self.rows_in_memory is not None:
             if operator.index(self.rows_in_memory) < 1:
                 raise ArgumentError(
@@ -114,6 +124,25 @@ class TableSpec:
     def width(self) -> int:
         """Number of elements of a row."""
         return math.prod(self.shape)
+
+    def check_ids(self, least: Any, largest: Any, caller: str) -> None:
+        """Raises an error unless all ids are those of rows.
+
+        Args:
+          least: the smallest id.
+          largest: the largest id.
+          caller: name of the caller, for the message.
+
+        Raises:
+          OutOfRangeError: an id is negative, or not below `rows`.
+        """
+        most = 2**63 if self.rows is None else self.rows
+        for found in (least, largest):
+            if not 0 <= int(found) < most:
+                last = "2**63 - 1" if self.rows is None else most - 1
+                raise OutOfRangeError(
+                    f"{caller}: {self}: ids must be from 0 to {last}, got {found}"
+                )
 
     def describe(self) -> dict[str, Any]:
         """Returns the spec as a JSON object, without optimizer and initializer."""
@@ -228,15 +257,6 @@ class RowFunctions(NamedTuple):
         )
 
 
-def sum_dtype(dtype: Any) -> np.dtype[Any]:
-    """Returns the dtype in which gradients of rows are added: at least 32 bits.
-
-    Args:
-      dtype: dtype of the rows.
-    """
-    return np.dtype(np.float64 if dtype == np.float64 else np.float32)
-
-
 def row_functions(spec: TableSpec) -> RowFunctions:
     """Makes the functions of a table from its optimizer and initializer.
 
@@ -262,7 +282,7 @@ def row_functions(spec: TableSpec) -> RowFunctions:
         key = random.fold_in(random.fold_in(key, halves[0]), halves[1])
         row = initializer(key, spec.shape, spec.dtype)
         # With weak types, the state of the next step would need another program.
-        state = tree.map(_strong, optimizer.init(row))
+        state = tree.map(strong, optimizer.init(row))
         return (row, *tree.leaves(state))
 
     types = eval_shape(first, ShapeDtypeStruct((2,), dtypes.uint32))
@@ -320,16 +340,10 @@ def _update(
     def one(fields: tuple[Any, ...], gradient: Any, scale: Any) -> tuple[Array, ...]:
         row, *leaves = fields
         state = tree.unflatten(structure, leaves)
-        updates, new = optimizer.update(fnp.astype(gradient, row.dtype), state, row)
-        scaled = fnp.multiply(updates, fnp.astype(scale, row.dtype))
-        kept = [fnp.astype(n, o.dtype) for n, o in zip(tree.leaves(new), leaves)]
-        return (apply_updates(row, scaled), *kept)
+        row, new = updated_row(optimizer, row, state, gradient, scale)
+        return (row, *tree.leaves(new))
 
     return vmap(one, in_axes=(0, 0, None))
-
-
-def _strong(x: Any) -> Array:
-    return fnp.asarray(x, fnp.asarray(x).dtype)
 
 
 def _field(spec: TableSpec, aval: Any) -> Field:

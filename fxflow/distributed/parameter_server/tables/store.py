@@ -23,7 +23,6 @@ from fxflow.distributed.parameter_server.tables.spec import (
     RowPrograms,
     TableSpec,
     row_programs,
-    sum_dtype,
 )
 from fxflow.errors import (
     ArgumentError,
@@ -33,6 +32,7 @@ from fxflow.errors import (
     OutOfRangeError,
     ShapeError,
 )
+from fxflow.optim.rows import sum_dtype
 
 Rows = npt.NDArray[Any]
 

@@ -339,11 +339,13 @@ class ParameterServer:
             pushed = self._tables.parts(gathered, row_gradients, len(parts))
         return self._pushed(state, sent, residual, pushed), StepMetrics(loss, aux)
 
-    def rows(self, ids: Mapping[str, Any]) -> dict[str, Any]:
+    def rows(self, ids: Mapping[str, Any], state: Any = None) -> dict[str, Any]:
         """Returns the current rows of tables.
 
         Args:
           ids: integers of any shape, by table; other tables are not read.
+          state: not used: the servers hold the rows. (The state of a
+            `train.table_trainer` without servers does.)
 
         Returns:
           Arrays with the shape of the ids followed by that of a row, by table.
@@ -549,7 +551,7 @@ class ParameterServer:
             function = value_and_grad(loss, (0, 1), has_aux=self._has_aux)
             result, (dense, sparse) = function(params, rows, which, batch, shared)
             result = result if self._has_aux else (result, None)
-            finite = _all_finite((dense, sparse))
+            finite = all_finite((dense, sparse))
             coded, residual = self._coded(self._run.shape.parts(dense), residual)
             return result, coded, sparse, finite, residual
 
@@ -594,7 +596,7 @@ class ParameterServer:
             function = value_and_grad(self._loss_fn, has_aux=self._has_aux)
             result, gradient = function(params, batch, *shared)
             updates, opt_state = self._optimizer.update(gradient, opt_state, params)
-            finite = _all_finite(gradient)
+            finite = all_finite(gradient)
             result = result if self._has_aux else (result, None)
             return optim.apply_updates(params, updates), opt_state, result, finite
 
@@ -611,7 +613,7 @@ class ParameterServer:
                 delta = tree.map(lambda d: alpha * d, delta)
                 params = tree.map(lambda x, d: x - d, params, delta)
             coded, residual = self._coded(self._run.shape.parts(delta), residual)
-            return params, coded, _all_finite(delta), residual
+            return params, coded, all_finite(delta), residual
 
         return jit(change)
 
@@ -636,7 +638,7 @@ def _require_trainable(params: Any) -> None:
             )
 
 
-def _all_finite(values: Any) -> Any:
+def all_finite(values: Any) -> Any:
     """Returns whether all elements of a pytree are finite, as bool[]."""
     finite = fnp.array(True)
     for leaf in tree.leaves(values):
