@@ -24,9 +24,10 @@ from fxflow.core.ir.primitive import register
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import NotDifferentiableError
 from fxflow.lax import _special_host as host
+from fxflow.lax._last_terms import count_of_terms, digits, from_last_term
 from fxflow.lax._operands import operands
 from fxflow.lax.bitwise import bitwise_and, bitwise_not, bitwise_or
-from fxflow.lax.comparison import eq, gt, le, lt, ne
+from fxflow.lax.comparison import eq, ge, gt, le, lt, ne
 from fxflow.lax.control_flow.cond import cond
 from fxflow.lax.control_flow.while_loop import while_loop
 from fxflow.lax.conversion import convert
@@ -34,6 +35,7 @@ from fxflow.lax.creation import full_like
 from fxflow.lax.elementwise import abs as abs_
 from fxflow.lax.elementwise import add, div, mul, neg, sub
 from fxflow.lax.elementwise import max as max_
+from fxflow.lax.elementwise import min as min_
 from fxflow.lax.exponential import exp, expm1, log
 from fxflow.lax.gamma_ratios import LARGE, deviation, excess, horner, stirling_rest
 from fxflow.lax.gammas import digamma, lgamma, log_gamma_from_one
@@ -42,10 +44,10 @@ from fxflow.lax.powers import sqrt, square
 from fxflow.lax.reduction import reduce_or
 from fxflow.lax.select import select
 from fxflow.lax.special import Special, erfc, scaled
+from fxflow.lax.trigonometric import tanh
 
 # Where the expansion is not taken, the series and the fraction need about 150.
 _MAX_STEPS = 1_000
-_UNROLLED = 2
 
 
 def _any(mask: Any) -> Any:
@@ -63,56 +65,47 @@ def _series_value(a: Any, x: Any, wanted: Any) -> Any:
     """Returns Σ xⁿ / ((a+1) … (a+n)) where wanted, without its derivative."""
     dtype = typeof(x).dtype
     one = arith.constant(1, dtype)
-    eps = arith.constant(dtypes.finfo(dtype).eps / 2, dtype)
+    least = arith.constant(digits(dtype), dtype)
 
-    def go_on(carry: Any) -> Any:
-        n, _, term, total = carry
-        busy = bitwise_and(wanted, gt(term, mul(eps, total)))
-        return bitwise_and(lt(n, _MAX_STEPS), _any(busy))
+    def enough(n: Any) -> Any:
+        # The mean of log(a + k), 0 < k < n, is at least log(a + n/e).
+        middle = add(a, scaled(1 / math.e, n))
+        converged = ge(middle, mul(x, exp(div(least, n))))
+        return bitwise_or(converged, bitwise_not(wanted))
 
-    def step(carry: Any) -> Any:
-        n, r, term, total = carry
-        # Several terms between two tests, which are as long as a term.
-        for _ in range(_UNROLLED):
-            r = add(r, one)
-            term = mul(term, div(x, r))
-            total = add(total, term)
-        return add(n, _UNROLLED), r, term, total
+    def term(k: Any, rest: Any) -> Any:
+        return add(one, mul(div(x, add(a, k)), rest))
 
-    start = (np.int32(0), a, full_like(x, 1), full_like(x, 1))
-    total: Any = while_loop(go_on, step, start)[3]
-    return total
+    return from_last_term(term, count_of_terms(enough, dtype), full_like(x, 1))
 
 
 def _fraction_value(a: Any, x: Any, wanted: Any) -> Any:
     """Returns the fraction of `_fraction` where wanted, without its derivative."""
     dtype = typeof(x).dtype
-    one, two = arith.constant(1, dtype), arith.constant(2, dtype)
-    ones, zeros = full_like(x, 1), full_like(x, 0)
-    eps = arith.constant(dtypes.finfo(dtype).eps, dtype)
-    a = select(wanted, a, ones)
-    x = select(wanted, x, scaled(2.0, ones))
+    one, half = arith.constant(1, dtype), arith.constant(0.5, dtype)
+    a = select(wanted, a, full_like(x, 1))
+    x = select(wanted, x, full_like(x, 2))
+    gap = sub(x, a)
 
-    def go_on(carry: Any) -> Any:
-        return bitwise_and(lt(carry[0], _MAX_STEPS), _any(carry[1]))
+    def sums(n: Any) -> tuple[Any, Any]:
+        # The error falls by the quotient of (S + D)/2 and (S - D)/2 with the n-th term.
+        return add(gap, add(n, n)), add(square(gap), mul(scaled(4.0, n), x))
 
-    def step(carry: Any) -> Any:
-        n, busy, k, b, c, d, f = carry
-        for _ in range(_UNROLLED):
-            k, b = add(k, one), add(b, two)
-            m = mul(k, sub(a, k))
-            d = div(one, add(b, mul(m, d)))
-            c = add(b, div(m, c))
-            factor = mul(c, d)
-            f = select(busy, mul(f, factor), f)
-            busy = bitwise_and(busy, gt(abs_(sub(factor, one)), eps))
-        return add(n, _UNROLLED), busy, k, b, c, d, f
+    def enough(n: Any) -> Any:
+        # By the term in the middle, which does less than the mean one.
+        total, square_of = sums(mul(n, half))
+        total = square(total)
+        share = square(tanh(div(arith.constant(0.5 * digits(dtype), dtype), n)))
+        smaller, larger = min_(total, square_of), max_(total, square_of)
+        return bitwise_or(ge(smaller, mul(share, larger)), bitwise_not(wanted))
 
-    b = add(sub(x, a), one)
-    d = div(one, b)
-    start = (np.int32(0), wanted, zeros, b, full_like(x, math.inf), d, d)
-    f: Any = while_loop(go_on, step, start)[6]
-    return f
+    def term(k: Any, rest: Any) -> Any:
+        return sub(add(gap, sub(add(k, k), one)), div(mul(k, sub(k, a)), rest))
+
+    count = count_of_terms(enough, dtype)
+    total, square_of = sums(count)
+    last = mul(half, add(total, sqrt(square_of)))
+    return div(one, from_last_term(term, count, last))
 
 
 def _series(a: Any, x: Any, wanted: Any) -> _Part:
@@ -261,8 +254,14 @@ def _temme(a: Any, x: Any) -> _Temme:
     return _Temme(lower, upper, mul(slope, exp(stirling_rest(a))))
 
 
-def log_density(a: Any, x: Any) -> Any:
-    """Returns log(xᵃ e⁻ˣ / Γ(a+1)), without cancellation for large a."""
+def log_density(a: Any, x: Any, size: Any = None) -> Any:
+    """Returns log(xᵃ e⁻ˣ / Γ(a+1)), without cancellation for large a.
+
+    Args:
+      a: float array, positive.
+      x: float array, positive.
+      size: log Γ(a+1) where that is known.
+    """
     dtype = typeof(x).dtype
     bound = arith.constant(LARGE, dtype)
     one = arith.constant(1, dtype)
@@ -283,7 +282,8 @@ def log_density(a: Any, x: Any) -> Any:
         ),
     )
     narrow = select(large, one, a)
-    plain = sub(sub(mul(narrow, log(x)), x), lgamma(add(narrow, one)))
+    size = lgamma(add(narrow, one)) if size is None else size
+    plain = sub(sub(mul(narrow, log(x)), x), size)
     return select(large, stirling, plain)
 
 
@@ -298,20 +298,25 @@ class _Incomplete(NamedTuple):
     fraction: _Part
 
 
-def _incomplete(a: Any, x: Any, slopes: bool = False) -> _Incomplete:
+def _incomplete(
+    a: Any, x: Any, slopes: bool = False, most: float = 1.0, size: Any = None
+) -> _Incomplete:
     """Returns all parts, those without need as zeros.
 
     Args:
       a: the shape.
       x: the argument.
       slopes: whether the derivatives by the shape are wanted, too.
+      most: up to which x the series is taken for every shape.
+      size: log Γ(a+1) where that is known.
     """
     dtype = typeof(x).dtype
     one = arith.constant(1, dtype)
+    few = le(x, arith.constant(most, dtype))
     bound = arith.constant(_TEMME_SHAPE, dtype)
     near = le(abs_(sub(x, a)), scaled(_TEMME_RATIO, a))
     by_temme = bitwise_and(gt(a, bound), near)
-    by_series = bitwise_and(bitwise_or(le(x, one), le(x, a)), bitwise_not(by_temme))
+    by_series = bitwise_and(bitwise_or(few, le(x, a)), bitwise_not(by_temme))
     by_fraction = bitwise_not(bitwise_or(by_temme, by_series))
     near_args = select(by_temme, a, bound), select(by_temme, x, bound)
     below_args = select(by_series, a, one), select(by_series, x, one), by_series
@@ -327,14 +332,14 @@ def _incomplete(a: Any, x: Any, slopes: bool = False) -> _Incomplete:
     return _Incomplete(
         by_temme,
         by_series,
-        exp(log_density(a, x)),
+        exp(log_density(a, x, size)),
         _Temme(temme[0], temme[1], temme[2] if slopes else zero),
         _series(*below_args) if slopes else _Part(_series_value(*below_args), zero),
         _fraction(*far_args) if slopes else _Part(_fraction_value(*far_args), zero),
     )
 
 
-def smaller_part(a: Any, x: Any) -> tuple[Any, Any, Any]:
+def smaller_part(a: Any, x: Any, size: Any = None) -> tuple[Any, Any, Any]:
     """Returns P(a, x) where x ≤ a or x ≤ 1, Q(a, x) elsewhere, and where it is P.
 
     The third result is the density of log(x).
@@ -342,8 +347,9 @@ def smaller_part(a: Any, x: Any) -> tuple[Any, Any, Any]:
     Args:
       a: float array of 32 or 64 bits, positive and finite.
       x: of the same dtype, positive and finite.
+      size: log Γ(a+1) where that is known.
     """
-    parts = _incomplete(a, x)
+    parts = _incomplete(a, x, size=size)
     lower = bitwise_or(parts.by_series, bitwise_and(parts.by_temme, le(x, a)))
     upper = mul(mul(parts.density, a), parts.fraction.value)
     value = select(parts.by_series, mul(parts.density, parts.series.value), upper)
@@ -408,7 +414,9 @@ def _guarded(
 
 
 def _lower(a: Any, x: Any) -> Any:
-    parts = _incomplete(a, x)
+    # The terms of the series of P are positive, and up to there no more than those of
+    # the fraction.
+    parts = _incomplete(a, x, most=4.0)
     one = arith.constant(1, typeof(x).dtype)
     upper = mul(mul(parts.density, a), parts.fraction.value)
     series = mul(parts.density, parts.series.value)

@@ -38,9 +38,8 @@ p: real array-like from 0 to 1: the probability.
 # -- gamma -----------------------------------------------------------------------------
 
 
-def _small_start(a: Any, p: Any, q: Any) -> Any:
+def _small_start(a: Any, p: Any, q: Any, size: Any) -> Any:
     """Returns an approximation for a < 1 (DiDonato and Morris 1986, 21 to 25)."""
-    size = lax.lgamma(a + 1)
     log_b = lax.log(q) + size - lax.log(a)
     # Far: by the asymptotic series of Q.
     y = fnp.maximum(-log_b, 0.2)
@@ -58,7 +57,7 @@ def _small_start(a: Any, p: Any, q: Any) -> Any:
     return fnp.where((a < 0.3) & (log_b >= -1.05) & (log_b < -0.51), middle, out)
 
 
-def _large_start(a: Any, p: Any, q: Any) -> Any:
+def _large_start(a: Any, p: Any, q: Any, size: Any) -> Any:
     """Returns an approximation for a ≥ 1."""
     # By Wilson and Hilferty, and where the series' first terms are all.
     lower = p <= q
@@ -66,7 +65,7 @@ def _large_start(a: Any, p: Any, q: Any) -> Any:
     normal = fnp.where(lower, normal, -normal)
     cube = 1 - 1 / (9 * a) + normal / (3 * lax.sqrt(a))
     hilferty = lax.log(a) + 3 * lax.log(fnp.maximum(cube, 1e-8))
-    size = lax.log(p) + lax.lgamma(a + 1)
+    size = lax.log(p) + size
     first = size / a
     x = fnp.minimum(lax.exp(first), a)
     moved = (size + x - lax.log1p(x / (a + 1) * (1 + x / (a + 2)))) / a
@@ -78,10 +77,11 @@ def _gamma_root(a: Any, p: Any, q: Any) -> Any:
     lower = p <= q
     target = fnp.where(lower, p, q)
     small = a < 1
+    size = lax.lgamma(a + 1)
     start = fnp.where(
         small,
-        _small_start(fnp.where(small, a, 0.5), p, q),
-        _large_start(fnp.where(small, 1, a), p, q),
+        _small_start(fnp.where(small, a, 0.5), p, q, size),
+        _large_start(fnp.where(small, 1, a), p, q, size),
     )
 
     def going(state: Any) -> Any:
@@ -89,7 +89,7 @@ def _gamma_root(a: Any, p: Any, q: Any) -> Any:
 
     def step(state: Any) -> Any:
         k, x, _ = state
-        part, is_lower, density = smaller_part(a, x)
+        part, is_lower, density = smaller_part(a, x, size)
         tail = fnp.where(is_lower ^ lower, 1 - part, part)
         slope = density / tail
         slope = fnp.where(lower, slope, -slope)
