@@ -23,6 +23,7 @@ from fxflow.lax.conversion import convert
 from fxflow.lax.creation import full_like
 from fxflow.lax.elementwise import abs as abs_
 from fxflow.lax.elementwise import add, div, mul, neg, sub
+from fxflow.lax.elementwise import min as min_
 from fxflow.lax.exponential import log, log1p
 from fxflow.lax.gammas import lgamma
 from fxflow.lax.powers import sqrt, square
@@ -52,6 +53,47 @@ def stirling_rest(x: Any) -> Any:
     for c in reversed(_STIRLING[:-1]):
         total = add(mul(total, inverse), arith.constant(c, dtype))
     return div(total, x)
+
+
+# Lanczos' approximation with 13 terms (coefficients: G. Pugh 2004, J. Maddock), a
+# quotient of polynomials with positive coefficients, from z¹² down.
+LANCZOS_SHIFT = 6.024680040776729583740234375 - 0.5
+# fmt: off
+_ABOVE = (
+    2.5066282746310002, 210.82427775157936, 8071.672002365816, 186056.26539522348,
+    2876370.6289353725, 31426415.585400194, 248874557.86205417, 1439720407.3117216,
+    6039542586.352028, 17921034426.03721, 35711959237.35567, 42919803642.6491,
+    23531376880.41076,
+)
+_BELOW = (
+    1,
+    66,
+    1925,
+    32670,
+    357423,
+    2637558,
+    13339535,
+    45995730,
+    105258076,
+    150917976,
+    120543840,
+    39916800,
+    0,
+)
+# fmt: on
+
+
+def lanczos_sum(z: Any) -> Any:
+    """Returns Γ(z) exp(w) / w^(z - ½) for z > 0, where w is z + `LANCZOS_SHIFT`."""
+    dtype = typeof(z).dtype
+    if dtypes.bits(dtype) == 64:
+        # It is constant from there on, and its powers do not overflow.
+        z = min_(z, full_like(z, 1e16))
+    above, below = full_like(z, _ABOVE[0]), full_like(z, _BELOW[0])
+    for p, q in zip(_ABOVE[1:], _BELOW[1:], strict=True):
+        above = add(mul(above, z), arith.constant(p, dtype))
+        below = add(mul(below, z), arith.constant(q, dtype))
+    return div(above, below)
 
 
 def horner(x: Any, coefficients: Sequence[Any]) -> tuple[Any, Any]:

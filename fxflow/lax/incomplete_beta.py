@@ -8,7 +8,7 @@ Recipes, 6.4).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from fxflow.core.ir.primitive import register
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import NotDifferentiableError
 from fxflow.lax import _special_host as host
+from fxflow.lax._last_terms import count_of_terms, digits, from_last_term
 from fxflow.lax._operands import operands
 from fxflow.lax.bitwise import bitwise_and, bitwise_or
 from fxflow.lax.comparison import eq, ge, gt, lt
@@ -30,7 +31,14 @@ from fxflow.lax.elementwise import add, div, mul, neg, sub
 from fxflow.lax.elementwise import max as max_
 from fxflow.lax.elementwise import min as min_
 from fxflow.lax.exponential import exp, expm1, log, log1p
-from fxflow.lax.gamma_ratios import LARGE, excess, log_beta, stirling_rest
+from fxflow.lax.gamma_ratios import (
+    LANCZOS_SHIFT,
+    LARGE,
+    excess,
+    lanczos_sum,
+    log_beta,
+    stirling_rest,
+)
 from fxflow.lax.powers import pow as pow_
 from fxflow.lax.powers import sqrt, square
 from fxflow.lax.reduction import reduce_or
@@ -47,14 +55,14 @@ _NODES = 24
 _REACH = 42.0
 
 
-def _fraction(a: Any, b: Any, x: Any, rest: Any, ends: bool = True) -> Any:
+def _fraction(a: Any, b: Any, x: Any, rest: Any) -> Any:
     """Returns Iₓ(a, b) B(a, b) / (xᵃ (1 - x)ᵇ) for x below the mean, rest = 1 - x.
 
     The even part of the fraction of DLMF 8.17.22 (Didonato and Morris 1992, algorithm
     708), in which 1 - x (a + b) / a does not cancel.
 
-    The fraction of an integer b ends, but its derivative by b does not: where `ends` is
-    false, as many terms follow as that takes.
+    The fraction of an integer b ends, but its derivative by b does not: as many terms
+    follow as that takes.
     """
     dtype = typeof(x).dtype
     one = arith.constant(1, dtype)
@@ -71,9 +79,8 @@ def _fraction(a: Any, b: Any, x: Any, rest: Any, ends: bool = True) -> Any:
     def go_on(carry: Any) -> Any:
         n, m, _, _, _, change = carry
         busy = gt(abs_(sub(change, one)), eps)
-        if not ends:
-            after = bitwise_and(ge(m, b), lt(m, add(b, arith.constant(40, dtype))))
-            busy = bitwise_or(busy, after)
+        after = bitwise_and(ge(m, b), lt(m, add(b, arith.constant(40, dtype))))
+        busy = bitwise_or(busy, after)
         axes = tuple(range(typeof(busy).ndim))
         return bitwise_and(lt(n, _MAX_STEPS), reduce_or(busy, axes))
 
@@ -96,6 +103,51 @@ def _fraction(a: Any, b: Any, x: Any, rest: Any, ends: bool = True) -> Any:
     first = safe(mul(head, div(a, add(a, one))))
     start = (np.int32(0), zeros, zeros, first, first, full_like(x, 2))
     return div(one, while_loop(go_on, step, start)[4])
+
+
+def _fraction_value(a: Any, b: Any, x: Any, rest: Any) -> Any:
+    """Returns the fraction of `_fraction`, without its derivatives."""
+    dtype = typeof(x).dtype
+    one = arith.constant(1, dtype)
+    # The terms are homogeneous in a, b and the whole numbers: in units of a + 1 none
+    # of them overflows.
+    unit = div(one, add(a, one))
+    p, q, two = mul(a, unit), mul(b, unit), add(unit, unit)
+    head = add(unit, sub(mul(p, rest), mul(q, x)))
+    both = add(one, rest)
+
+    def parts(number: Any) -> tuple[Any, Any]:
+        # Multiplied by the denominators of both, (a + 2m - 1) (a + 2m + 1).
+        m = mul(number, unit)
+        before = add(p, sub(m, unit))
+        odd = add(before, m)
+        after = add(odd, two)
+        weight = mul(mul(m, sub(q, m)), x)
+        share = mul(mul(before, after), mul(add(before, q), x))
+        last = select(eq(number, one), full_like(x, 1), sub(odd, two))
+        turn = mul(mul(add(p, m), odd), add(head, mul(m, both)))
+        bottom = add(mul(after, add(mul(m, odd), weight)), turn)
+        return mul(mul(share, last), weight), bottom
+
+    def enough(n: Any) -> Any:
+        # The error falls by the quotient of the roots of z² = bottom z + top; by the
+        # term in the middle, which does less than the mean one.
+        top, bottom = parts(scaled(0.5, n))
+        fall = exp(div(arith.constant(-digits(dtype), dtype), n))
+        size = mul(fall, square(bottom))
+        above = ge(size, mul(top, square(sub(one, fall))))
+        return bitwise_and(above, ge(size, mul(neg(top), square(add(one, fall)))))
+
+    def term(m: Any, behind: Any) -> Any:
+        top, bottom = parts(m)
+        return div(top, add(bottom, behind))
+
+    count = count_of_terms(enough, dtype)
+    top, bottom = parts(add(count, one))
+    four = mul(arith.constant(4, dtype), top)
+    root = sqrt(max_(add(square(bottom), four), full_like(x, 0)))
+    last = div(scaled(2.0, top), add(bottom, root))
+    return div(unit, add(mul(head, p), from_last_term(term, count, last)))
 
 
 def _log_head(
@@ -198,6 +250,95 @@ def _head(a: Any, b: Any, x: Any, rest: Any) -> Any:
     return select(plain, product, exp(select(plain, full_like(x, 0), head)))
 
 
+class HeadFactors(NamedTuple):
+    """What a and b alone give to xᵃ (1 - x)ᵇ / B(a, b), in 64 bits.
+
+    Attributes:
+      large: whether both are: where the factors of an exponential are used.
+      scale: what Lanczos' approximation multiplies the powers with.
+      shifted: its a + g - ½, b + g - ½ and a + b + g - ½.
+      gains: the logarithms of the quotients of the last and the first two.
+      offset: the exponent at the mean, where both are large.
+      shares: log(1 + b/a) and log(1 + a/b), there.
+    """
+
+    large: Any
+    scale: Any
+    shifted: tuple[Any, Any, Any]
+    gains: tuple[Any, Any]
+    offset: Any
+    shares: tuple[Any, Any]
+
+
+def head_factors(a: Any, b: Any) -> HeadFactors:
+    """Returns the factors, of positive float arrays of 64 bits."""
+    dtype = typeof(a).dtype
+    bound = arith.constant(LARGE, dtype)
+    large = bitwise_and(ge(a, bound), ge(b, bound))
+    ones = full_like(a, 1)
+    p, q = select(large, ones, a), select(large, ones, b)
+    total = add(p, q)
+    above, below, ends = (lanczos_sum(z) for z in (p, q, total))
+    shift = arith.constant(LANCZOS_SHIFT, dtype)
+    u, v, w = (add(z, shift) for z in (p, q, total))
+    scale = scaled(float(np.exp(LANCZOS_SHIFT)), div(div(ends, above), below))
+    scale = mul(scale, sqrt(mul(u, div(v, w))))
+    many = full_like(a, LARGE)
+    p, q = select(large, a, many), select(large, b, many)
+    total = add(p, q)
+    size = log(scaled(1 / (2 * np.pi), mul(p, div(q, total))))
+    series = sub(add(stirling_rest(p), stirling_rest(q)), stirling_rest(total))
+    return HeadFactors(
+        large,
+        scale,
+        (u, v, w),
+        (log(div(w, u)), log(div(w, v))),
+        sub(scaled(0.5, size), series),
+        (log1p(div(q, p)), log1p(div(p, q))),
+    )
+
+
+def log_beta_of(factors: HeadFactors, a: Any, b: Any) -> Any:
+    """Returns log B(a, b), to some roundings of the logarithms of its factors."""
+    far = add(mul(a, factors.shares[0]), mul(b, factors.shares[1]))
+    gains = add(mul(a, factors.gains[0]), mul(b, factors.gains[1]))
+    return neg(
+        select(factors.large, add(far, factors.offset), add(gains, log(factors.scale)))
+    )
+
+
+def _head_value(factors: HeadFactors, a: Any, b: Any, x: Any, rest: Any) -> Any:
+    """Returns what `_head` does, in 64 bits, without its derivatives."""
+    dtype = typeof(x).dtype
+    large, ones, zeros = factors.large, full_like(x, 1), full_like(x, 0)
+    logs = _log_of(x, rest), _log_of(rest, x)
+    # (x w/u)ᵃ ((1 - x) w/v)ᵇ by powers or, near 1, by the logarithms of 1 + l.
+    p, q = select(large, ones, a), select(large, ones, b)
+    u, v, w = factors.shifted
+    little, most = arith.constant(0.25, dtype), arith.constant(600, dtype)
+    exponent, powers = zeros, factors.scale
+    for side, (z, t, power, other, beyond) in enumerate(
+        ((x, rest, p, q, u), (rest, x, q, p, v))
+    ):
+        away = div(sub(mul(z, other), mul(t, beyond)), beyond)
+        near = lt(abs_(away), little)
+        whole = mul(power, add(logs[side], factors.gains[side]))
+        # Where one of the powers may overflow both are exponentials.
+        plain = bitwise_or(near, lt(abs_(whole), most))
+        close = mul(power, log1p(select(near, away, zeros)))
+        exponent = add(exponent, select(near, close, select(plain, zeros, whole)))
+        base = select(near, ones, div(mul(z, w), beyond))
+        powers = mul(powers, pow_(select(plain, base, ones), power))
+    # a log(x/x₀) + b log((1 - x)/(1 - x₀)), x₀ the mean: the linear parts cancel.
+    many = full_like(x, LARGE)
+    p, q = select(large, a, many), select(large, b, many)
+    off = sub(mul(x, q), mul(rest, p))
+    left = excess(div(off, p), add(logs[0], factors.shares[0]))
+    right = excess(neg(div(off, q)), add(logs[1], factors.shares[1]))
+    far = sub(factors.offset, add(mul(p, left), mul(q, right)))
+    return mul(select(large, ones, powers), exp(select(large, far, exponent)))
+
+
 def smaller_tail(a: Any, b: Any, x: Any, rest: Any) -> tuple[Any, Any]:
     """Returns Iₓ(a, b) below the mean, 1 - Iₓ(a, b) beyond it, and where that is.
 
@@ -212,12 +353,25 @@ def smaller_tail(a: Any, b: Any, x: Any, rest: Any) -> tuple[Any, Any]:
 
 
 def tail_parts(
-    a: Any, b: Any, x: Any, rest: Any, ends: bool = True
+    a: Any,
+    b: Any,
+    x: Any,
+    rest: Any,
+    ends: bool = True,
+    factors: HeadFactors | None = None,
 ) -> tuple[Any, Any, Any]:
     """Returns the factors of `smaller_tail` and where the mean is below.
 
-    The second factor is the density of log(x / (1 - x)). For derivatives of the first
-    one `ends` must be false.
+    The second factor is the density of log(x / (1 - x)). For derivatives of either
+    `ends` must be false.
+
+    Args:
+      a: float array of 32 or 64 bits, positive.
+      b: float array, positive.
+      x: float array, in (0, 1).
+      rest: 1 - x.
+      ends: whether no derivatives are wanted.
+      factors: `head_factors(a, b)`, where they are known.
     """
     dtype = typeof(x).dtype
     ones, half = full_like(x, 1), scaled(0.5, full_like(x, 1))
@@ -228,13 +382,13 @@ def tail_parts(
     y, complement = select(mirrored, rest, x), select(mirrored, x, rest)
     bound = arith.constant(_RULE, dtype)
     by_rule = bitwise_and(gt(p, bound), gt(q, bound))
-    fraction = _fraction(
+    args = (
         select(by_rule, ones, p),
         select(by_rule, ones, q),
         select(by_rule, half, y),
         select(by_rule, half, complement),
-        ends,
     )
+    fraction = _fraction_value(*args) if ends else _fraction(*args)
     rule = _rule(
         select(by_rule, p, bound),
         select(by_rule, q, bound),
@@ -242,7 +396,12 @@ def tail_parts(
         select(by_rule, complement, half),
         by_rule,
     )
-    return select(by_rule, rule, fraction), _head(p, q, y, complement), mirrored
+    if ends and dtypes.bits(dtype) == 64:
+        factors = head_factors(a, b) if factors is None else factors
+        head = _head_value(factors, a, b, x, rest)
+    else:
+        head = _head(p, q, y, complement)
+    return select(by_rule, rule, fraction), head, mirrored
 
 
 def _betainc(a: Any, b: Any, x: Any) -> Any:

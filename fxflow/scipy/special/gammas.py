@@ -11,7 +11,12 @@ from fxflow.core.arrays.aval import require_room
 from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import integer
-from fxflow.lax.gamma_ratios import log_beta, log_gamma_ratio
+from fxflow.lax.gamma_ratios import (
+    LANCZOS_SHIFT,
+    lanczos_sum,
+    log_beta,
+    log_gamma_ratio,
+)
 from fxflow.numpy._operands import ArrayLike, convert
 from fxflow.numpy.selection import choose_between
 from fxflow.scipy.special._derivatives import by_forward
@@ -74,44 +79,13 @@ def gamma(x: ArrayLike) -> Array:
     return convert(_gamma(wide), dtype)
 
 
-# Lanczos' approximation with 13 terms (coefficients: G. Pugh 2004, J. Maddock), a
-# quotient of polynomials with positive coefficients, from z¹² down.
-_SHIFT = 6.024680040776729583740234375
-# fmt: off
-_ABOVE = (
-    2.5066282746310002, 210.82427775157936, 8071.672002365816, 186056.26539522348,
-    2876370.6289353725, 31426415.585400194, 248874557.86205417, 1439720407.3117216,
-    6039542586.352028, 17921034426.03721, 35711959237.35567, 42919803642.6491,
-    23531376880.41076,
-)
-_BELOW = (
-    1,
-    66,
-    1925,
-    32670,
-    357423,
-    2637558,
-    13339535,
-    45995730,
-    105258076,
-    150917976,
-    120543840,
-    39916800,
-    0,
-)
-# fmt: on
-
-
 def gamma_quotient(z: Any, base: float = 1.0) -> Any:
     """Returns Γ(z) / base^z for z > 0, to some units of the last place."""
-    above, below = lax.full_like(z, _ABOVE[0]), lax.full_like(z, _BELOW[0])
-    for p, q in zip(_ABOVE[1:], _BELOW[1:], strict=True):
-        above, below = above * z + p, below * z + q
     # Its error cancels in the quotient of power and exponential.
-    shifted = z + (_SHIFT - 0.5)
+    shifted = z + LANCZOS_SHIFT
     # In two factors, the first of which overflows late.
     root = lax.pow(shifted / base, 0.5 * z - 0.25)
-    return base**-0.5 * above / below * (root / lax.exp(shifted)) * root
+    return base**-0.5 * lanczos_sum(z) * (root / lax.exp(shifted)) * root
 
 
 @custom_jvp

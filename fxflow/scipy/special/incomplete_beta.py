@@ -16,7 +16,12 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
 from fxflow.core.runtime.library import library
 from fxflow.lax.gamma_ratios import log_beta
-from fxflow.lax.incomplete_beta import tail_parts
+from fxflow.lax.incomplete_beta import (
+    HeadFactors,
+    head_factors,
+    log_beta_of,
+    tail_parts,
+)
 from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.special._derivatives import by_forward, partial
 from fxflow.scipy.special._operands import docs_of, in_64_bits
@@ -78,6 +83,13 @@ upper_tail: Any = by_forward(
 )
 
 
+def _scale_where(wanted: Any, a: Any, b: Any) -> Any:
+    """Returns 1 / B(a, b) where wanted: only if it is somewhere."""
+    args = (fnp.where(wanted, a, 1), fnp.where(wanted, b, 1))
+    of = lambda a, b: lax.exp(-log_beta(a, b))
+    return lax.cond(fnp.any(wanted), of, lambda a, b: lax.full_like(a, 1), *args)
+
+
 def tail_of(upper: bool, a: Any, b: Any, x: Any, rest: Any) -> Any:
     """Returns a tail of the beta distribution, of any arguments of 64 bits.
 
@@ -100,7 +112,7 @@ def tail_of(upper: bool, a: Any, b: Any, x: Any, rest: Any) -> Any:
     low, high = proper & (x == 0), proper & (rest == 0)
     first = fnp.where(low & (a >= 1), x, 0) ** fnp.where(low & (a >= 1), a, 1)
     last = fnp.where(high & (b >= 1), rest, 0) ** fnp.where(high & (b >= 1), b, 1)
-    scale = lax.exp(-log_beta(*(fnp.where(low | high, p, 1) for p in (a, b))))
+    scale = _scale_where(low | high, a, b)
     start = first * scale / fnp.where(low, a, 1)
     end = last * scale / fnp.where(high, b, 1)
     within = (x >= 0) & (rest >= 0)
@@ -154,7 +166,7 @@ def _sides(u: Any) -> tuple[Any, Any]:
     return fnp.where(u < 0, small * one, one), fnp.where(u < 0, one, small * one)
 
 
-def _start(a: Any, b: Any, p: Any, q: Any) -> Any:
+def _start(a: Any, b: Any, p: Any, q: Any, size: Any) -> Any:
     """Returns an approximation of log(x / (1 - x))."""
     # By a normal distribution (Abramowitz and Stegun 26.5.22).
     both = (a > 1) & (b > 1)
@@ -180,7 +192,6 @@ def _start(a: Any, b: Any, p: Any, q: Any) -> Any:
         below, x - lax.log(-lax.expm1(x)), lax.log(-lax.expm1(rest)) - rest
     )
     # Far in a tail by the first term of the series, beyond which the root is.
-    size = log_beta(a, b)
     x = fnp.minimum((log_p + lax.log(a) + size) / a, -1e-8)
     rest = fnp.minimum((log_q + lax.log(b) + size) / b, -1e-8)
     bound = fnp.where(
@@ -191,10 +202,12 @@ def _start(a: Any, b: Any, p: Any, q: Any) -> Any:
     return fnp.clip(fnp.where(out == out, out, 0), -_FAR, _FAR)
 
 
-def _moves(a: Any, b: Any, x: Any, rest: Any, p: Any, q: Any) -> tuple[Any, Any]:
+def _moves(
+    a: Any, b: Any, x: Any, rest: Any, p: Any, q: Any, factors: HeadFactors
+) -> tuple[Any, Any]:
     """Returns Newton's step of log(x / (1 - x)), and Halley's denominator."""
     lower = p <= q
-    fraction, head, mirrored = tail_parts(a, b, x, rest)
+    fraction, head, mirrored = tail_parts(a, b, x, rest, factors=factors)
     same = mirrored ^ lower
     small = head * fraction
     tail = fnp.where(same, small, 1 - small)
@@ -215,23 +228,25 @@ def _root_values(a: Any, b: Any, p: Any, q: Any) -> Any:
 
     def step(state: Any) -> Any:
         k, _, u, low, high, x, rest = state
-        newton, divisor = _moves(a, b, x, rest, p, q)
+        newton, divisor = _moves(a, b, x, rest, p, q, factors)
         low, high = fnp.where(newton > 0, u, low), fnp.where(newton < 0, u, high)
         moved = u + newton / divisor
         # The error after a step is about the cube of it.
-        rough = lax.abs(newton) + lax.abs(divisor - 1) > 1e-8
+        rough = lax.abs(newton) + lax.abs(divisor - 1) > 6e-6
         outside = rough & ((moved < low) | (moved > high))
         moved = fnp.where(outside, 0.5 * (low + high), moved)
         # The last step keeps the digits that a large logarithm has not.
         last = fnp.where(rough, 0, newton / divisor)
-        near = x * lax.exp(last * rest), rest * lax.exp(-last * x)
+        bent = 0.5 * last * last * x * rest
+        near = x * lax.exp(last * rest - bent), rest * lax.exp(-last * x - bent)
         x, rest = (
             fnp.where(rough, far, close)
             for far, close in zip(_sides(moved), near, strict=True)
         )
         return k + 1, rough & (moved != u), moved, low, high, x, rest
 
-    u = _start(a, b, p, q)
+    factors = head_factors(a, b)
+    u = _start(a, b, p, q, log_beta_of(factors, a, b))
     far = lax.full_like(u, _FAR)
     start = (fnp.int32(0), a == a, u, -far, far, *_sides(u))
     *_, x, rest = lax.while_loop(going, step, start)
@@ -333,7 +348,7 @@ def _t_values(ends: bool, df: Any, t: Any) -> Any:
     tail = fnp.where(inside, tail, fnp.where(rest > 0, 0.0, 1.0))
     # There the first term of the series is all.
     ratio = fnp.where(far, size, 1) / lax.sqrt(df)
-    scale = lax.exp(-log_beta(half, lax.full_like(half, 0.5)))
+    scale = _scale_where(far, half, lax.full_like(half, 0.5))
     power = scale / half * fnp.where(far, ratio, 1) ** -df
     return 0.5 * fnp.where(far, power, tail)
 
@@ -399,7 +414,8 @@ def _stdtrit_values(df: Any, p: Any) -> Any:
     x, rest = _root_values(0.5 * n, half, *args)
     size = lax.sqrt(n) * lax.sqrt(rest / x)
     # Where 1 / x overflows the first term of the series is all.
-    log_x = (lax.log(2 * low) + lax.log(0.5 * n) + log_beta(0.5 * n, half)) / (0.5 * n)
+    log_b = log_beta_of(head_factors(0.5 * n, half), 0.5 * n, half)
+    log_x = (lax.log(2 * low) + lax.log(0.5 * n) + log_b) / (0.5 * n)
     size = fnp.where(x < 1e-290, lax.sqrt(n) * lax.exp(-0.5 * log_x), size)
     out = fnp.where(prob < 0.5, -size, size)
     out = fnp.where(middle, 0, out)
