@@ -33,6 +33,7 @@ from fxflow.scipy.cluster.dendrograms import (
     to_mlab_linkage,
     to_tree,
 )
+from fxflow.scipy.cluster.disjoint_sets import DisjointSet
 from fxflow.scipy.signal._recursions import known
 from fxflow.scipy.spatial.distance import pdist
 
@@ -777,12 +778,12 @@ def is_isomorphic(T1: ArrayLike, T2: ArrayLike) -> Array:
 
 # fmt: off
 __all__ = [
-    "ClusterNode", "average", "centroid", "complete", "cophenet", "correspond",
-    "cut_tree", "dendrogram", "fcluster", "fclusterdata", "from_mlab_linkage",
-    "inconsistent", "is_isomorphic", "is_monotonic", "is_valid_im", "is_valid_linkage",
-    "leaders", "leaves_list", "linkage", "maxRstat", "maxdists", "maxinconsts",
-    "median", "num_obs_linkage", "optimal_leaf_ordering", "single", "to_mlab_linkage",
-    "to_tree", "ward", "weighted",
+    "ClusterNode", "DisjointSet", "average", "centroid", "complete", "cophenet",
+    "correspond", "cut_tree", "dendrogram", "fcluster", "fclusterdata",
+    "from_mlab_linkage", "inconsistent", "is_isomorphic", "is_monotonic", "is_valid_im",
+    "is_valid_linkage", "leaders", "leaves_list", "linkage", "maxRstat", "maxdists",
+    "maxinconsts", "median", "num_obs_linkage", "optimal_leaf_ordering", "single",
+    "to_mlab_linkage", "to_tree", "ward", "weighted",
 ]
 # fmt: on
 

@@ -1,5 +1,6 @@
 """Interpolation: `fxflow.scipy.interpolate`."""
 
+from fxflow.scipy.interpolate.bernstein import BPoly
 from fxflow.scipy.interpolate.bsplines import (
     BSpline,
     make_interp_spline,
@@ -53,6 +54,7 @@ from fxflow.scipy.interpolate.smoothing_splines import (
     make_splprep,
     make_splrep,
 )
+from fxflow.scipy.interpolate.tensor_products import NdBSpline, NdPPoly
 from fxflow.scipy.interpolate.triangles import (
     CloughTocher2DInterpolator,
     LinearNDInterpolator,
@@ -66,6 +68,7 @@ from fxflow.scipy.interpolate.univariate import (
 __all__ = [
     "AAA",
     "Akima1DInterpolator",
+    "BPoly",
     "BSpline",
     "BarycentricInterpolator",
     "CloughTocher2DInterpolator",
@@ -76,6 +79,8 @@ __all__ = [
     "KroghInterpolator",
     "LSQUnivariateSpline",
     "LinearNDInterpolator",
+    "NdBSpline",
+    "NdPPoly",
     "NearestNDInterpolator",
     "PPoly",
     "PchipInterpolator",

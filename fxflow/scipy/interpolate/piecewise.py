@@ -19,6 +19,8 @@ from fxflow.core.tree import register_pytree_node_class
 from fxflow.errors import ArgumentError, ConcretizationError, DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axis, natural
 from fxflow.numpy._operands import ArrayLike, promote_inexact
+from fxflow.scipy.interpolate._extensions import extended
+from fxflow.scipy.interpolate._roots import roots_between
 
 P = TypeVar("P", bound="PPoly")
 #: What stands for the values beyond the breakpoints.
@@ -260,6 +262,39 @@ class PPoly:
         return ends[1] - ends[0] + (turns[1] - turns[0]) * whole
 
     @classmethod
+    def construct_fast(
+        cls: type[P], c: Any, x: Any, extrapolate: Extrapolate = None, axis: int = 0
+    ) -> P:
+        """Returns polynomials without checks.
+
+        Args:
+          c: array[k, m, ...]: coefficients.
+          x: array[m + 1]: breakpoints.
+          extrapolate: as for `PPoly`.
+          axis: where the points of a result stand.
+        """
+        out = object.__new__(cls)
+        out._set(c, x, True if extrapolate is None else extrapolate, axis)
+        return out
+
+    def extend(self, c: ArrayLike, x: ArrayLike) -> PPoly:
+        """Returns polynomials with more intervals, at the end or before the first one.
+
+        Args:
+          c: array-like[l, n, ...]: coefficients, of any degree.
+          x: real array-like[n]: breakpoints, all after or all before those there are.
+
+        Returns:
+          PPoly. (SciPy changes the object.)
+
+        Raises:
+          ArgumentError: breakpoints lie between those there are, or do not ascend.
+          ShapeError: the shapes do not fit.
+        """
+        grown = extended("PPoly.extend", self, c, x)
+        return PPoly.construct_fast(*grown, self.extrapolate, self.axis)
+
+    @classmethod
     def from_spline(cls: type[P], tck: Any, extrapolate: Extrapolate = None) -> PPoly:
         """Returns the polynomials of a spline.
 
@@ -324,7 +359,7 @@ class PPoly:
         flat = c.reshape(*c.shape[:2], -1)
         found = [
             fnp.asarray(
-                _roots(flat[:, :, j], x, float(y), bool(discontinuity), beyond),
+                roots_between(flat[:, :, j], x, float(y), bool(discontinuity), beyond),
                 self.c.dtype,
             )
             for j in range(flat.shape[2])
@@ -348,53 +383,6 @@ class PPoly:
           See `solve`.
         """
         return self.solve(0.0, discontinuity, extrapolate)
-
-
-def _roots(
-    c: np.ndarray[Any, Any],
-    x: np.ndarray[Any, Any],
-    y: float,
-    jumps: bool,
-    beyond: bool,
-) -> list[float]:
-    """Returns the places at which polynomials between breakpoints are `y`."""
-    found: list[float] = []
-    last = c.shape[1] - 1
-
-    def add(root: float) -> None:
-        if not found or found[-1] != root:
-            found.append(root)
-
-    for i in range(last + 1):
-        width = x[i + 1] - x[i]
-        if not width > 0:
-            continue
-        if i and jumps:
-            before = np.polyval(c[:, i - 1], x[i] - x[i - 1]) - y
-            if before * (c[-1, i] - y) < 0:
-                add(float(x[i]))
-        row = c[:, i].copy()
-        row[-1] -= y
-        if not row.any():
-            found += [float(x[i]), np.nan]
-            continue
-        roots = np.roots(row)
-        # A double root may come as a pair with imaginary parts of rounding.
-        near = np.abs(roots.imag) <= 1e-8 * np.maximum(np.abs(roots), width)
-        real = np.sort(roots.real[near])
-        slack = 1e-12 * width
-        for root in real:
-            low = -np.inf if beyond and i == 0 else -slack
-            high = np.inf if beyond and i == last else width + slack
-            if low <= root <= high:
-                inside = min(max(root, 0.0 if low > -np.inf else root), root)
-                add(float(x[i] + (min(inside, width) if high < np.inf else inside)))
-    tidy: list[float] = []
-    for root in found:
-        if tidy and abs(root - tidy[-1]) <= 1e-10 * (x[-1] - x[0]):
-            continue
-        tidy.append(root)
-    return tidy
 
 
 # -- splines by their slopes -----------------------------------------------------------
