@@ -294,8 +294,13 @@ BANDS = (0.2, 0.3, 3.0, 40.0)
 RATIO = ([1.0, 0.2], [1.0, 0.1])
 ZEROS, POLES = np.array([0.5, -0.5], np.float32), np.array([0.2, 0.3], np.float32)
 MESH_OF_POINTS = Delaunay([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+PLACES = np.random.default_rng(0).random((3, 12)).astype(np.float32)
+PLANE = [np.array([0.0, 0, 1, 1]), np.array([0.0, 0, 1, 1]), np.ones(4), 1, 1]
 SCIPY = [
     f("scipy.spatial.tsearch", MESH_OF_POINTS, [[0.2, 0.3]]),
+    f("scipy.linalg.clarkson_woodruff_transform", np.ones((3, 2)), 2, KEY),
+    f("scipy.interpolate.bisplev", SHORT, SHORT, PLANE),
+    f("scipy.interpolate.bisplrep", *PLACES, kx=1, ky=1, s=9.0),
     f("scipy.interpolate.interpn", (X,), X, SHORT),
     f("scipy.interpolate.lagrange", X, X),
     *each("scipy.interpolate", "make_splrep generate_knots", LONG, LONG),

@@ -30,12 +30,19 @@ from fxflow.scipy.interpolate.polynomials import (
     barycentric_interpolate,
     interp1d,
 )
+from fxflow.scipy.interpolate.radial import Rbf
 from fxflow.scipy.interpolate.scattered import (
     NearestNDInterpolator,
     RBFInterpolator,
     griddata,
 )
-from fxflow.scipy.interpolate.surfaces import RectBivariateSpline
+from fxflow.scipy.interpolate.surfaces import BivariateSpline, RectBivariateSpline
+from fxflow.scipy.interpolate.scattered_surfaces import (
+    LSQBivariateSpline,
+    SmoothBivariateSpline,
+    bisplev,
+    bisplrep,
+)
 from fxflow.scipy.interpolate.newton_polynomials import (
     KroghInterpolator,
     approximate_taylor_polynomial,
@@ -71,12 +78,14 @@ __all__ = [
     "BPoly",
     "BSpline",
     "BarycentricInterpolator",
+    "BivariateSpline",
     "CloughTocher2DInterpolator",
     "CubicHermiteSpline",
     "CubicSpline",
     "FloaterHormannInterpolator",
     "InterpolatedUnivariateSpline",
     "KroghInterpolator",
+    "LSQBivariateSpline",
     "LSQUnivariateSpline",
     "LinearNDInterpolator",
     "NdBSpline",
@@ -85,11 +94,15 @@ __all__ = [
     "PPoly",
     "PchipInterpolator",
     "RBFInterpolator",
+    "Rbf",
     "RectBivariateSpline",
     "RegularGridInterpolator",
+    "SmoothBivariateSpline",
     "UnivariateSpline",
     "approximate_taylor_polynomial",
     "barycentric_interpolate",
+    "bisplev",
+    "bisplrep",
     "generate_knots",
     "griddata",
     "insert",

@@ -420,7 +420,22 @@ def _smoothed(t: Array, x: Array, y: Array, w: Array, s: Array, k: int) -> Array
         none = fnp.zeros((0, k + 1), r.dtype)
         polynomial: Array = _penalized(r, top, rest, none, fnp.zeros((), r.dtype))[0]
         return polynomial
-    jumps = _jumps(t, k)
+    c: Array = solved_for_sum(r, top, rest, _jumps(t, k), s)[0]
+    return c
+
+
+def solved_for_sum(
+    r: Array, top: Array, rest: Array, jumps: Array, s: Array
+) -> tuple[Array, Array]:
+    """Returns the coefficients with the smallest jumps, and the sum of squares.
+
+    Args:
+      r: float[n, n]: R of the weighted design.
+      top: float[n, d]: Qᵀ of the weighted values.
+      rest: float[]: the sum of squares that least squares leave.
+      jumps: float[j, n]: rows that give the jumps.
+      s: float[]: the sum of squares to leave.
+    """
     # The sum of squares rises with what jumps count.
     scale = lax.stop_gradient(fnp.log(fnp.sum(r * r) / fnp.sum(jumps * jumps)))
     low, high = scale - 45.0, scale + 45.0
@@ -430,8 +445,8 @@ def _smoothed(t: Array, x: Array, y: Array, w: Array, s: Array, k: int) -> Array
     other = lax.stop_gradient(_excess(scale, *more, fnp.zeros_like(s)))
     u = brentq(_excess, low, high, args=(*more, fnp.where(inside, s, other)))
     u = fnp.where(inside, u, fnp.where(_excess(low, *more, s) >= 0, low, high))
-    c: Array = _penalized(*more, u)[0]
-    return c
+    c, total = _penalized(*more, u)
+    return c, total
 
 
 def _periodic(name: str, bc_type: Any, s: Any) -> bool:

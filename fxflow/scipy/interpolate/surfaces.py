@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
@@ -17,40 +17,23 @@ from fxflow.scipy.interpolate.bsplines import (
     make_interp_spline,
 )
 
+B = TypeVar("B", bound="BivariateSpline")
+
 
 @register_pytree_node_class
-class RectBivariateSpline:
-    """The spline of two variables through values on a grid.
+class BivariateSpline:
+    """A spline of two variables, made by the classes that derive from it.
 
-    It is a pytree: `jit`, `vmap` and `grad` go through it. Beyond the grid the value at
-    its edge stands.
-
-    Args:
-      x: real array-like[m]: the first coordinates, strictly ascending.
-      y: real array-like[n]: the second ones.
-      z: real array-like[m, n]: the values.
-      bbox: the ends of both intervals, all None: those of the coordinates.
-      kx: the degree in the first variable.
-      ky: in the second one.
-      s: 0: there is no smoothing.
+    It is a pytree: `jit`, `vmap` and `grad` go through it. Beyond the knots the value
+    at their edge stands.
 
     Attributes:
       tx: the knots of the first variable.
       ty: those of the second one.
-      c: the coefficients, array[., .].
+      c: the coefficients, array[nx, ny].
       degrees: both degrees.
 
-    Raises:
-      ArgumentError: coordinates do not ascend, or `s` or `bbox` asks for more.
-      ShapeError: the shapes do not fit.
-
-    Example:
-      >>> x, y = np.arange(5.0), np.arange(6.0)
-      >>> f = RectBivariateSpline(x, y, x[:, None] * y**2)
-      >>> f.ev(1.5, 2.5).round(3)
-      Array(9.375, dtype=float32)
-
-    Source: `scipy.interpolate.RectBivariateSpline`.
+    Source: `scipy.interpolate.BivariateSpline`.
     """
 
     tx: Array
@@ -58,38 +41,20 @@ class RectBivariateSpline:
     c: Array
     degrees: tuple[int, int]
 
-    def __init__(
-        self,
-        x: ArrayLike,
-        y: ArrayLike,
-        z: ArrayLike,
-        bbox: Any = (None, None, None, None),
-        kx: int = 3,
-        ky: int = 3,
-        s: float = 0,
-    ) -> None:
-        name = "RectBivariateSpline"
-        if s:
-            raise ArgumentError(
-                f"{name}: with s > 0 the number of knots depends on the data: s must "
-                "be 0"
-            )
-        if any(b is not None for b in bbox):
-            raise ArgumentError(f"{name}: bbox must be the ends of the coordinates")
-        (z,) = promote_inexact(name, fnp.asarray(z))
-        if z.aval.ndim != 2:
-            raise ShapeError(f"{name}: z must have two axes, got {z.aval}")
-        first = make_interp_spline(x, z, natural(name, "kx", kx), axis=0)
-        second = make_interp_spline(y, first.c, natural(name, "ky", ky), axis=1)
-        self.tx, self.ty = first.t, second.t
-        self.c, self.degrees = second.c.T, (first.k, second.k)
+    @property
+    def _name(self) -> str:
+        return type(self).__name__
+
+    @classmethod
+    def _of(cls: type[B], tx: Any, ty: Any, c: Any, degrees: tuple[int, int]) -> B:
+        return cls.tree_unflatten(degrees, (tx, ty, c))
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[int, int]]:
         """Returns the arrays, and the degrees."""
         return (self.tx, self.ty, self.c), self.degrees
 
     @classmethod
-    def tree_unflatten(cls, aux: Any, children: Any) -> RectBivariateSpline:
+    def tree_unflatten(cls: type[B], aux: Any, children: Any) -> B:
         """Returns a spline of its parts."""
         out = object.__new__(cls)
         out.tx, out.ty, out.c = children
@@ -100,10 +65,10 @@ class RectBivariateSpline:
         """Returns knots, coefficients and degrees of a partial derivative."""
         t, c, k = [self.tx, self.ty], self.c, list(self.degrees)
         for axis, nu in enumerate((dx, dy)):
-            nu = natural("RectBivariateSpline", ("dx", "dy")[axis], nu, 0)
+            nu = natural(self._name, ("dx", "dy")[axis], nu, 0)
             if nu > k[axis]:
                 raise ArgumentError(
-                    f"RectBivariateSpline: a derivative's order must be at most the "
+                    f"{self._name}: a derivative's order must be at most the "
                     f"degree, {k[axis]}, got {nu}"
                 )
             f = BSpline._of(t[axis], fnp.moveaxis(c, axis, 0), k[axis], True, 0)
@@ -125,7 +90,7 @@ class RectBivariateSpline:
           Array[*s].
         """
         tx, ty, c, (kx, ky) = self._partial(dx, dy)
-        at = promote_inexact("RectBivariateSpline", xi, yi, c)[:2]
+        at = promote_inexact(self._name, xi, yi, c)[:2]
         x, y = fnp.broadcast_arrays(*at)
         rows = []
         for v, t, k in ((x, tx, kx), (y, ty, ky)):
@@ -158,7 +123,7 @@ class RectBivariateSpline:
         x, y = fnp.atleast_1d(fnp.asarray(x)), fnp.atleast_1d(fnp.asarray(y))
         if x.ndim != 1 or y.ndim != 1:
             raise ShapeError(
-                f"RectBivariateSpline: a grid's coordinates must be vectors, got "
+                f"{self._name}: a grid's coordinates must be vectors, got "
                 f"{x.aval} and {y.aval}"
             )
         tx, ty, c, (kx, ky) = self._partial(dx, dy)
@@ -190,3 +155,86 @@ class RectBivariateSpline:
     def get_knots(self) -> tuple[Array, Array]:
         """Returns the knots of both variables."""
         return self.tx, self.ty
+
+    def partial_derivative(self, dx: int, dy: int) -> BivariateSpline:
+        """Returns the spline of a partial derivative.
+
+        Args:
+          dx: the order by the first variable, below the degree.
+          dy: by the second one.
+
+        Returns:
+          BivariateSpline of lower degrees.
+
+        Raises:
+          ArgumentError: an order is negative or not below the degree.
+        """
+        for axis, nu in enumerate((dx, dy)):
+            if nu >= self.degrees[axis]:
+                raise ArgumentError(
+                    f"{self._name}: a derivative's order must be below the degree, "
+                    f"{self.degrees[axis]}, got {nu}"
+                )
+        return BivariateSpline._of(*self._partial(dx, dy))
+
+
+@register_pytree_node_class
+class RectBivariateSpline(BivariateSpline):
+    """The spline of two variables through values on a grid.
+
+    It is a pytree: `jit`, `vmap` and `grad` go through it. Beyond the grid the value at
+    its edge stands.
+
+    Args:
+      x: real array-like[m]: the first coordinates, strictly ascending.
+      y: real array-like[n]: the second ones.
+      z: real array-like[m, n]: the values.
+      bbox: the ends of both intervals, all None: those of the coordinates.
+      kx: the degree in the first variable.
+      ky: in the second one.
+      s: 0: there is no smoothing.
+
+    Attributes:
+      tx: the knots of the first variable.
+      ty: those of the second one.
+      c: the coefficients, array[nx, ny].
+      degrees: both degrees.
+
+    Raises:
+      ArgumentError: coordinates do not ascend, or `s` or `bbox` asks for more.
+      ShapeError: the shapes do not fit.
+
+    Example:
+      >>> x, y = np.arange(5.0), np.arange(6.0)
+      >>> f = RectBivariateSpline(x, y, x[:, None] * y**2)
+      >>> f.ev(1.5, 2.5).round(3)
+      Array(9.375, dtype=float32)
+
+    Source: `scipy.interpolate.RectBivariateSpline`.
+    """
+
+    def __init__(
+        self,
+        x: ArrayLike,
+        y: ArrayLike,
+        z: ArrayLike,
+        bbox: Any = (None, None, None, None),
+        kx: int = 3,
+        ky: int = 3,
+        s: float = 0,
+    ) -> None:
+        name = "RectBivariateSpline"
+        if s:
+            raise ArgumentError(
+                f"{name}: with s > 0 the number of knots depends on the data: s must "
+                "be 0"
+            )
+        if any(b is not None for b in bbox):
+            raise ArgumentError(f"{name}: bbox must be the ends of the coordinates")
+        (z,) = promote_inexact(name, fnp.asarray(z))
+        if z.aval.ndim != 2:
+            raise ShapeError(f"{name}: z must have two axes, got {z.aval}")
+        first = make_interp_spline(x, z, natural(name, "kx", kx), axis=0)
+        second = make_interp_spline(y, first.c, natural(name, "ky", ky), axis=1)
+        self.tx, self.ty = first.t, second.t
+        self.c, self.degrees = second.c.T, (first.k, second.k)

@@ -40,6 +40,7 @@ from fxflow.scipy.linalg.patterned_matrices import (
 from fxflow.scipy.linalg.pencils import cossin, ordqz, qz
 from fxflow.scipy.linalg.qr_changes import qr_delete, qr_insert, qr_update
 from fxflow.scipy.linalg.similarity import hessenberg, rsf2csf, schur
+from fxflow.scipy.linalg.sketches import clarkson_woodruff_transform
 from fxflow.scipy.linalg.solving import (
     cho_factor, cho_solve, cholesky, det, inv, solve, solve_triangular,
 )
@@ -65,6 +66,7 @@ __all__ = [
     "cholesky",
     "cholesky_banded",
     "circulant",
+    "clarkson_woodruff_transform",
     "companion",
     "convolution_matrix",
     "coshm",
@@ -153,4 +155,4 @@ __all__ = [
 ]
 # fmt: on
 
-_public(globals(), __all__)
+_public(globals(), __all__, lazy=("interpolative",))

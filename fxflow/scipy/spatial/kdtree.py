@@ -142,6 +142,100 @@ class KDTree:
         end = () if k == 1 else (k,)
         return fnp.reshape(far, (*shape, *end)), fnp.reshape(found, (*shape, *end))
 
+    def query_ball_point(
+        self,
+        x: ArrayLike,
+        r: ArrayLike,
+        p: float = 2.0,
+        eps: float = 0,
+        workers: int = 1,
+        return_sorted: bool | None = None,
+        return_length: bool = False,
+    ) -> Any:
+        """Returns all points near places.
+
+        Args:
+          x: real array-like[*s, d].
+          r: real array-like that broadcasts to [*s]: the greatest distances.
+          p: which norm.
+          eps: has no effect.
+          workers: has no effect.
+          return_sorted: has no effect: indices ascend.
+          return_length: whether to return how many points there are instead, which
+            may be traced.
+
+        Returns:
+          A list of indices, of several places a NumPy array[*s] of such lists; or
+          int32[*s].
+
+        Raises:
+          ArgumentError: `p` is less than 1.
+          ConcretizationError: arrays are traced, and lists are asked for.
+          ShapeError: places have another number of coordinates, or `r` does not
+            broadcast to them.
+        """
+        name = "KDTree.query_ball_point"
+        p = _norm(name, p)
+        at, data, limit = promote_inexact(
+            name, fnp.asarray(x), self.data, fnp.asarray(r)
+        )
+        if not at.aval.ndim or at.aval.shape[-1] != self.m:
+            raise ShapeError(
+                f"{name}: points must have {self.m} coordinates, got {at.aval}"
+            )
+        shape = at.aval.shape[:-1]
+        lead = shape[len(shape) - limit.aval.ndim :]
+        fits = limit.aval.ndim <= len(shape)
+        if not fits or any(
+            a not in (1, b) for a, b in zip(limit.aval.shape, lead, strict=True)
+        ):
+            raise ShapeError(
+                f"{name}: r, {limit.aval}, must broadcast to the places, {at.aval}"
+            )
+        limit = fnp.reshape(fnp.broadcast_to(limit, shape), (-1, 1))
+        rows = fnp.reshape(at, (-1, self.m))
+        if not return_length and any(
+            isinstance(v, Tracer) for v in (rows, data, limit)
+        ):
+            raise ConcretizationError(
+                f"{name}: how many points are near traced places is not known: set "
+                "return_length=True, or ask query for k points with a "
+                "distance_upper_bound"
+            )
+        if np.isinf(p):
+            near = powers(rows, data, p) <= limit
+        else:
+            near = (powers(rows, data, p) <= limit**p) & (limit >= 0)
+        if return_length:
+            return fnp.reshape(fnp.sum(near, 1).astype(np.int32), shape)
+        lists = [np.nonzero(row)[0].tolist() for row in np.asarray(near)]
+        if not shape:
+            return lists[0]
+        out = np.empty(len(lists), object)
+        out[:] = lists
+        return out.reshape(shape)
+
+    def query_ball_tree(
+        self, other: KDTree, r: float, p: float = 2.0, eps: float = 0
+    ) -> list[list[int]]:
+        """Returns for each point the indices of those of other points near it.
+
+        Args:
+          other: the other points.
+          r: the greatest distance.
+          p: which norm.
+          eps: has no effect.
+
+        Returns:
+          A list of lists, the indices ascending.
+
+        Raises:
+          ArgumentError: `p` is less than 1.
+          ConcretizationError: points are traced.
+        """
+        found: Any = other.query_ball_point(self.data, r, p)
+        return list(found)
+
     def query_pairs(
         self, r: float, p: float = 2.0, eps: float = 0, *, size: int | None = None
     ) -> Array:

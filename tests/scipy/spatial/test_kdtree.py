@@ -44,6 +44,26 @@ def test_neighbours_have_derivatives_and_compile() -> None:
         assert (pairs[len(expected) :] == 100).all()
 
 
+@pytest.mark.parametrize("p", [1, 2, np.inf])
+def test_balls_agree_with_scipy(p: float) -> None:
+    with fxflow.config.override(x64=True):
+        ours, theirs = KDTree(P), want.KDTree(P)
+        for r in (0.2, RNG.random((4, 5)) - 0.1, 0.0):
+            got = ours.query_ball_point(Q, r, p)
+            expected = theirs.query_ball_point(Q, r, p)
+            assert got.tolist() == [[sorted(v) for v in row] for row in expected]
+            counts = theirs.query_ball_point(Q, r, p, return_length=True)
+            run = fxflow.jit(
+                lambda q, r=r: ours.query_ball_point(q, r, p, return_length=True)
+            )
+            np.testing.assert_array_equal(run(Q), counts)
+        one = theirs.query_ball_point(Q[0, 0], 0.4, p)
+        assert ours.query_ball_point(Q[0, 0], 0.4, p) == sorted(one)
+        both = ours.query_ball_tree(KDTree(P[:50]), 0.2, p)
+        expected = theirs.query_ball_tree(want.KDTree(P[:50]), 0.2, p)
+        assert both == [sorted(row) for row in expected]
+
+
 def test_bad_questions_are_refused() -> None:
     tree = KDTree(P)
     refused: list[tuple[Any, Any, str]] = [
@@ -51,6 +71,13 @@ def test_bad_questions_are_refused() -> None:
         (ShapeError, lambda: tree.query(Q[..., :2]), "3 coordinates"),
         (ArgumentError, lambda: tree.query(Q, 0), "k must be at least 1"),
         (ArgumentError, lambda: tree.query(Q, p=0.5), "p must be at least 1"),
+        (ShapeError, lambda: tree.query_ball_point(Q[0], np.ones(3)), "broadcast"),
+        (ShapeError, lambda: tree.query_ball_point(Q[..., :2], 1), "3 coordinates"),
+        (
+            ConcretizationError,
+            lambda: fxflow.jit(lambda q: tree.query_ball_point(q, 1))(Q),
+            "return_length",
+        ),
     ]
     for error, call, words in refused:
         with pytest.raises(error, match=words):

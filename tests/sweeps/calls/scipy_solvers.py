@@ -76,7 +76,7 @@ EXEMPT = {
             *("barycentric_interpolate", "griddata", "make_interp_spline", "lagrange"),
             *("krogh_interpolate", "pchip_interpolate", "make_smoothing_spline"),
             *("generate_knots", "make_splrep", "make_splprep", "insert", "spalde"),
-            *("splprep", "sproot"),
+            *("splprep", "sproot", "bisplev", "bisplrep"),
             *("make_lsq_spline", "splantider", "splder", "splev", "splint", "splrep"),
             "interpn",
         )
