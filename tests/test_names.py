@@ -74,7 +74,7 @@ MODULES += [
             "here it is fxflow.scipy.integrate.simpson$",
         ),
         ("fxflow.optim", "cosine_decay", "here it is .*.cosine_decay_schedule$"),
-        ("fxflow.scipy.special", "jn", "here it is fxflow.scipy.special.jv$"),
+        ("fxflow.scipy.special", "h_roots", "here it is .*special.roots_hermite$"),
         ("fxflow.train", "TrainState", "keep parameters and optimizer states"),
         ("fxflow", "adam", "here it is fxflow.optim.adam$"),
         ("fxflow", "relu", "here it is fxflow.nn.relu$"),

@@ -64,14 +64,18 @@ def _limit(x: Any) -> float:
     return math.floor(math.log(float(dtypes.finfo(typeof(x).dtype).max))) - 1.0
 
 
-def _reduced(x: Any) -> tuple[Any, Any]:
+def _reduced(x: Any, size: Any) -> tuple[Any, Any]:
     """Returns what to take the exponential of, and the factor that it lacks.
 
     Where eˣ overflows, eˣ times a small sine may not.
+
+    Args:
+      x: the exponent.
+      size: `x`, or its absolute value if e⁻ˣ may overflow, too.
     """
     limit = _limit(x)
     half = math.floor(limit / 2)
-    far = gt(abs(x), limit)
+    far = gt(size, limit)
     factor = select(far, math.exp(half), _one_like(x))
     return select(far, sub(x, _signed(mul(_one_like(x), half), x)), x), factor
 
@@ -90,8 +94,7 @@ def _turn(y: Any, fixed: Any) -> tuple[Any, Any]:
 def exp(z: Any) -> Any:
     """Returns eᶻ."""
     x, y = real(z), imag(z)
-    # Below the range eˣ is 0 in either way.
-    inner, factor = _reduced(table["max"].bind(x, mul(_one_like(x), -1e30)))
+    inner, factor = _reduced(x, x)
     return _turned(_of("exp", select(_infinite(x), x, inner)), factor, x, y)
 
 
@@ -128,7 +131,7 @@ def expm1(z: Any) -> Any:
 def sinh(z: Any) -> Any:
     """Returns the hyperbolic sine."""
     x, y = real(z), imag(z)
-    inner, factor = _reduced(x)
+    inner, factor = _reduced(x, abs(x))
     cosine, sine = _turn(y, bitwise_or(_zero(x), _infinite(x)))
     across = mul(mul(_of("cosh", inner), sine), factor)
     return complex(
@@ -139,7 +142,7 @@ def sinh(z: Any) -> Any:
 def cosh(z: Any) -> Any:
     """Returns the hyperbolic cosine."""
     x, y = real(z), imag(z)
-    inner, factor = _reduced(x)
+    inner, factor = _reduced(x, abs(x))
     cosine, sine = _turn(y, _infinite(x))
     across = mul(mul(_of("sinh", inner), sine), factor)
     across = select(bitwise_and(_zero(x), bitwise_not(_finite(y))), x, across)

@@ -111,6 +111,18 @@ def test_exponentials_that_overflow_alone(dtype: str, run: Any) -> None:
             np.testing.assert_allclose(got.imag[ways], want[ways], 1e-4)
 
 
+@WIDTHS
+def test_exponentials_that_underflow(dtype: str, run: Any) -> None:
+    limit = math.log(float(np.finfo(dtype).max))
+    z = -limit * np.array([0.9, 1.02, 1.1, 1.5, 1.9, 2.1, math.inf]) + 0.5j
+    with fxflow.config.override(x64=True):
+        for name in ("exp", "expm1"):
+            got = np.asarray(run(getattr(lax, name))(z.astype(dtype)))
+            tiny = float(np.finfo(dtype).tiny)
+            want = getattr(np, name)(z)
+            np.testing.assert_allclose(got, want, 1e-4, 2 * tiny)
+
+
 @RUNS
 def test_signs_of_infinite_complex_numbers(run: Any) -> None:
     inf, nan = math.inf, math.nan

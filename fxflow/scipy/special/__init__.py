@@ -15,7 +15,7 @@ from fxflow.scipy.special.compositions import (
     agm, binom, erfi, exp10, exprel, inv_boxcox, inv_boxcox1p, voigt_profile,
 )
 from fxflow.scipy.special.cylinder import (
-    hankel1, hankel2, iv, ive, jv, jve, kv, kve, yv, yve,
+    hankel1, hankel2, iv, ive, jn, jv, jve, kn, kv, kve, yn, yv, yve,
 )
 from fxflow.scipy.special.order_zero_one import j0, j1, k0, k0e, k1, k1e, y0, y1
 from fxflow.scipy.special.elliptic import (
@@ -49,6 +49,7 @@ from fxflow.scipy.special.orthogonal import (
     eval_legendre, eval_chebyt, eval_chebyu, eval_chebyc, eval_chebys,
     eval_sh_legendre, eval_sh_chebyt, eval_sh_chebyu, eval_hermite,
     eval_hermitenorm, eval_laguerre, eval_genlaguerre, eval_gegenbauer, eval_jacobi,
+    eval_sh_jacobi, assoc_laguerre,
 )
 from fxflow.scipy.special.quadrature_nodes import (
     roots_legendre, roots_sh_legendre, roots_chebyt, roots_chebyu, roots_chebyc,
@@ -61,18 +62,24 @@ from fxflow.scipy.special.probabilities import (
     fdtr, fdtrc, fdtri, gdtr, gdtrc, gdtria, gdtrix,
 )
 from fxflow.scipy.special.spherical import sph_harm_y
+from fxflow.scipy.special.legendre import (
+    assoc_legendre_p, assoc_legendre_p_all, legendre_p, legendre_p_all, lpmv,
+    sph_harm_y_all, sph_legendre_p, sph_legendre_p_all,
+)
 from fxflow.scipy.special.airy_functions import airy, airye
 from fxflow.scipy.special.confluent import hyp0f1, hyperu
 from fxflow.scipy.special.zeros import (
     ai_zeros, bi_zeros, jn_zeros, jnp_zeros, jnyn_zeros, yn_zeros, ynp_zeros,
 )
 from fxflow.scipy.special.spherical_bessel import (
+    riccati_jn, riccati_yn,
     spherical_in, spherical_jn, spherical_kn, spherical_yn,
 )
 from fxflow.scipy.special.elementary import (
     cbrt, cosm1, erfcinv, exp2, expm1, huber, log1p, powm1, pseudo_huber,
     rgamma, sinc, softplus,
 )
+from fxflow.scipy.special.rounding import round
 from fxflow.scipy.special.lambert import (
     lambertw, wrightomega,
 )
@@ -89,12 +96,16 @@ from fxflow.scipy.special.noncentral import (
 from fxflow.scipy.special.parameters import (
     bdtrik, bdtrin, btdtria, btdtrib, chdtriv, fdtridfd, gdtrib, nbdtrik, nbdtrin,
     nrdtrimn, nrdtrisd, pdtrik, stdtridf,
+    tklmbda,
 )
 from fxflow.scipy.special.angles import (
     cosdg, cotdg, diric, radian, sindg, tandg,
 )
 from fxflow.scipy.special.bessel_derivatives import (
-    h1vp, h2vp, hankel1e, hankel2e, ivp, jvp, kvp, yvp,
+    h1vp, h2vp, hankel1e, hankel2e, ivp, jvp, kvp, lmbda, yvp,
+)
+from fxflow.scipy.special.bessel_integrals import (
+    it2i0k0, it2j0y0, it2struve0, itairy, iti0k0, itj0y0, itmodstruve0, itstruve0,
 )
 from fxflow.scipy.special.struve import (
     modstruve, struve,
@@ -105,6 +116,9 @@ __all__ = [
     "ai_zeros",
     "airy",
     "airye",
+    "assoc_laguerre",
+    "assoc_legendre_p",
+    "assoc_legendre_p_all",
     "bdtr",
     "bdtrc",
     "bdtri",
@@ -176,6 +190,7 @@ __all__ = [
     "eval_legendre",
     "eval_sh_chebyt",
     "eval_sh_chebyu",
+    "eval_sh_jacobi",
     "eval_sh_legendre",
     "exp1",
     "exp10",
@@ -222,11 +237,20 @@ __all__ = [
     "i1e",
     "inv_boxcox",
     "inv_boxcox1p",
+    "it2i0k0",
+    "it2j0y0",
+    "it2struve0",
+    "itairy",
+    "iti0k0",
+    "itj0y0",
+    "itmodstruve0",
+    "itstruve0",
     "iv",
     "ive",
     "ivp",
     "j0",
     "j1",
+    "jn",
     "jn_zeros",
     "jnp_zeros",
     "jnyn_zeros",
@@ -243,12 +267,16 @@ __all__ = [
     "ker",
     "kerp",
     "kl_div",
+    "kn",
     "kolmogi",
     "kolmogorov",
     "kv",
     "kve",
     "kvp",
     "lambertw",
+    "legendre_p",
+    "legendre_p_all",
+    "lmbda",
     "log1p",
     "log_expit",
     "log_ndtr",
@@ -256,6 +284,7 @@ __all__ = [
     "loggamma",
     "logit",
     "logsumexp",
+    "lpmv",
     "modstruve",
     "multigammaln",
     "nbdtr",
@@ -288,6 +317,8 @@ __all__ = [
     "radian",
     "rel_entr",
     "rgamma",
+    "riccati_jn",
+    "riccati_yn",
     "roots_chebyc",
     "roots_chebys",
     "roots_chebyt",
@@ -303,6 +334,7 @@ __all__ = [
     "roots_sh_chebyu",
     "roots_sh_jacobi",
     "roots_sh_legendre",
+    "round",
     "shichi",
     "sici",
     "sinc",
@@ -313,6 +345,9 @@ __all__ = [
     "softplus",
     "spence",
     "sph_harm_y",
+    "sph_harm_y_all",
+    "sph_legendre_p",
+    "sph_legendre_p_all",
     "spherical_in",
     "spherical_jn",
     "spherical_kn",
@@ -323,6 +358,7 @@ __all__ = [
     "stirling2",
     "struve",
     "tandg",
+    "tklmbda",
     "voigt_profile",
     "wofz",
     "wrightomega",
@@ -330,6 +366,7 @@ __all__ = [
     "xlogy",
     "y0",
     "y1",
+    "yn",
     "yn_zeros",
     "ynp_zeros",
     "yv",

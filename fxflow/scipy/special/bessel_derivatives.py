@@ -15,6 +15,7 @@ from fxflow.errors import ArgumentError
 from fxflow.lax.axes import integer
 from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.special._operands import operands
+from fxflow.scipy.special.confluent import hyp0f1
 from fxflow.scipy.special.cylinder import hankel1, hankel2, iv, jv, kv, yv
 
 _docs = shared("""
@@ -155,3 +156,40 @@ def hankel2e(v: ArrayLike, z: ArrayLike) -> Array:
     """
     v, z = operands("hankel2e", v, z)
     return _turned(hankel2(v, z), z, -1)
+
+
+@library("v")
+def lmbda(v: float, x: ArrayLike) -> tuple[Array, Array]:
+    """Jahnke and Emden's Λ: Γ(v + 1) (2 / x)ᵛ J(x) of several orders, and derivatives.
+
+    Args:
+      v: Python number from 0 to 1,000, the highest order.
+      x: real array-like.
+
+    Returns:
+      Two float arrays [floor(v) + 1, ...]: functions of the orders v - floor(v), …, v,
+      and their derivatives by `x`.
+
+    Raises:
+      ArgumentError: `v` is not such a number.
+      DtypeError: `x` is complex.
+
+    Special cases:
+      0 → 1, and 0 of the derivatives.
+
+    Example:
+      >>> value, slope = lmbda(1.0, 2.0)
+      >>> value.round(4), slope.round(4)
+      (Array([0.2239, 0.5767], dtype=float32), Array([-0.5767, -0.3528], dtype=float32))
+
+    Source: `scipy.special.lmbda`, of any `x`; DLMF 10.16.9.
+    """
+    if isinstance(v, bool) or not isinstance(v, (int, float)) or not 0 <= v <= 1000:
+        raise ArgumentError(f"lmbda: v must be a number from 0 to 1000, got {v!r}")
+    (x,) = operands("lmbda", x)
+    least = v - math.floor(v)
+    orders = [least + k for k in range(math.floor(v) + 1)]
+    z = -0.25 * x * x
+    value = fnp.stack([hyp0f1(order + 1, z) for order in orders])
+    slopes = [-0.5 * x / (order + 1) * hyp0f1(order + 2, z) for order in orders]
+    return value, fnp.stack(slopes)

@@ -355,3 +355,67 @@ def kve(v: ArrayLike, z: ArrayLike) -> Array:
       Array(0.8862, dtype=float32)
     """
     return in_64_bits(_kve, "kve", v, z)
+
+
+# -- whole orders ----------------------------------------------------------------------
+
+_whole_docs = docs_of(
+    """
+n: array-like of whole numbers: the order.
+v: real array-like: the order.
+z: real array-like.
+x: real array-like.
+""",
+    ", with derivatives by the argument",
+)
+
+
+def _of_whole(function: Callable[..., Any], name: str, n: Any, x: Any) -> Array:
+    def of(n: Any, x: Any) -> Any:
+        whole = n == lax.floor(n)
+        value = function(lax.stop_gradient(fnp.where(whole, n, 0)), x)
+        return fnp.where(whole, value, math.nan)
+
+    return in_64_bits(of, name, n, x)
+
+
+@library()
+@_whole_docs
+def jn(v: ArrayLike, z: ArrayLike) -> Array:
+    """Bessel function of the first kind: another name of `jv`.
+
+    Example:
+      >>> jn(2, 1.0).round(4)
+      Array(0.1149, dtype=float32)
+    """
+    return in_64_bits(_jv, "jn", v, z)
+
+
+@library()
+@_whole_docs
+def yn(n: ArrayLike, x: ArrayLike) -> Array:
+    """Bessel function of the second kind and of a whole order.
+
+    Special cases:
+      Other orders → nan; 0 → -inf; negative `x` → nan.
+
+    Example:
+      >>> yn(2, 1.0).round(4)
+      Array(-1.6507, dtype=float32)
+    """
+    return _of_whole(_yv, "yn", n, x)
+
+
+@library()
+@_whole_docs
+def kn(n: ArrayLike, x: ArrayLike) -> Array:
+    """Modified Bessel function of the second kind and of a whole order.
+
+    Special cases:
+      Other orders → nan; 0 → inf; negative `x` → nan.
+
+    Example:
+      >>> kn(2, 1.0).round(4)
+      Array(1.6248, dtype=float32)
+    """
+    return _of_whole(_kv, "kn", n, x)

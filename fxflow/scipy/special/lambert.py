@@ -14,7 +14,7 @@ from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.library import library
 from fxflow.lax.axes import integer
 from fxflow.numpy._operands import ArrayLike, convert
-from fxflow.scipy.special._operands import in_64_bits, operands, special_docs
+from fxflow.scipy.special._operands import in_64_bits, operands
 from fxflow.transforms.custom_jvp import custom_jvp
 
 # exp(-1) and what its rounding leaves, so that the distance from the branch point
@@ -199,19 +199,93 @@ _omega.defjvps(
 )
 
 
+def _omega_start(z: Any) -> Any:
+    """Returns approximations of ω of complex numbers (P. Lawrence and others, 2012)."""
+    x, y = fnp.real(z), fnp.imag(z)
+    upper = y > 0
+    half = fnp.where(upper, math.pi, -math.pi)
+    inner = lax.abs(y) <= math.pi
+    # Beyond the cuts from -1 ± i π to the left.
+    turned = lax.complex(x, y - half)
+    logarithm = lax.log(-fnp.where(turned == 0, -1, turned))
+    left = turned - logarithm + logarithm / fnp.where(turned == 0, -1, turned)
+    logarithm = lax.log(fnp.where(z == 0, 1, z))
+    right = z - logarithm + logarithm / fnp.where(z == 0, 1, z)
+    middle = 1 + 0.5 * (z - 1) + (z - 1) * (z - 1) / 16
+    small = lax.exp(fnp.where(x < 0, z, 0))
+    start = fnp.where((x <= -1) & ~inner & (lax.abs(y) <= 3 * math.pi), left, right)
+    start = fnp.where((x > -1) & (x <= 1) & (lax.abs(y) <= 2.5), middle, start)
+    return fnp.where((x <= -1) & inner, small / (1 + small), start)
+
+
+def _omega_at_branch(z: Any) -> tuple[Any, Any]:
+    """Returns what ω is a series of near -1 ± i π, and its sum."""
+    x, y = fnp.real(z), fnp.imag(z)
+    half = fnp.where(y > 0, math.pi, -math.pi)
+    rest = fnp.where(y > 0, 1.2246467991473532e-16, -1.2246467991473532e-16)
+    away = lax.complex(x + 1, (y - half) - rest)
+    p = lax.sqrt(-2 * lax.expm1(fnp.where(lax.abs(away) < 2, away, 2)))
+    return lax.abs(p), _around_branch(fnp.where(lax.abs(y) <= math.pi, p, -p))
+
+
+@custom_jvp
+def _complex_omega(z: Any) -> Any:
+    x, y = fnp.real(z), fnp.imag(z)
+    finite = (x - x == 0) & (y - y == 0)
+    small = finite & (x < -50) & (lax.abs(y) <= math.pi)
+    z = fnp.where(finite & ~small, z, 1)
+    size, series = _omega_at_branch(z)
+    w = fnp.where(size < 1.2, series, _omega_start(z))
+    # On a cut, where real numbers below -1 have both signs of zero.
+    half = fnp.where(fnp.imag(z) > 0, math.pi, -math.pi)
+    beyond = (lax.abs(fnp.imag(z)) > math.pi) & (fnp.real(z) < -0.5)
+
+    def step(_: Any, w: Any) -> Any:
+        # Near the negative axis -w has a logarithm that does not jump.
+        logarithm = lax.log(fnp.where(beyond, -w, w))
+        rest = z - w - fnp.where(beyond, lax.complex(0 * half, half), 0) - logarithm
+        one = 1 + w
+        part = 2 * one * (one + 2 / 3 * rest)
+        moved = w * (1 + rest / one * (part - rest) / (part - 2 * rest))
+        return fnp.where((rest == 0) | (one == 0), w, moved)
+
+    w = fnp.where(size < _REACH, w, lax.fori_loop(0, 5, step, w))
+    tiny = lax.exp(fnp.where(small, lax.complex(x, y), 0))
+    w = fnp.where(small, tiny, w)
+    inner = lax.abs(y) <= math.pi
+    zero = lax.complex(lax.cos(y) * 0, lax.sin(y) * 0)
+    far = fnp.where((x == -math.inf) & inner, zero, lax.complex(x, y))
+    return fnp.where(finite, w, far)
+
+
+_complex_omega.defjvps(lambda t, out, z: t * (out / (1 + out)))
+
+
 @library()
-@special_docs
 def wrightomega(z: ArrayLike) -> Array:
-    """Wright's ω of real numbers: the solution of ω + log(ω) = z.
+    """Wright's ω: the solution of ω + log(ω) = z, of complex numbers the principal one.
 
     Args:
-      z: real array-like.
+      z: real or complex array-like.
+
+    Returns:
+      Float or complex array of the shape of `z`.
+
+    Raises:
+      ArgumentError: an argument is not an array.
 
     Special cases:
-      -inf → 0; inf → inf.
+      -inf → 0; inf → inf. Two cuts go from -1 ± π i to the left, where the values are
+      those of the upper cut from below and of the lower one from above.
 
     Example:
       >>> wrightomega(1.0)
       Array(1., dtype=float32)
+
+    Source: `scipy.special.wrightomega`, with derivatives; P. Lawrence and others,
+    Algorithm 917, 2012.
     """
+    (z,) = operands("wrightomega", z, real=False)
+    if dtypes.is_complex(z.aval.dtype):
+        return convert(_complex_omega(convert(z, dtypes.complex128)), z.aval.dtype)
     return in_64_bits(_omega, "wrightomega", z)

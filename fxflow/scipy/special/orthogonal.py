@@ -19,6 +19,7 @@ from fxflow.core.runtime.library import library
 from fxflow.numpy._operands import ArrayLike, array_of
 from fxflow.scipy.special._derivatives import by_forward
 from fxflow.scipy.special._operands import docs_of, in_64_bits, operands
+from fxflow.scipy.special.compositions import binom
 from fxflow.scipy.special.gammas import gamma, poch
 from fxflow.scipy.special.hypergeometric import hyp1f1, hyp2f1
 
@@ -338,3 +339,34 @@ def eval_jacobi(n: ArrayLike, alpha: ArrayLike, beta: ArrayLike, x: ArrayLike) -
       Array(0.625, dtype=float32)
     """
     return _evaluated("eval_jacobi", "jacobi", n, alpha, beta, x)
+
+
+@library()
+@_docs
+def eval_sh_jacobi(n: ArrayLike, p: ArrayLike, q: ArrayLike, x: ArrayLike) -> Array:
+    """Jacobi's polynomials on [0, 1], with the coefficient 1 of the highest power.
+
+    Example:
+      >>> eval_sh_jacobi(2, 3.0, 1.0, 0.5).round(4)
+      Array(-0.05, dtype=float32)
+    """
+    name = "eval_sh_jacobi"
+    of = lambda n, p: binom(2 * n + p - 1, n)
+    size = in_64_bits(of, name, n, p)
+    p, q, x = operands(name, p, q, x)
+    return _evaluated(name, "jacobi", n, p - q, q - 1, 2 * x - 1) / size
+
+
+@library()
+@_docs
+def assoc_laguerre(x: ArrayLike, n: ArrayLike, k: ArrayLike = 0.0) -> Array:
+    """Associated Laguerre polynomials: `eval_genlaguerre` with another order.
+
+    Args:
+      k: real array-like: the order.
+
+    Example:
+      >>> assoc_laguerre(0.5, 2, 1.0).round(4)
+      Array(1.625, dtype=float32)
+    """
+    return _evaluated("assoc_laguerre", "laguerre", n, k, x)

@@ -10,7 +10,10 @@ from typing import Any
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
+from fxflow.core.docs import shared
 from fxflow.core.runtime.library import library
+from fxflow.errors import ArgumentError
+from fxflow.lax.axes import integer
 from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.special._cylinder import (
     HIGHEST,
@@ -19,7 +22,7 @@ from fxflow.scipy.special._cylinder import (
     j_and_y,
 )
 from fxflow.scipy.special._derivatives import by_forward
-from fxflow.scipy.special._operands import docs_of, in_64_bits
+from fxflow.scipy.special._operands import docs_of, in_64_bits, operands
 
 
 def _inside(n: Any, z: Any) -> tuple[Any, Any, Any, Any]:
@@ -206,3 +209,61 @@ def spherical_kn(n: ArrayLike, z: ArrayLike, derivative: bool = False) -> Array:
       Array(0.1594, dtype=float32)
     """
     return _spherical("spherical_kn", n, z, derivative)
+
+
+# -- Riccati's form --------------------------------------------------------------------
+
+_riccati_docs = shared("""
+    Args:
+      n: Python integer from 0 to 9,999: the highest order.
+      x: real array-like.
+
+    Returns:
+      Two float arrays [n + 1, ...]: functions of the orders 0, …, n, and their
+      derivatives by `x`.
+
+    Raises:
+      ArgumentError: `n` is not such an integer.
+      DtypeError: `x` is complex.
+
+    Source: `scipy.special.{name}`, of any `x` and with derivatives; DLMF 10.51.
+""")
+
+
+def _riccati(name: str, n: Any, x: Any) -> tuple[Array, Array]:
+    """Returns x f(x) and its derivative, for spherical Bessel functions f."""
+    top = integer(name, "n", n)
+    if not 0 <= top < HIGHEST:
+        raise ArgumentError(f"{name}: n must be from 0 to 9999, got {n!r}")
+    (x,) = operands(name, x)
+    function = "spherical_jn" if name == "riccati_jn" else "spherical_yn"
+    orders = fnp.arange(top + 1).reshape(-1, *(1,) * x.aval.ndim)
+    value = _spherical(function, orders, x, False)
+    return x * value, value + x * _spherical(function, orders, x, True)
+
+
+@library("n")
+@_riccati_docs
+def riccati_jn(n: int, x: ArrayLike) -> tuple[Array, Array]:
+    """Riccati's Bessel functions of the first kind: x times spherical ones.
+
+    Example:
+      >>> riccati_jn(1, 2.0)[0].round(4)
+      Array([0.9093, 0.8708], dtype=float32)
+    """
+    return _riccati("riccati_jn", n, x)
+
+
+@library("n")
+@_riccati_docs
+def riccati_yn(n: int, x: ArrayLike) -> tuple[Array, Array]:
+    """Riccati's Bessel functions of the second kind: x times spherical ones.
+
+    Special cases:
+      0 → nan.
+
+    Example:
+      >>> riccati_yn(1, 2.0)[0].round(4)
+      Array([ 0.4161, -0.7012], dtype=float32)
+    """
+    return _riccati("riccati_yn", n, x)

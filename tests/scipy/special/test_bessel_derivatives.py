@@ -34,3 +34,21 @@ def test_scaled_hankel_functions(name: str) -> None:
     with fxflow.config.override(x64=True):
         want = getattr(scipy.special, name)(V, Z)
         np.testing.assert_allclose(getattr(special, name)(V, Z), want, 1e-12)
+
+
+def test_lambda_functions() -> None:
+    with fxflow.config.override(x64=True):
+        for v, x in ((0.0, 1.5), (3.4, 2.3), (2.0, 30.0)):
+            value, slope = special.lmbda(v, x)
+            want, want_slope = scipy.special.lmbda(v, x)
+            count = int(v) + 1  # SciPy has one order more for v below 1.
+            np.testing.assert_allclose(value, want[:count], 1e-12, 1e-14)
+            np.testing.assert_allclose(slope, want_slope[:count], 1e-12, 1e-14)
+        first = fxflow.grad(lambda x: special.lmbda(1.5, x)[0][1])(2.0)
+        assert float(first) == pytest.approx(float(special.lmbda(1.5, 2.0)[1][1]))
+        value, slope = special.lmbda(1.5, np.zeros(3))
+        assert (value == 1).all() and (slope == 0).all() and value.shape == (2, 3)
+    with pytest.raises(
+        ArgumentError, match="v must be a number from 0 to 1000, got -1"
+    ):
+        special.lmbda(-1, 2.0)

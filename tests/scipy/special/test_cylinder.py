@@ -171,3 +171,16 @@ def test_shapes_and_dtypes() -> None:
     assert np.isnan(special.jv(20_000.0, 1.0))
     with pytest.raises(DtypeError, match="real"):
         special.kv(1.0, 1j)
+
+
+def test_functions_of_whole_orders() -> None:
+    n, x = np.array([0, 1, 2, 5]), np.array([0.5, 2.0, 7.0, 0.0])
+    with fxflow.config.override(x64=True):
+        for name in ("jn", "yn", "kn"):
+            got = getattr(special, name)(n, x)
+            want = getattr(scipy.special, name)(n, x)
+            np.testing.assert_allclose(got, want, 1e-13, 1e-15)
+        np.testing.assert_allclose(special.yn(-3, 2.0), scipy.special.yn(-3, 2.0))
+        assert np.isnan(special.kn(0.5, 2.0)) and np.isnan(special.yn(0.5, 2.0))
+        slope = fxflow.grad(special.kn, 1)(2.0, 1.5)
+        assert float(slope) == pytest.approx(scipy.special.kvp(2, 1.5))

@@ -102,3 +102,25 @@ def test_wright_omega() -> None:
         second = fxflow.grad(first)(0.5)
         assert float(second) == pytest.approx(w / (1 + w) ** 3, rel=1e-14)
         assert float(first(np.inf)) == 1
+
+
+def test_wright_omega_of_complex_numbers() -> None:
+    rng = np.random.default_rng(27)
+    z = rng.uniform(-8, 6, 150) + 1j * rng.uniform(-12, 12, 150)
+    near = 10 ** rng.uniform(-6, 0, 60) * np.exp(1j * rng.uniform(-3.1, 3.1, 60))
+    z = np.concatenate([z, near - 1 + 1j * np.pi, near - 1 - 1j * np.pi])
+    turns = np.ceil((z.imag - np.pi) / (2 * np.pi)).astype(int)
+    want = [
+        complex(mpmath.lambertw(mpmath.exp(mpmath.mpc(x)), int(k)))
+        for x, k in zip(z, turns, strict=True)
+    ]
+    want = np.array(want)
+    far = np.array([-400 + 2j, -900 - 1j, 3e5 + 1e4j, -1e6 + 9j, complex(np.nan, 1)])
+    with fxflow.config.override(x64=True):
+        assert (wrong(special.wrightomega(z), want) < 20).all()
+        got, want = special.wrightomega(far), scipy.special.wrightomega(far)
+        np.testing.assert_allclose(got, want, 1e-14)
+        w = complex(special.wrightomega(1 + 2j))
+        slope = fxflow.grad(special.wrightomega, holomorphic=True)(1 + 2j)
+        assert complex(slope) == pytest.approx(w / (1 + w))
+    assert special.wrightomega(np.complex64(1j)).dtype == np.complex64

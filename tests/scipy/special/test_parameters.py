@@ -59,3 +59,26 @@ def test_no_root_is_nan() -> None:
     assert float(special.pdtrik(0.01, 3.0)) == 0
     for p in (0.0, 1.0, 1.5):
         assert np.isnan(special.nrdtrisd(0.0, p, 1.0))
+
+
+def test_tukey_distribution() -> None:
+    shapes = np.concatenate([RNG.uniform(-2, 2, 12), [0.0, 0.0, 1e-9, 1.0, 2.0]])
+    x = RNG.normal(size=17) * 2
+    with fxflow.config.override(x64=True):
+        got = special.tklmbda(x, shapes)
+        np.testing.assert_allclose(got, scipy.special.tklmbda(x, shapes), 1e-9)
+        # The quantile function has the digits that SciPy's has not.
+        p = np.array([1e-300, 1e-12, 0.3, 0.5, 0.9])
+        quantile = (p**-0.2 - (1 - p) ** -0.2) / -0.2
+        np.testing.assert_allclose(special.tklmbda(quantile, -0.2), p, 1e-12)
+        ends = special.tklmbda(np.array([-np.inf, -5.0, 5.0, np.inf, np.nan]), 0.5)
+        np.testing.assert_array_equal(ends, [0, 0, 1, 1, np.nan])
+        slopes = fxflow.grad(special.tklmbda, (0, 1))(0.7, 0.3)
+        h = 1e-4
+        for k, step in enumerate(np.eye(2) * h):
+            at = np.array([0.7, 0.3])
+            high, low = (
+                scipy.special.tklmbda(*(at + step)),
+                scipy.special.tklmbda(*(at - step)),
+            )
+            assert float(slopes[k]) == pytest.approx((high - low) / (2 * h), rel=1e-6)

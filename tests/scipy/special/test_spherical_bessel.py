@@ -9,7 +9,7 @@ import pytest
 import scipy.special
 
 import fxflow
-from fxflow.errors import DtypeError
+from fxflow.errors import ArgumentError, DtypeError
 from fxflow.scipy import special
 
 CYLINDER: dict[str, Callable[..., Any]] = {
@@ -97,3 +97,17 @@ def test_whole_orders_are_as_exact_as_others(name: str) -> None:
         h = 1e-5
         rate = (function(3.0 + h, 2.5) - function(3.0 - h, 2.5)) / (2 * h)
         assert float(by_order) == pytest.approx(float(rate), rel=1e-8)
+
+
+@pytest.mark.parametrize("name", ["riccati_jn", "riccati_yn"])
+def test_riccati_form(name: str) -> None:
+    function, theirs = getattr(special, name), getattr(scipy.special, name)
+    with fxflow.config.override(x64=True):
+        for x in (0.4, 2.3, 12.0):
+            for got, want in zip(function(6, x), theirs(6, x), strict=True):
+                np.testing.assert_allclose(got, want, 1e-12, 1e-14)
+        slope = fxflow.grad(lambda x: function(3, x)[0][3])(2.3)
+        assert float(slope) == pytest.approx(float(function(3, 2.3)[1][3]))
+    assert function(2, np.zeros((4, 0)))[0].shape == (3, 4, 0)
+    with pytest.raises(ArgumentError, match="n must be from 0 to 9999, got -1"):
+        function(-1, 1.0)
