@@ -10,7 +10,7 @@ from fxflow.sparse.array import SparseArray, from_scipy
 from fxflow.sparse.construction import (
     block_array, block_diag, bsr_array, coo_array, csc_array, csr_array, dia_array,
     diags_array, eye_array, find, fromdense, hstack, issparse, kron, kronsum,
-    load_npz, random_array, save_npz, tril, triu, vstack,
+    load_npz, permute_dims, random_array, save_npz, swapaxes, tril, triu, vstack,
 )
 from fxflow.sparse.jacobians import jacobian_pattern
 from fxflow.sparse.pattern import Pattern
@@ -22,7 +22,7 @@ __all__ = [
     "fromdense", "from_scipy", "issparse", "save_npz", "load_npz",
     "eye_array", "diags_array", "random_array",
     "kron", "kronsum", "block_array", "block_diag", "hstack", "vstack",
-    "tril", "triu", "find", "sampled_matmul",
+    "permute_dims", "swapaxes", "tril", "triu", "find", "sampled_matmul",
     "jacobian_pattern",
 ]
 # fmt: on

@@ -12,6 +12,7 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes, is_arraylike, typeof
 from fxflow.core.ir.trace import Tracer
 from fxflow.errors import ArgumentError, ConcretizationError, ShapeError
+from fxflow.lax.axes import canonical_axis
 from fxflow.sparse import values as on_values
 from fxflow.sparse.array import SparseArray, from_scipy
 from fxflow.sparse.interchange import is_scipy, scipy_sparse
@@ -595,6 +596,64 @@ def block_diag(mats: Any, format: Any = None, dtype: Any = None) -> SparseArray:
 
 
 # -- parts -----------------------------------------------------------------------------
+
+
+def permute_dims(A: Any, axes: Any = None, copy: bool = False) -> SparseArray:
+    """Returns a sparse array with its axes in another order.
+
+    Args:
+      A: sparse array[m, n].
+      axes: the axes in their new order, (1, 0) or (0, 1); None means (1, 0).
+      copy: has no effect: arrays are immutable.
+
+    Returns:
+      A sparse array[n, m], or `A` itself.
+
+    Raises:
+      ArgumentError: `axes` has another length, or an axis twice.
+      AxisError: there is no such axis.
+
+    Example:
+      >>> sparse.permute_dims(sparse.fromdense(np.array([[0, 1, 2]]))).shape
+      (3, 1)
+
+    Source: `scipy.sparse.permute_dims`.
+    """
+    name = "permute_dims"
+    array = _sparse(name, A)
+    order = (1, 0) if axes is None else tuple(axes)
+    at = [canonical_axis(name, axis, 2) for axis in order]
+    if sorted(at) != [0, 1]:
+        raise ArgumentError(
+            f"{name}: axes must have each of the two axes once, got {order}"
+        )
+    return array.transpose() if at == [1, 0] else array
+
+
+def swapaxes(A: Any, axis1: int, axis2: int) -> SparseArray:
+    """Returns a sparse array with two of its axes exchanged.
+
+    Args:
+      A: sparse array[m, n].
+      axis1: an axis.
+      axis2: the other axis.
+
+    Returns:
+      A sparse array[n, m], or `A` itself if both axes are the same.
+
+    Raises:
+      AxisError: there is no such axis.
+
+    Example:
+      >>> sparse.swapaxes(sparse.fromdense(np.array([[0, 1, 2]])), 0, 1).shape
+      (3, 1)
+
+    Source: `scipy.sparse.swapaxes`.
+    """
+    name = "swapaxes"
+    array = _sparse(name, A)
+    first, second = (canonical_axis(name, axis, 2) for axis in (axis1, axis2))
+    return array if first == second else array.transpose()
 
 
 def tril(A: Any, k: int = 0, format: Any = None) -> SparseArray:

@@ -11,7 +11,7 @@ import scipy.sparse
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import sparse
-from fxflow.errors import ArgumentError, ConcretizationError, ShapeError
+from fxflow.errors import ArgumentError, AxisError, ConcretizationError, ShapeError
 from fxflow.sparse import construction
 
 DENSE = np.array([[0, 1.0, 0, 2], [3, 0, 0, 0], [0, 4, 5, 0]], np.float32)
@@ -138,6 +138,18 @@ def test_triangles_and_find() -> None:
     assert sorted(zip(row, col, values.tolist(), strict=True)) == sorted(
         zip(*want, strict=True)
     )
+
+
+def test_axes_in_another_order() -> None:
+    for a in (sparse.csr_array(DENSE), sparse.coo_array(DENSE)):
+        close(sparse.permute_dims(a), DENSE.T)
+        close(sparse.permute_dims(a, (-1, 0)), DENSE.T)
+        close(sparse.swapaxes(a, 0, -1), DENSE.T)
+        assert sparse.permute_dims(a, (0, 1)) is a is sparse.swapaxes(a, 1, -1)
+    with pytest.raises(ArgumentError, match="permute_dims: axes must have each"):
+        sparse.permute_dims(a, (0, 0))
+    with pytest.raises(AxisError, match="swapaxes: axis 2"):
+        sparse.swapaxes(a, 2, 0)
 
 
 def test_random_entries() -> None:

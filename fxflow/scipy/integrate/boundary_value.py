@@ -19,13 +19,16 @@ from fxflow.numpy._operands import ArrayLike, promote_inexact
 from fxflow.scipy.interpolate.piecewise import PPoly
 from fxflow.scipy.linalg import lu_factor, lu_solve
 from fxflow.transforms.custom_derivatives import closure_convert
+from fxflow.transforms.custom_jvp import custom_jvp
 from fxflow.transforms.grad import jacfwd
 from fxflow.transforms.inspection import eval_shape
 from fxflow.transforms.jit import jit
+from fxflow.transforms.jvp import jvp
 from fxflow.transforms.vmap import vmap
 
-#: Nodes of the first meshes.
-_FEW = 48
+#: Room for the nodes of the first meshes, if twice the given ones are not more. A
+#: solution that needs more begins where the last one ended.
+_ROOMS = (16, 96)
 _MESSAGES = {
     0: "The algorithm converged to the desired accuracy.",
     1: "There is no room for more mesh nodes: increase max_nodes.",
@@ -565,21 +568,21 @@ def solve_bvp(
 
     def search(x: Array, y: Array, p: Array, in_fun: Any, in_bc: Any) -> _Mesh:
         # Most solutions need few nodes, and the work is that of all there is room for.
-        first = max(2 * m, _FEW)
-        first = first if 2 * first <= room else room
-        pad = first - m
+        rooms = [max(2 * m, r) for r in _ROOMS]
+        rooms = [*dict.fromkeys(r for r in rooms if 4 * r <= room), room]
+        pad = rooms[0] - m
         start = _Mesh(
             fnp.concatenate([x, fnp.broadcast_to(x[-1], (pad,))]),
             fnp.concatenate([fix(y.T), fnp.broadcast_to(y[:, -1], (pad, n))]),
             *(p, np.int32(m), np.int32(0), np.int32(-1)),
-            fnp.zeros(first - 1, x.dtype),
+            fnp.zeros(rooms[0] - 1, x.dtype),
         )
         tolerances = fnp.asarray(small, x.dtype), fnp.asarray(bc_small, x.dtype)
         equations = system(x[0], in_fun, in_bc)
         found = _search(equations, start, *tolerances, fix)
-        if first == room:
-            return found
-        return _search(equations, _with_room(found, room), *tolerances, fix)
+        for more in rooms[1:]:
+            found = _search(equations, _with_room(found, more), *tolerances, fix)
+        return found
 
     fixed = [lax.stop_gradient(v) for v in (nodes, guess, params, in_fun, in_bc)]
     mesh: _Mesh = jit(search)(*fixed)  # type: ignore[arg-type]
@@ -587,9 +590,25 @@ def solve_bvp(
         mesh.status == 0, f"{name}: it did not converge, see BVPResult.status: {{}}",
         mesh.status,
     )  # fmt: skip
-    whole, still = system(nodes[0], in_fun, in_bc), system(fixed[0][0], *fixed[3:])
-    at, ys, ps = _differentiable(whole, still, mesh, nodes[0], nodes[-1], fix)
-    f = vmap(whole.fun, (0, 0, None))(at, ys, ps)
+
+    @custom_jvp
+    def solution(a: Array, b: Array, in_fun: Any, in_bc: Any, mesh: _Mesh) -> Any:
+        return mesh.x, mesh.y, mesh.p
+
+    @solution.defjvp
+    def rule(primals: Any, tangents: Any) -> Any:
+        *given, mesh = primals
+
+        def moved(a: Array, b: Array, in_fun: Any, in_bc: Any) -> Any:
+            held = [lax.stop_gradient(v) for v in (a, in_fun, in_bc)]
+            systems = system(a, in_fun, in_bc), system(*held)
+            return _differentiable(*systems, mesh, a, b, fix)
+
+        return solution(*primals), jvp(moved, tuple(given), tuple(tangents[:4]))[1]
+
+    at, ys, ps = solution(nodes[0], nodes[-1], in_fun, in_bc, mesh)
+    slopes = system(nodes[0], in_fun, in_bc).fun
+    f = vmap(slopes, (0, 0, None))(at, ys, ps)
     sol = object.__new__(PPoly)
     sol._set(_cubics(at, ys, f), at, True, 1)
     return BVPResult(

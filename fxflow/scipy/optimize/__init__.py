@@ -22,7 +22,7 @@ from fxflow.scipy.optimize.isotonic import isotonic_regression
 from fxflow.scipy.optimize.least_squares import (
     curve_fit, least_squares, leastsq, lsq_linear, nnls,
 )
-from fxflow.scipy.optimize.linear_programs import linprog, quadratic_program
+from fxflow.scipy.optimize.linear_programs import linprog, milp, quadratic_program
 from fxflow.scipy.optimize.minimization import minimize
 from fxflow.scipy.optimize.results import OptimizeResults
 from fxflow.scipy.optimize.roots import fixed_point, fsolve, root
@@ -31,16 +31,23 @@ from fxflow.scipy.optimize.scalar_roots import (
     bisect, brenth, brentq, newton, ridder, root_scalar, toms748,
 )
 from fxflow.scipy.optimize.searches import line_search
+from fxflow.scipy.optimize.single_methods import (
+    anderson, brent, broyden1, broyden2, diagbroyden, excitingmixing, fmin, fmin_bfgs,
+    fmin_cg, fmin_l_bfgs_b, fmin_ncg, fmin_powell, fmin_slsqp, fmin_tnc, fminbound,
+    golden, linearmixing, newton_krylov,
+)
 
 __all__ = [
-    "Bounds", "LinearConstraint", "NonlinearConstraint", "OptimizeResults",
-    "approx_fprime", "basinhopping", "bisect", "bracket", "brenth", "brentq", "brute",
-    "check_grad", "curve_fit", "differential_evolution", "dual_annealing",
-    "fixed_point", "fsolve", "isotonic_regression", "least_squares", "leastsq",
-    "line_search", "linear_sum_assignment", "linprog", "lsq_linear", "minimize",
-    "minimize_scalar", "newton", "nnls", "quadratic_assignment", "quadratic_program",
-    "ridder", "root", "root_scalar", "rosen", "rosen_der", "rosen_hess",
-    "rosen_hess_prod", "toms748",
+    "Bounds", "LinearConstraint", "NonlinearConstraint", "OptimizeResults", "anderson",
+    "approx_fprime", "basinhopping", "bisect", "bracket", "brent", "brenth", "brentq",
+    "broyden1", "broyden2", "brute", "check_grad", "curve_fit", "diagbroyden",
+    "differential_evolution", "dual_annealing", "excitingmixing", "fixed_point", "fmin",
+    "fmin_bfgs", "fmin_cg", "fmin_l_bfgs_b", "fmin_ncg", "fmin_powell", "fmin_slsqp",
+    "fmin_tnc", "fminbound", "fsolve", "golden", "isotonic_regression", "least_squares",
+    "leastsq", "line_search", "linear_sum_assignment", "linearmixing", "linprog",
+    "lsq_linear", "milp", "minimize", "minimize_scalar", "newton", "newton_krylov",
+    "nnls", "quadratic_assignment", "quadratic_program", "ridder", "root",
+    "root_scalar", "rosen", "rosen_der", "rosen_hess", "rosen_hess_prod", "toms748",
 ]
 # fmt: on
 

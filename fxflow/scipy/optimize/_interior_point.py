@@ -17,6 +17,7 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.optim.implicit_derivatives import dense_solve
+from fxflow.transforms.jit import jit
 
 
 class Program(NamedTuple):
@@ -343,6 +344,10 @@ def solve(program: Program, maxiter: int, tol: float | None = None) -> Any:
         z[: p.h.size] * scaled.rows[1] / scaled.cost,
     )
     return _polished(program, found), end.status, end.steps
+
+
+#: One program for each shape, also when it is called eagerly.
+run = jit(solve, static_argnames=("maxiter", "tol"))
 
 
 def _polished(p: Program, found: Solution) -> Solution:

@@ -1,4 +1,4 @@
-"""Linear and convex quadratic programs: `linprog` and `quadratic_program`."""
+"""Linear, mixed-integer and convex quadratic programs."""
 
 from __future__ import annotations
 
@@ -10,22 +10,31 @@ import numpy as np
 
 from fxflow import lax
 from fxflow import numpy as fnp
-from fxflow.core.arrays import dtypes, is_arraylike
+from fxflow.core.arrays import Array, dtypes, is_arraylike
 from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.lax.axes import natural
 from fxflow.numpy._operands import ArrayLike, promote_inexact
+from fxflow.scipy.optimize._branch_and_bound import Whole, search
 from fxflow.scipy.optimize._interior_point import (
     Program,
     Solution,
     conditions,
     reduced_costs,
-    solve,
+    run,
 )
-from fxflow.scipy.optimize._problems import at_solution, listed, options_of, report
-from fxflow.scipy.optimize.constraints import Bounds, bounds_of
+from fxflow.scipy.optimize._problems import (
+    at_solution,
+    is_traced,
+    listed,
+    options_of,
+    report,
+)
+from fxflow.scipy.optimize.constraints import Bounds, LinearConstraint, bounds_of
 from fxflow.scipy.optimize.results import ProgramResults, Sensitivity
 
 _OPTIONS = {"maxiter": 100, "tol": None}
+_WHOLE = {**_OPTIONS, "mip_rel_gap": None, "node_limit": 10000, "max_depth": None}
 _METHODS = ("highs", "highs-ds", "highs-ipm", "interior-point")
 
 _docs = shared("""
@@ -73,9 +82,11 @@ def linprog(
         each; or `Bounds`.
       method: one of SciPy's names; all stand for this method.
       callback: must be None, as for SciPy's methods "highs".
-      options: `maxiter` (100); `tol`, relative (1e-9, in float32 2e-5).
+      options: `maxiter` (100); `tol`, relative (1e-9, in float32 2e-5); with
+        `integrality` those of `milp`, too.
       x0: has no effect.
-      integrality: None or 0: variables that must be whole are not supported.
+      integrality: int, or int[n]: the kinds of variables, as `milp` has them; None or 0
+        for any number.
 
     Special cases:
       x is nan for a program without a solution: `status` is 2 if no point satisfies
@@ -104,12 +115,71 @@ def linprog(
         )
     if callback is not None:
         raise ArgumentError(f"linprog: {method} takes no callback, got {callback!r}")
-    if integrality is not None and np.any(np.asarray(integrality)):
-        raise ArgumentError(
-            "linprog: variables that must be whole are not supported, got "
-            f"integrality={integrality!r}"
-        )
-    return _solved("linprog", None, c, A_ub, b_ub, A_eq, b_eq, bounds, options)
+    return _solved(
+        "linprog", None, c, A_ub, b_ub, A_eq, b_eq, bounds, options, integrality
+    )
+
+
+def milp(
+    c: ArrayLike,
+    *,
+    integrality: ArrayLike | None = None,
+    bounds: Any = None,
+    constraints: Any = None,
+    options: Mapping[str, Any] | None = None,
+) -> ProgramResults:
+    """Minimizes a linear function of variables some of which must be whole.
+
+    It is solved by branch and bound: depth first, each program by the interior-point
+    method of `linprog`, in one compiled loop; under `vmap` many problems are solved at
+    once. The solution has an implicit derivative by all arguments, with the whole
+    variables held.
+
+    Args:
+      c: float[n], the costs.
+      integrality: int, or int[n]: 0 for any number within the bounds, 1 for a whole
+        one, 2 for zero or a number within the bounds, 3 for zero or a whole number
+        within the bounds. None means 0 for all.
+      bounds: `Bounds`, or pairs (min, max) with None for no bound: one for all, or one
+        for each variable. None means at least 0.
+      constraints: a `LinearConstraint`, a triple `(A, lb, ub)`, or a sequence of them.
+      options: `mip_rel_gap`, by how much relative to the objective a better point may
+        be missed (0: by rounding errors); `node_limit`, the greatest number of programs
+        (10000); `max_depth`, the greatest number of nodes that wait (8 n + 32, at most
+        1024); `maxiter` and `tol` of each program, as `linprog` has them; `presolve`
+        has no effect.
+
+    Returns:
+      A `ProgramResults`: `slack` and `ineqlin` are of the rows that are no equations,
+      those with an upper side before those with a lower side; `con` and `eqlin` are of
+      the equations.
+
+    Raises:
+      ArgumentError: there is no such kind or option, or a constraint is none.
+      DtypeError: an argument is complex.
+      ShapeError: the shapes do not fit.
+
+    Special cases:
+      x is nan for a program without a solution, as of `linprog`; `status` is 1 if there
+      were too many programs, where x is the best point so far, if there is one.
+      Under `checkify`, raises unless the solution is optimal.
+
+    Example:
+      >>> rows = LinearConstraint(fnp.array([[2.0, 3.0, 4.0]]), ub=5.0)
+      >>> found = milp(
+      ...     fnp.array([-3.0, -4.0, -5.0]), integrality=1, bounds=Bounds(0.0, 1.0),
+      ...     constraints=rows,
+      ... )
+      >>> found.x, float(found.fun)
+      (Array([1., 1., 0.], dtype=float32), -7.0)
+
+    Source: `scipy.optimize.milp`; A. Land and A. Doig 1960.
+    """
+    size = np.shape(c)[-1] if np.ndim(c) else 1
+    A_ub, b_ub, A_eq, b_eq = _sides(constraints, size)
+    given = {k: v for k, v in dict(options or {}).items() if k != "presolve"}
+    kinds = 0 if integrality is None else integrality
+    return _solved("milp", None, c, A_ub, b_ub, A_eq, b_eq, bounds, given, kinds)
 
 
 @_docs
@@ -165,8 +235,10 @@ def _solved(
     b_eq: Any,
     bounds: Any,
     options: Mapping[str, Any] | None,
+    integrality: Any = None,
 ) -> ProgramResults:
-    settings = options_of(name, "linprog", options, _OPTIONS)
+    searches = name == "milp" or np.any(np.asarray(integrality or 0, int))
+    settings = options_of(name, name, options, _WHOLE if searches else _OPTIONS)
     P, q, A_ub, b_ub, A_eq, b_eq = map(listed, (P, q, A_ub, b_ub, A_eq, b_eq))
     b_ub, b_eq = (
         fnp.ravel(b) if is_arraylike(b) and not np.ndim(b) else b for b in (b_ub, b_eq)
@@ -202,24 +274,50 @@ def _solved(
         parts += [rows, values]
     low, high = bounds_of(name, _for_all(bounds, n), costs, costs)
     program = Program._make([square, costs, *parts, low, high])
+    best = None
+    if searches:
+        kinds = _kinds(name, integrality, n)
+        best = _best(program, kinds, settings)
+        # What is left is a program whose whole variables are fixed.
+        whole = (kinds % 2 == 1) | ((kinds == 2) & (best.x == 0))
+        lost = whole & ~fnp.isfinite(best.x)
+        low, high = (
+            fnp.where(whole & ~lost, best.x, side)
+            for side in (program.low, program.high)
+        )
+        program = program._replace(low=low, high=high)
 
     def solver() -> Any:
         fixed = Program(*map(lax.stop_gradient, program))
-        found, status, steps = solve(fixed, settings["maxiter"], settings["tol"])
-        lost = fnp.where(status == 0, 0, math.nan).astype(dtype)
+        found, status, steps = run(
+            fixed, maxiter=settings["maxiter"], tol=settings["tol"]
+        )
+        # Of the search only a vector: a number would be written into the program.
+        good = (status == 0) & (best is None or fnp.all(fnp.isfinite(best.x)))
+        lost = fnp.where(good, 0, math.nan).astype(dtype)
         return Solution(*(v + lost for v in found)), (status, steps)
 
     like = Solution(costs, program.b, program.h)
     found, (status, steps) = at_solution(
         solver, lambda at: conditions(program, at), like
     )
+    if best is not None:
+        lost = (best.status == 0) & (status != 0)
+        status = fnp.where(lost, 4, best.status).astype(dtypes.int32)
+        steps = steps + best.steps
     report(name, status == 0, status)
     rest = reduced_costs(program, found)
     slack = program.h - program.G @ found.x
     con = program.b - program.A @ found.x
+    value = costs @ found.x + found.x @ (square @ found.x) / 2
+    more: tuple[Any, ...] = ()
+    if best is not None:
+        gap = (value - best.bound) / fnp.maximum(fnp.abs(value), 1e-30)
+        gap = fnp.where(value == best.bound, 0, lax.stop_gradient(gap))
+        more = best.nodes, best.bound, fnp.maximum(gap, 0)
     return ProgramResults(
         x=found.x,
-        fun=costs @ found.x + found.x @ (square @ found.x) / 2,
+        fun=value,
         slack=slack,
         con=con,
         success=status == 0,
@@ -229,7 +327,89 @@ def _solved(
         eqlin=Sensitivity(con, -found.y),
         lower=Sensitivity(found.x - low, fnp.maximum(rest, 0)),
         upper=Sensitivity(high - found.x, fnp.minimum(rest, 0)),
+        **dict(zip(ProgramResults._fields[-3:], more, strict=False)),
     )
+
+
+def _kinds(name: str, integrality: Any, n: int) -> Array:
+    """Returns the kind of each variable.
+
+    Raises:
+      ArgumentError: there is no such kind.
+      ShapeError: there are more or fewer kinds than variables.
+    """
+    given = np.asarray(integrality)
+    if given.size and not np.isin(given, (0, 1, 2, 3)).all():
+        raise ArgumentError(
+            f"{name}: integrality must be 0, 1, 2 or 3, got {integrality!r}"
+        )
+    if given.shape not in ((), (1,), (n,)):
+        raise ShapeError(
+            f"{name}: integrality must be int[{n}], or one for all variables, got "
+            f"{given.size} of them"
+        )
+    return fnp.asarray(np.broadcast_to(given.astype(np.int32), (n,)))
+
+
+def _best(program: Program, kinds: Array, settings: Mapping[str, Any]) -> Whole:
+    """Returns the best whole point, for which nothing has a derivative."""
+    n, dtype = program.q.size, program.q.dtype
+    least = 1e-9 if dtype == dtypes.float64 else 1e-5
+    room = settings["max_depth"]
+    return search(
+        Program(*map(lax.stop_gradient, program)),
+        kinds,
+        maxiter=settings["maxiter"],
+        tol=settings["tol"],
+        gap=max(settings["mip_rel_gap"] or 0.0, least),
+        most=natural("milp", "node_limit", settings["node_limit"]),
+        room=min(8 * n + 32, 1024)
+        if room is None
+        else natural("milp", "max_depth", room),
+    )
+
+
+def _sides(constraints: Any, n: int) -> tuple[Any, Any, Any, Any]:
+    """Returns rows of two sides as inequalities and equations.
+
+    Raises:
+      ArgumentError: something is not a linear constraint.
+    """
+    if constraints is None:
+        return None, None, None, None
+    single = isinstance(constraints, LinearConstraint) or _is_triple(constraints)
+    upper: list[Any] = []
+    lower: list[Any] = []
+    equal: list[Any] = []
+    for item in [constraints] if single else list(constraints):
+        if not isinstance(item, tuple | list) or not 0 < len(item) < 5:
+            raise ArgumentError(
+                "milp: constraints must be LinearConstraint or (A, lb, ub), got "
+                f"{item!r}"
+            )
+        row = LinearConstraint(*item)
+        matrix = row.A.todense() if hasattr(row.A, "todense") else listed(row.A)
+        matrix = fnp.atleast_2d(fnp.asarray(matrix))
+        if matrix.ndim != 2 or matrix.shape[1] != n:
+            raise ShapeError(
+                f"milp: A of a constraint must be float[m, {n}], got {matrix.aval}"
+            )
+        m = matrix.shape[0]
+        low, high = (
+            fnp.broadcast_to(fnp.ravel(fnp.asarray(listed(v))), (m,))
+            for v in (row.lb, row.ub)
+        )
+        same = np.full(m, row.lb is row.ub)
+        if not is_traced(low, high):
+            same = np.asarray(low) == np.asarray(high)
+        where, rest = np.flatnonzero(same), np.flatnonzero(~same)
+        equal.append((matrix[where], low[where]))
+        upper.append((matrix[rest], high[rest]))
+        lower.append((-matrix[rest], -low[rest]))
+    parts = [*upper, *lower], equal
+    A_ub, A_eq = (fnp.concatenate([m for m, _ in part]) for part in parts)
+    b_ub, b_eq = (fnp.concatenate([v for _, v in part]) for part in parts)
+    return A_ub, b_ub, A_eq, b_eq
 
 
 def _for_all(bounds: Any, n: int) -> Any:
@@ -246,3 +426,18 @@ def _for_all(bounds: Any, n: int) -> Any:
     if len(rows) == 1 and n != 1:
         return [tuple(rows[0])] * n
     return rows
+
+
+def _is_triple(constraints: Any) -> bool:
+    """Returns whether something is `(A, lb, ub)`, not a sequence of constraints."""
+    if not isinstance(constraints, tuple | list) or not 0 < len(constraints) < 4:
+        return False
+    first = constraints[0]
+    if isinstance(first, tuple):
+        return False
+    if isinstance(first, list):
+        try:
+            return 0 < np.asarray(first, float).ndim < 3
+        except (TypeError, ValueError):
+            return False
+    return is_arraylike(first) or hasattr(first, "todense")

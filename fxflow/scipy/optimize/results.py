@@ -36,7 +36,7 @@ FITTED = {
 }
 PROGRAMMED = {
     0: "Optimal.",
-    1: "Stopped at the greatest number of iterations.",
+    1: "Stopped at the greatest number of iterations, or of programs.",
     2: "Infeasible: no point satisfies the constraints.",
     3: "Unbounded: the objective decreases without end.",
     4: "Stopped, because of rounding errors.",
@@ -200,7 +200,7 @@ class Sensitivity(NamedTuple):
 
 
 class ProgramResults(NamedTuple):
-    """What `linprog` and `quadratic_program` return.
+    """What `linprog`, `milp` and `quadratic_program` return.
 
     Attributes:
       x: float[n]: the solution; nan unless it is optimal.
@@ -215,6 +215,10 @@ class ProgramResults(NamedTuple):
       eqlin: of `A_eq x = b_eq`.
       lower: of the lower bounds.
       upper: of the upper bounds.
+      mip_node_count: int: number of programs that were solved; None unless variables
+        must be whole.
+      mip_dual_bound: float: no point has a lower value; likewise.
+      mip_gap: float: the relative difference of the objective to it; likewise.
     """
 
     x: Array
@@ -228,6 +232,9 @@ class ProgramResults(NamedTuple):
     eqlin: Sensitivity
     lower: Sensitivity
     upper: Sensitivity
+    mip_node_count: Array | None = None
+    mip_dual_bound: Array | None = None
+    mip_gap: Array | None = None
 
     @property
     def message(self) -> str:

@@ -10,7 +10,13 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.scipy import optimize
-from fxflow.scipy.optimize import linprog, quadratic_program
+from fxflow.scipy.optimize import (
+    Bounds,
+    LinearConstraint,
+    linprog,
+    milp,
+    quadratic_program,
+)
 
 A = np.array([[1.0, 1.0], [1.0, 3.0]])
 B = np.array([4.0, 6.0])
@@ -157,7 +163,96 @@ def test_programs_in_lists() -> None:
     np.testing.assert_allclose(found.x, [10, -3], 1e-4)
     found = optimize.linprog([1, 2], A_eq=[[1, 1]], b_eq=1, x0=[0, 1], integrality=0)
     np.testing.assert_allclose(found.x, [1, 0], atol=1e-4)
-    with pytest.raises(ArgumentError, match="whole are not supported"):
-        optimize.linprog([1.0], integrality=[1])
     with pytest.raises(ArgumentError, match="highs takes no callback"):
         optimize.linprog([1.0], callback=print)
+
+
+def drawn_whole(seed: int, kinds: Any) -> tuple[Any, ...]:
+    """A program some of whose variables are whole: c, A, b, low, high."""
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(-3, 9, (5, 8)).astype(float)
+    sides = rng.integers(10, 40, 5).astype(float)
+    costs = -rng.integers(1, 9, 8).astype(float)
+    return costs, rows, sides, np.where(kinds >= 2, 1.5, 0.0), np.full(8, 6.0)
+
+
+@pytest.mark.slow
+def test_whole_variables_have_the_values_that_highs_finds() -> None:
+    kinds = np.array([1, 1, 1, 1, 0, 0, 2, 3])
+
+    def best(c: Any, A: Any, b: Any, low: Any, high: Any) -> Any:
+        rows = LinearConstraint(A, -np.inf, b)
+        return milp(c, integrality=kinds, bounds=Bounds(low, high), constraints=rows)
+
+    with fxflow.config.override(x64=True):
+        programs = [drawn_whole(seed, kinds) for seed in range(12)]
+        many = fxflow.jit(fxflow.vmap(best))(*map(np.stack, zip(*programs)))
+        for i, (c, A, b, low, high) in enumerate(programs):
+            want = scipy.optimize.milp(
+                c,
+                integrality=kinds,
+                bounds=scipy.optimize.Bounds(low, high),
+                constraints=scipy.optimize.LinearConstraint(A, -np.inf, b),
+            )
+            assert int(many.status[i]) == want.status == 0
+            np.testing.assert_allclose(many.fun[i], want.fun, rtol=1e-7)
+            x = np.asarray(many.x[i])
+            assert (np.abs(x[:4] - np.round(x[:4])) < 1e-9).all()
+            np.testing.assert_allclose(many.mip_gap[i], 0, atol=1e-7)
+        one = fxflow.tree.map(lambda v: v[0], many)
+        alone = best(*programs[0])
+        np.testing.assert_allclose(alone.x, one.x, atol=1e-9)
+        assert int(alone.mip_node_count) == int(one.mip_node_count)
+        assert int(many.mip_node_count.max()) > 5
+
+
+@pytest.mark.slow
+def test_whole_variables_in_linprog_equations_limits_and_derivatives() -> None:
+    with fxflow.config.override(x64=True):
+        c, A, b = np.array([-5.0, -4.0, -3.0]), np.array([[2.0, 3, 1]]), np.array([5.5])
+        given = (c, A, b, np.array([[1.0, 1, 1]]), np.array([3.0]), (0, 2))
+        want = scipy.optimize.linprog(*given, integrality=[1, 1, 0])
+        found = linprog(*given, integrality=[1, 1, 0])
+        np.testing.assert_allclose(found.x, want.x, atol=1e-9)
+        np.testing.assert_allclose(found.con, 0, atol=1e-9)
+        few = milp(
+            c,
+            integrality=1,
+            bounds=(0, 2),
+            constraints=[(A, -np.inf, b), (np.ones((1, 3)), 3.0, 3.0)],
+            options={"node_limit": 1},
+        )
+        assert int(few.status) in (0, 1) and int(few.mip_node_count) == 1
+        none = milp(
+            c, integrality=1, constraints=([[2.0, 2, 2]], 3.0, 3.0), bounds=(0, 1)
+        )
+        assert int(none.status) == 2 and np.isnan(np.asarray(none.x)).all()
+        endless = milp(c, integrality=1)
+        assert int(endless.status) == 3
+
+        # Whole variables stay, the others move with the right side.
+        def value(b: Any, c: Any) -> Any:
+            return linprog(c, A, b, *given[3:], integrality=[1, 1, 0]).fun
+
+        slopes = fxflow.grad(value, (0, 1))(b, c)
+        np.testing.assert_allclose(slopes[1], found.x, atol=1e-8)
+        change = 1e-4
+        moved = scipy.optimize.linprog(
+            c, A, b + change, *given[3:], integrality=[1, 1, 0]
+        )
+        np.testing.assert_allclose(
+            slopes[0], (moved.fun - want.fun) / change, atol=1e-6
+        )
+
+
+def test_wrong_whole_variables_are_refused() -> None:
+    with pytest.raises(ArgumentError, match="integrality must be 0, 1, 2 or 3, got 4"):
+        milp(C, integrality=4)
+    with pytest.raises(ShapeError, match=r"integrality must be int\[2\]"):
+        linprog(C, integrality=[1, 0, 1])
+    with pytest.raises(ArgumentError, match="constraints must be LinearConstraint"):
+        milp(C, constraints=[3.0])
+    with pytest.raises(ShapeError, match=r"must be float\[m, 2\]"):
+        milp(C, constraints=LinearConstraint(np.ones((1, 3))))
+    with pytest.raises(ArgumentError, match="no options time_limit"):
+        milp(C, options={"time_limit": 3})

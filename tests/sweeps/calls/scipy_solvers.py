@@ -102,6 +102,10 @@ EXEMPT = {
             *("differential_evolution", "fixed_point", "newton", "ridder", "root"),
             *("root_scalar", "toms748", "basinhopping", "bracket", "brute", "fsolve"),
             *("dual_annealing", "leastsq", "line_search"),
+            *("anderson", "brent", "broyden1", "broyden2", "diagbroyden"),
+            *("excitingmixing", "fmin", "fmin_bfgs", "fmin_cg", "fmin_l_bfgs_b"),
+            *("fmin_ncg", "fmin_powell", "fmin_slsqp", "fmin_tnc", "fminbound"),
+            *("golden", "linearmixing", "newton_krylov"),
             *("elementwise.bracket_minimum", "elementwise.bracket_root"),
             *("elementwise.find_minimum", "elementwise.find_root"),
         )
@@ -110,6 +114,7 @@ EXEMPT = {
         f"scipy.differentiate.{name}": "takes a function"
         for name in ("derivative", "hessian", "jacobian")
     },
+    "scipy.optimize.milp": "the best whole point depends on the values",
     "scipy.optimize.quadratic_assignment": "the permutation depends on the values",
     "scipy.integrate.newton_cotes": "takes no array",
     **{
