@@ -614,7 +614,7 @@ def permute_dims(A: Any, axes: Any = None, copy: bool = False) -> SparseArray:
       AxisError: there is no such axis.
 
     Example:
-      >>> sparse.permute_dims(sparse.fromdense(np.array([[0, 1, 2]]))).shape
+      >>> permute_dims(fromdense(np.array([[0, 1, 2]]))).shape
       (3, 1)
 
     Source: `scipy.sparse.permute_dims`.
@@ -645,7 +645,7 @@ def swapaxes(A: Any, axis1: int, axis2: int) -> SparseArray:
       AxisError: there is no such axis.
 
     Example:
-      >>> sparse.swapaxes(sparse.fromdense(np.array([[0, 1, 2]])), 0, 1).shape
+      >>> swapaxes(fromdense(np.array([[0, 1, 2]])), 0, 1).shape
       (3, 1)
 
     Source: `scipy.sparse.swapaxes`.

@@ -441,6 +441,32 @@ def _differentiable(
     return at, ys, ps
 
 
+def _solution(system: Callable[..., _System], fix: Any) -> Any:
+    """Returns a function to the mesh, the solution and parameters, differentiable.
+
+    Args:
+      system: of where the interval begins and of what `fun` and `bc` close over.
+      fix: projects the solution at a singular beginning.
+    """
+
+    @custom_jvp
+    def solution(a: Array, b: Array, in_fun: Any, in_bc: Any, mesh: _Mesh) -> Any:
+        return mesh.x, mesh.y, mesh.p
+
+    @solution.defjvp
+    def rule(primals: Any, tangents: Any) -> Any:
+        *given, mesh = primals
+
+        def moved(a: Array, b: Array, in_fun: Any, in_bc: Any) -> Any:
+            held = [lax.stop_gradient(v) for v in (a, in_fun, in_bc)]
+            systems = system(a, in_fun, in_bc), system(*held)
+            return _differentiable(*systems, mesh, a, b, fix)
+
+        return solution(*primals), jvp(moved, tuple(given), tuple(tangents[:4]))[1]
+
+    return solution
+
+
 def _slope_of(
     name: str, fun: Callable[..., Any], takes: Any, n: int, singular: Array | None
 ) -> Callable[..., Array]:
@@ -590,22 +616,7 @@ def solve_bvp(
         mesh.status == 0, f"{name}: it did not converge, see BVPResult.status: {{}}",
         mesh.status,
     )  # fmt: skip
-
-    @custom_jvp
-    def solution(a: Array, b: Array, in_fun: Any, in_bc: Any, mesh: _Mesh) -> Any:
-        return mesh.x, mesh.y, mesh.p
-
-    @solution.defjvp
-    def rule(primals: Any, tangents: Any) -> Any:
-        *given, mesh = primals
-
-        def moved(a: Array, b: Array, in_fun: Any, in_bc: Any) -> Any:
-            held = [lax.stop_gradient(v) for v in (a, in_fun, in_bc)]
-            systems = system(a, in_fun, in_bc), system(*held)
-            return _differentiable(*systems, mesh, a, b, fix)
-
-        return solution(*primals), jvp(moved, tuple(given), tuple(tangents[:4]))[1]
-
+    solution = _solution(system, fix)
     at, ys, ps = solution(nodes[0], nodes[-1], in_fun, in_bc, mesh)
     slopes = system(nodes[0], in_fun, in_bc).fun
     f = vmap(slopes, (0, 0, None))(at, ys, ps)

@@ -24,6 +24,7 @@ from fxflow.scipy.optimize.least_squares import (
 )
 from fxflow.scipy.optimize.linear_programs import linprog, milp, quadratic_program
 from fxflow.scipy.optimize.minimization import minimize
+from fxflow.scipy.optimize.rectangles import direct
 from fxflow.scipy.optimize.results import OptimizeResults
 from fxflow.scipy.optimize.roots import fixed_point, fsolve, root
 from fxflow.scipy.optimize.scalar_minimization import bracket, minimize_scalar
@@ -41,13 +42,14 @@ __all__ = [
     "Bounds", "LinearConstraint", "NonlinearConstraint", "OptimizeResults", "anderson",
     "approx_fprime", "basinhopping", "bisect", "bracket", "brent", "brenth", "brentq",
     "broyden1", "broyden2", "brute", "check_grad", "curve_fit", "diagbroyden",
-    "differential_evolution", "dual_annealing", "excitingmixing", "fixed_point", "fmin",
-    "fmin_bfgs", "fmin_cg", "fmin_l_bfgs_b", "fmin_ncg", "fmin_powell", "fmin_slsqp",
-    "fmin_tnc", "fminbound", "fsolve", "golden", "isotonic_regression", "least_squares",
-    "leastsq", "line_search", "linear_sum_assignment", "linearmixing", "linprog",
-    "lsq_linear", "milp", "minimize", "minimize_scalar", "newton", "newton_krylov",
-    "nnls", "quadratic_assignment", "quadratic_program", "ridder", "root",
-    "root_scalar", "rosen", "rosen_der", "rosen_hess", "rosen_hess_prod", "toms748",
+    "differential_evolution", "direct", "dual_annealing", "excitingmixing",
+    "fixed_point", "fmin", "fmin_bfgs", "fmin_cg", "fmin_l_bfgs_b", "fmin_ncg",
+    "fmin_powell", "fmin_slsqp", "fmin_tnc", "fminbound", "fsolve", "golden",
+    "isotonic_regression", "least_squares", "leastsq", "line_search",
+    "linear_sum_assignment", "linearmixing", "linprog", "lsq_linear", "milp",
+    "minimize", "minimize_scalar", "newton", "newton_krylov", "nnls",
+    "quadratic_assignment", "quadratic_program", "ridder", "root", "root_scalar",
+    "rosen", "rosen_der", "rosen_hess", "rosen_hess_prod", "toms748",
 ]
 # fmt: on
 

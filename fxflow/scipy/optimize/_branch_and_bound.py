@@ -97,8 +97,9 @@ def branch_and_bound(
         return s.value - gap * fnp.maximum(size, 1)
 
     def relaxed(low: Any, high: Any) -> Any:
-        found, status, steps = solve(p._replace(low=low, high=high), maxiter, tol)
-        return found.x, status, steps
+        tighter = p._replace(low=low, high=high)
+        found, status, steps = solve(tighter, maxiter, tol, polish=False)
+        return fnp.clip(found.x, low, high), status, steps
 
     zero = lax.full((), 0, dtypes.int32)
 
@@ -125,15 +126,9 @@ def branch_and_bound(
         best = fnp.where(better, worth, s.value)
         s = s._replace(x=fnp.where(better, exact, s.x), value=best)
         branches = solved & ~hit & (value < cutoff(s))
-        i = fnp.argmax(violations(x))
-        one = fnp.arange(n) == i
-        jump = jumps[i] & ((x[i] < low[i] - near) | (x[i] > high[i] + near))
-        down = fnp.where(jump, 0, fnp.floor(x[i]))
-        up = fnp.where(jump, fnp.maximum(low[i], low_[i]), fnp.floor(x[i]) + 1)
-        first = low_, fnp.where(one, down, high_)
-        first = fnp.where(one & jump, 0, first[0]), first[1]
-        second = fnp.where(one, up, low_), high_
-        nearer = fnp.where(jump, fnp.abs(x[i]) < up - x[i], x[i] - down < 0.5)
+        first, second, nearer = _children(
+            (low_, high_), (low, high), x, violations(x), jumps, near
+        )
         fits = at + 2 <= room
         pushed = branches & fits
 
@@ -154,18 +149,7 @@ def branch_and_bound(
             lost=s.lost | (branches & ~fits) | (status == 1) | (status == 4),
         )
 
-    begin = _Search(
-        fnp.zeros((room, n), dtype).at[0].set(widest[0]),
-        fnp.zeros((room, n), dtype).at[0].set(widest[1]),
-        fnp.full(room, -math.inf, dtype),
-        zero + 1,
-        fnp.full(n, math.nan, dtype),
-        fnp.full((), math.inf, dtype),
-        zero,
-        zero,
-        zero,
-        fnp.asarray(False),
-    )
+    begin = _first_node(*widest, room)
     end = lax.while_loop(
         lambda s: (s.count > 0) & (s.nodes < most) & (s.root != 3), step, begin
     )
@@ -178,6 +162,52 @@ def branch_and_bound(
     status = fnp.where(limited, 1, status)
     status = fnp.where(end.root == 3, 3, status).astype(dtypes.int32)
     return Whole(end.x, status, end.nodes, bound, end.steps)
+
+
+def _first_node(low: Any, high: Any, room: int) -> _Search:
+    n, dtype = low.size, low.dtype
+    zero = lax.full((), 0, dtypes.int32)
+    return _Search(
+        fnp.zeros((room, n), dtype).at[0].set(low),
+        fnp.zeros((room, n), dtype).at[0].set(high),
+        fnp.full(room, -math.inf, dtype),
+        zero + 1,
+        fnp.full(n, math.nan, dtype),
+        fnp.full((), math.inf, dtype),
+        *(zero, zero, zero, fnp.asarray(False)),
+    )
+
+
+def _children(
+    node: tuple[Any, Any],
+    whole: tuple[Any, Any],
+    x: Any,
+    violations: Any,
+    jumps: Any,
+    near: float,
+) -> tuple[Any, Any, Any]:
+    """Returns the bounds of both children of a node, and whether the first is nearer.
+
+    Args:
+      node: its bounds.
+      whole: those of the problem.
+      x: its solution.
+      violations: by how much each variable is not what it has to be.
+      jumps: which variables may be zero outside of their bounds.
+      near: what counts as rounding errors.
+    """
+    low, high = node
+    i = fnp.argmax(violations)
+    one = fnp.arange(x.size) == i
+    value = x[i]
+    outside = (value < whole[0][i] - near) | (value > whole[1][i] + near)
+    jump = jumps[i] & outside
+    down = fnp.where(jump, 0, fnp.floor(value))
+    up = fnp.where(jump, fnp.maximum(whole[0][i], low[i]), fnp.floor(value) + 1)
+    first = fnp.where(one & jump, 0, low), fnp.where(one, down, high)
+    second = fnp.where(one, up, low), high
+    nearer = fnp.where(jump, fnp.abs(value) < up - value, value - down < 0.5)
+    return first, second, nearer
 
 
 #: One program for each shape, also when it is called eagerly.

@@ -181,13 +181,16 @@ def _inequalities(p: Program) -> tuple[Any, Any]:
     return rows, fnp.where(real, sides, 1)
 
 
-def solve(program: Program, maxiter: int, tol: float | None = None) -> Any:
+def solve(
+    program: Program, maxiter: int, tol: float | None = None, polish: bool = True
+) -> Any:
     """Returns the solution of a program, its status and the number of iterations.
 
     Args:
       program: what to solve.
       maxiter: the greatest number of iterations.
       tol: the relative tolerance; None is 1e-9, or 1e-5 in float32.
+      polish: whether a vertex is made exact.
 
     Returns:
       A `Solution`, and int32 twice. The status is 0 (optimal), 1 (too many iterations),
@@ -343,7 +346,8 @@ def solve(program: Program, maxiter: int, tol: float | None = None) -> Any:
         y * scaled.rows[0] / scaled.cost,
         z[: p.h.size] * scaled.rows[1] / scaled.cost,
     )
-    return _polished(program, found), end.status, end.steps
+    found = _polished(program, found) if polish else found
+    return found, end.status, end.steps
 
 
 #: One program for each shape, also when it is called eagerly.

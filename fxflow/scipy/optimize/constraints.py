@@ -181,6 +181,7 @@ def box_of(name: str, bounds: Any) -> tuple[Array, Array]:
     n = np.size(sides) if isinstance(bounds, Bounds) else len(sides)
     first = sides if isinstance(bounds, Bounds) else sides[0][0]
     first = 0.0 if first is None else first
+    first = fnp.asarray(first) if isinstance(first, list | tuple) else first
     dtype = fnp.promote_types(fnp.result_type(first, float), "float32")
     low, high = bounds_of(name, bounds, fnp.zeros(n, dtype), None)
     known = [v for v in (low, high) if not isinstance(v, Tracer)]

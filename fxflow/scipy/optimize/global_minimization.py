@@ -229,17 +229,23 @@ def basinhopping(
         status = fnp.where(fnp.isfinite(end.lowest), 0, 2).astype(dtypes.int32)
         return end.best, (status, end.calls, end.steps)
 
-    return _told(name, problem, solver, settings.get("bounds"), x0)
+    return told(name, problem, solver, settings.get("bounds"), x0)
 
 
 def _vector(x: Any, n: int) -> Array:
     return fnp.reshape(fnp.asarray(x), (n,))
 
 
-def _told(
-    name: str, problem: Any, solver: Any, bounds: Any, x0: Any
-) -> OptimizeResults:
-    """Runs a solver of the point, the status, the calls and the steps."""
+def told(name: str, problem: Any, solver: Any, bounds: Any, x0: Any) -> OptimizeResults:
+    """Returns what a solver found, with an implicit derivative.
+
+    Args:
+      name: of the function, for messages.
+      problem: what is minimized.
+      solver: returns the point, and the status, the calls and the steps.
+      bounds: as the user gave them.
+      x0: likewise.
+    """
     low, high = bounds_of(name, bounds, problem.x, x0)
 
     def conditions(x: Any) -> Any:
@@ -378,7 +384,7 @@ def dual_annealing(
         status = fnp.where(fnp.isfinite(end.lowest), 0, 2).astype(dtypes.int32)
         return end.best, (status, end.calls, end.steps)
 
-    return _told(name, problem, solver, bounds, None)
+    return told(name, problem, solver, bounds, None)
 
 
 def _annealing(

@@ -150,12 +150,12 @@ def milp(
         has no effect.
 
     Returns:
-      A `ProgramResults`: `slack` and `ineqlin` are of the rows that are no equations,
-      those with an upper side before those with a lower side; `con` and `eqlin` are of
-      the equations.
+      A `ProgramResults`: `slack` and `ineqlin` are of the inequalities, those with an
+      upper side before those with a lower side; `con` and `eqlin` are of the equations.
 
     Raises:
-      ArgumentError: there is no such kind or option, or a constraint is none.
+      ArgumentError: there is no such kind or option, or a constraint is of another
+        type.
       DtypeError: an argument is complex.
       ShapeError: the shapes do not fit.
 
@@ -175,8 +175,7 @@ def milp(
 
     Source: `scipy.optimize.milp`; A. Land and A. Doig 1960.
     """
-    size = np.shape(c)[-1] if np.ndim(c) else 1
-    A_ub, b_ub, A_eq, b_eq = _sides(constraints, size)
+    A_ub, b_ub, A_eq, b_eq = _sides(constraints, fnp.asarray(listed(c)).size)
     given = {k: v for k, v in dict(options or {}).items() if k != "presolve"}
     kinds = 0 if integrality is None else integrality
     return _solved("milp", None, c, A_ub, b_ub, A_eq, b_eq, bounds, given, kinds)
@@ -225,7 +224,7 @@ def quadratic_program(
     return _solved("quadratic_program", P, q, A_ub, b_ub, A_eq, b_eq, bounds, options)
 
 
-def _solved(
+def _program(
     name: str,
     P: Any,
     q: Any,
@@ -234,11 +233,14 @@ def _solved(
     A_eq: Any,
     b_eq: Any,
     bounds: Any,
-    options: Mapping[str, Any] | None,
-    integrality: Any = None,
-) -> ProgramResults:
-    searches = name == "milp" or np.any(np.asarray(integrality or 0, int))
-    settings = options_of(name, name, options, _WHOLE if searches else _OPTIONS)
+) -> Program:
+    """Returns the arguments as a program.
+
+    Raises:
+      ArgumentError: a matrix comes without its right side.
+      DtypeError: an argument is complex.
+      ShapeError: the shapes do not fit.
+    """
     P, q, A_ub, b_ub, A_eq, b_eq = map(listed, (P, q, A_ub, b_ub, A_eq, b_eq))
     b_ub, b_eq = (
         fnp.ravel(b) if is_arraylike(b) and not np.ndim(b) else b for b in (b_ub, b_eq)
@@ -273,13 +275,34 @@ def _solved(
             )
         parts += [rows, values]
     low, high = bounds_of(name, _for_all(bounds, n), costs, costs)
-    program = Program._make([square, costs, *parts, low, high])
+    return Program._make([square, costs, *parts, low, high])
+
+
+def _solved(
+    name: str,
+    P: Any,
+    q: Any,
+    A_ub: Any,
+    b_ub: Any,
+    A_eq: Any,
+    b_eq: Any,
+    bounds: Any,
+    options: Mapping[str, Any] | None,
+    integrality: Any = None,
+) -> ProgramResults:
+    kinds = np.asarray(0 if integrality is None else integrality)
+    searches = name == "milp" or bool(np.any(kinds))
+    settings = options_of(name, name, options, _WHOLE if searches else _OPTIONS)
+    program = _program(name, P, q, A_ub, b_ub, A_eq, b_eq, bounds)
+    costs, square = program.q, program.P
+    n, dtype = costs.size, costs.dtype
+    low, high = program.low, program.high
     best = None
     if searches:
-        kinds = _kinds(name, integrality, n)
-        best = _best(program, kinds, settings)
+        each = _kinds(name, kinds, n)
+        best = _best(program, each, settings)
         # What is left is a program whose whole variables are fixed.
-        whole = (kinds % 2 == 1) | ((kinds == 2) & (best.x == 0))
+        whole = (each % 2 == 1) | ((each == 2) & (best.x == 0))
         lost = whole & ~fnp.isfinite(best.x)
         low, high = (
             fnp.where(whole & ~lost, best.x, side)
@@ -292,7 +315,7 @@ def _solved(
         found, status, steps = run(
             fixed, maxiter=settings["maxiter"], tol=settings["tol"]
         )
-        # Of the search only a vector: a number would be written into the program.
+        # Only a vector comes from the search: a number would become a constant.
         good = (status == 0) & (best is None or fnp.all(fnp.isfinite(best.x)))
         lost = fnp.where(good, 0, math.nan).astype(dtype)
         return Solution(*(v + lost for v in found)), (status, steps)
@@ -331,18 +354,15 @@ def _solved(
     )
 
 
-def _kinds(name: str, integrality: Any, n: int) -> Array:
+def _kinds(name: str, given: np.ndarray, n: int) -> Array:
     """Returns the kind of each variable.
 
     Raises:
       ArgumentError: there is no such kind.
       ShapeError: there are more or fewer kinds than variables.
     """
-    given = np.asarray(integrality)
     if given.size and not np.isin(given, (0, 1, 2, 3)).all():
-        raise ArgumentError(
-            f"{name}: integrality must be 0, 1, 2 or 3, got {integrality!r}"
-        )
+        raise ArgumentError(f"{name}: integrality must be 0, 1, 2 or 3, got {given}")
     if given.shape not in ((), (1,), (n,)):
         raise ShapeError(
             f"{name}: integrality must be int[{n}], or one for all variables, got "
@@ -440,4 +460,4 @@ def _is_triple(constraints: Any) -> bool:
             return 0 < np.asarray(first, float).ndim < 3
         except (TypeError, ValueError):
             return False
-    return is_arraylike(first) or hasattr(first, "todense")
+    return (is_arraylike(first) and np.ndim(first) > 0) or hasattr(first, "todense")

@@ -101,7 +101,7 @@ EXEMPT = {
             *("approx_fprime", "bisect", "brenth", "brentq", "check_grad"),
             *("differential_evolution", "fixed_point", "newton", "ridder", "root"),
             *("root_scalar", "toms748", "basinhopping", "bracket", "brute", "fsolve"),
-            *("dual_annealing", "leastsq", "line_search"),
+            *("direct", "dual_annealing", "leastsq", "line_search"),
             *("anderson", "brent", "broyden1", "broyden2", "diagbroyden"),
             *("excitingmixing", "fmin", "fmin_bfgs", "fmin_cg", "fmin_l_bfgs_b"),
             *("fmin_ncg", "fmin_powell", "fmin_slsqp", "fmin_tnc", "fminbound"),
