@@ -31,6 +31,9 @@ html_theme = "furo"
 html_math_renderer = "mathml"
 html_title = f"fxflow {release}"
 html_copy_source = False
+html_static_path = ["_static"]
+html_js_files = [("versions.js", {"defer": "defer"})]
+html_css_files = ["versions.css"]
 
 targets: dict[str, str] = {}
 
