@@ -8,10 +8,12 @@ contain the stored outputs.
 
 import ast
 import base64
+import functools
 import importlib
 import inspect
 import json
 import re
+import sys
 from collections import ChainMap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -151,20 +153,61 @@ def commented_groups(source: str) -> Iterator[tuple[str, set[str]]]:
 def groups_by_file(
     module: ModuleType, source: str, names: list[str]
 ) -> Iterator[tuple[str, list[str]]]:
-    """Yields the names that a package imports, by file, if there are several files."""
-    groups: dict[str, list[str]] = {}
+    """Yields the names of a package by the files and folders of it that have them.
+
+    Names that the package imports come first, in its order, then those that it loads on
+    first use. There are no groups if there is only one.
+    """
+    homes = {}
     for node in ast.parse(source).body:
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith(
             module.__name__ + "."
         ):
-            title = str(importlib.import_module(str(node.module)).__doc__)
-            title = title.partition("\n")[0].rstrip(".:").partition(": ")[0]
-            groups.setdefault(title, []).extend(
-                alias.asname or alias.name for alias in node.names
-            )
+            homes |= {alias.asname or alias.name: node.module for alias in node.names}
+    for name in names:
+        home = home_of(module, name)
+        if name not in homes and home:
+            homes[name] = home
+    groups: dict[str, list[str]] = {}
+    for name, home in homes.items():
+        inside = str(home).removeprefix(module.__name__ + ".")
+        folder = importlib.import_module(
+            f"{module.__name__}.{inside.partition('.')[0]}"
+        )
+        title = str(folder.__doc__).partition("\n")[0].rstrip(".:").partition(": ")[0]
+        groups.setdefault(title, []).append(name)
     if len(groups) > 1:
         for title, group in groups.items():
             yield title, [name for name in names if name in group]
+
+
+def home_of(module: ModuleType, name: str) -> str | None:
+    """Returns the module of a package that defines one of its names, or None."""
+    value, prefix = getattr(module, name), module.__name__ + "."
+    if inspect.isclass(value) or inspect.isfunction(value):
+        place = place_of(inspect.unwrap(value))
+        home = place[0].removesuffix(".py").replace("/", ".") if place else ""
+        return home if home.startswith(prefix) else None
+    inside = [key for key in sys.modules if key.startswith(prefix)]
+    return next((key for key in inside if is_defined(key, value, name)), None)
+
+
+def is_defined(home: str, value: Any, name: str) -> bool:
+    """Returns whether a module binds a name, or the own name of a value, to it."""
+    module = sys.modules.get(home)
+    names = {name, getattr(value, "__name__", name)}
+    return module is not None and any(
+        vars(module).get(n) is value and n in assigned(module) for n in names
+    )
+
+
+@functools.cache
+def assigned(module: ModuleType) -> frozenset[str]:
+    """Returns the names that a module defines or assigns, not those it imports."""
+    if not getattr(module, "__file__", None):
+        return frozenset()
+    text = inspect.getsource(module)
+    return frozenset(re.findall(r"^(?:def |class )?(\w+)(?:\(|\[|:| =)", text, re.M))
 
 
 # -- text ------------------------------------------------------------------------------
@@ -247,13 +290,19 @@ def signature(function: Any) -> str:
 
 def source(value: Any) -> str | None:
     """Returns a link to the source line on which a function begins, or None."""
-    value = inspect.unwrap(value)
+    place = place_of(inspect.unwrap(value))
+    return f":source:`{place[0]}:{place[1]}`" if place else None
+
+
+@functools.cache
+def place_of(value: Any) -> tuple[str, int] | None:
+    """Returns the file and the line on which a function begins, or None."""
     try:
         path = Path(inspect.getsourcefile(value) or "").relative_to(ROOT).as_posix()
         line = inspect.findsource(value)[1] + 1
     except (TypeError, OSError, ValueError):
         return None
-    return f":source:`{path}:{line}`"
+    return path, line
 
 
 def title(text: str, mark: str = "=") -> list[str]:
@@ -332,10 +381,13 @@ def see_also(found: dict[str, Entry], public: list[str]) -> dict[str, list[str]]
     near: dict[str, list[str]] = {}
     for module in public:
         for heading, group in subjects(importlib.import_module(module)):
-            if heading and len(group) <= 10:
-                pages = [found[f"{module}.{name}"] for name in group]
-                for entry in pages:
-                    rest = [p for p in pages if p is not entry and p.has_page]
+            pages = [found[f"{module}.{name}"] for name in group]
+            pages = [entry for entry in pages if entry.has_page]
+            for entry in pages:
+                rest = [p for p in pages if p is not entry]
+                if not heading or len(group) > 10:
+                    rest = beside(entry, pages)
+                if rest:
                     near.setdefault(entry.page, [reference(p) for p in rest])
     notes = {}
     for page, entry in {entry.page: entry for entry in found.values()}.items():
@@ -350,6 +402,37 @@ def see_also(found: dict[str, Entry], public: list[str]) -> dict[str, list[str]]
             paragraphs.append(f"**Other spellings:** {listed}.")
         notes[page] = paragraphs
     return notes
+
+
+def beside(entry: Entry, group: list[Entry], count: int = 6) -> list[Entry]:
+    """Returns what is next to an object in its file, or else in a small folder.
+
+    Args:
+      entry: the object.
+      group: where to look, in any order.
+      count: how many to return, at most.
+    """
+    place = lambda other: place_of(inspect.unwrap(other.value))
+    own = place(entry)
+    if own is None:
+        return []
+    others = [
+        (abs(there[1] - own[1]), there[1], other)
+        for other in group
+        if other is not entry and (there := place(other)) and there[0] == own[0]
+    ]
+    if not others:
+        folder = own[0].rpartition("/")[0]
+        same = [
+            other
+            for other in group
+            if other is not entry
+            and (there := place(other))
+            and there[0].rpartition("/")[0] == folder
+        ]
+        return same if len(same) <= 10 else []
+    nearest = sorted(others, key=lambda item: item[:2])[:count]
+    return [other for _, _, other in sorted(nearest, key=lambda item: item[1])]
 
 
 def reference(entry: Entry) -> str:

@@ -99,27 +99,38 @@ if _typing.TYPE_CHECKING:
 
 __all__ = [
     "config",
-    # transforms
-    "jit", "pmap", "shard_map", "vmap", "disable_jit",
-    "grad", "value_and_grad", "hessian", "jacobian", "jacfwd", "jacrev", "jet", "jvp",
-        "vjp", "fwd_and_bwd", "linearize", "linear_transpose", "linear_call",
+    # compiling and mapping
+    "jit", "pmap", "shard_map", "vmap", "disable_jit", "clear_caches",
+    # gradients, Jacobians and Hessians
+    "grad", "value_and_grad", "hessian", "jacobian", "jacfwd", "jacrev",
+    # derivatives along directions
+    "jvp", "vjp", "fwd_and_bwd", "linearize", "linear_transpose", "linear_call", "jet",
+    # what derivatives keep
     "checkpoint", "checkpoint_name", "checkpoint_policies",
+    # derivatives of your own
     "custom_gradient", "custom_jvp", "custom_vjp", "closure_convert",
         "CustomVJPPrimal", "SymbolicZero",
     # looking at functions
     "eval_shape", "make_graph", "named_call", "named_scope",
-        "ensure_compile_time_eval", "checking_leaks", "debug_infs", "debug_nans",
-        "log_compiles", "transfer_guard", "transfer_guard_device_to_device",
-        "transfer_guard_device_to_host", "transfer_guard_host_to_device",
-        "clear_caches",
+        "ensure_compile_time_eval",
+    # finding mistakes
+    "checking_leaks", "debug_infs", "debug_nans", "log_compiles", "transfer_guard",
+        "transfer_guard_device_to_device", "transfer_guard_device_to_host",
+        "transfer_guard_host_to_device",
+    # calling Python
     "pure_callback", "io_callback", "effects_barrier",
+    # mutable references
     "Ref", "new_ref", "freeze",
-    # arrays and devices
+    # arrays
     "Array", "ShapeDtypeStruct", "typeof", "float0", "block_until_ready",
-        "device_get", "device_put", "live_arrays", "make_array_from_callback",
-        "make_array_from_process_local_data", "make_array_from_single_device_arrays",
+        "device_get", "device_put", "live_arrays",
+    # arrays of several processes
+    "make_array_from_callback", "make_array_from_process_local_data",
+        "make_array_from_single_device_arrays",
+    # devices
     "Device", "default_backend", "default_device", "device_count",
         "local_device_count", "local_devices", "process_count", "process_index",
+    # meshes and shardings
     "Mesh", "NamedSharding", "P", "PartitionSpec", "Sharding", "SingleDeviceSharding",
         "get_mesh", "make_mesh", "set_mesh",
 ]

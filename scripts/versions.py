@@ -34,7 +34,7 @@ def version_of(built: Path) -> str:
 
 
 def listed(folders: list[str]) -> list[dict[str, Any]]:
-    """Returns the entries of `versions.json`: what is no release, then the newest.
+    """Returns the entries of `versions.json`: other names, then releases, newest first.
 
     Args:
       folders: names of versions.
@@ -63,7 +63,7 @@ def add(built: Path, site: Path, name: str | None = None) -> str:
       name: of the version; None: of what was documented.
     """
     if not (built / "index.html").is_file():
-        raise SystemExit(f"{built} is no documentation: it has no index.html")
+        raise SystemExit(f"{built} holds no documentation: it has no index.html")
     name = name or version_of(built)
     if not re.fullmatch(r"[\w.+-]*\w[\w.+-]*", name):
         raise SystemExit(f"{name!r} cannot be the name of a folder")

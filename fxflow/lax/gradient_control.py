@@ -43,6 +43,14 @@ def stop_gradient(x: T) -> T:
     Example:
       >>> float(fxflow.grad(lambda x: x * stop_gradient(x))(3.0))
       3.0
+
+      A target that is computed from the same weights but must not be moved by them:
+
+      >>> def loss(w):
+      ...     target = stop_gradient(2.0 * w)
+      ...     return (w - target) ** 2
+      >>> float(fxflow.grad(loss)(1.0))
+      -2.0
     """
     result: T = tree.map(
         lambda leaf: StopGradient.bind(leaf) if _differentiable(leaf) else leaf, x

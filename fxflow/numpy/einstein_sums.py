@@ -63,6 +63,12 @@ def einsum(
       >>> einsum("ii", np.array([[1, 2], [3, 4]]))
       Array(5, dtype=int32)
 
+      Attention: batch, heads and two positions at once.
+
+      >>> q = k = fnp.ones((2, 5, 3, 4))
+      >>> einsum("bqhd,bkhd->bhqk", q, k).shape
+      (2, 3, 5, 5)
+
     Source: `numpy.einsum`; G. Smith and J. Gray, opt_einsum, 2018 (order of products).
     """
     no_out("einsum", out)

@@ -225,6 +225,16 @@ def apply_updates(params: T, updates: Updates) -> T:
     Example:
       >>> optim.apply_updates({"w": fnp.ones(2)}, {"w": fnp.ones(2)})["w"].tolist()
       [2.0, 2.0]
+
+      A step of training:
+
+      >>> adam = optim.adam(0.1)
+      >>> params = {"w": fnp.array([1.0, -2.0])}
+      >>> state = adam.init(params)
+      >>> gradient = fxflow.grad(lambda p: fnp.sum(p["w"] ** 2))(params)
+      >>> updates, state = adam.update(gradient, state, params)
+      >>> print(optim.apply_updates(params, updates)["w"].round(1))
+      [ 0.9 -1.9]
     """
 
     def add(param: Any, update: Any) -> Any:

@@ -190,6 +190,12 @@ def categorical(
       >>> random.categorical(random.key(0), np.log([0.2, 0.8]), shape=(5,)).shape
       (5,)
 
+      The next token of each of eight texts, at a low temperature:
+
+      >>> logits = fnp.tile(fnp.array([0.0, 1.0, 5.0]), (8, 1))
+      >>> random.categorical(random.key(1), logits / 0.1).tolist()
+      [2, 2, 2, 2, 2, 2, 2, 2]
+
     Source: the largest of logits plus Gumbel noise; without replacement, the largest
     ones (Kool, van Hoof, Welling 2019).
     """

@@ -102,6 +102,16 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Array:
       Array(key<fry>[]) overlaying:
       [1797259609, 2579123966]
 
+      One key for each layer, and one for each step of a loop:
+
+      >>> first, *layers = split(key(0), 4)
+      >>> len(layers)
+      3
+      >>> from fxflow import lax
+      >>> walk = lambda x, k: (x + random.normal(k), x)
+      >>> lax.scan(walk, 0.0, split(first, 100))[1].shape
+      (100,)
+
     Source: Salmon et al. 2011; key i is the block at counter i.
     """
     typed, raw = one_key("split", key)

@@ -473,6 +473,16 @@ def jacfwd(
     Example:
       >>> jacfwd(lambda x: x * x)(fnp.array([1.0, 2.0])).tolist()
       [[2.0, 0.0], [0.0, 4.0]]
+
+      How a point of an orbit depends on where it starts:
+
+      >>> def orbit(start):
+      ...     def step(state, _):
+      ...         x, v = state
+      ...         return fnp.stack([x + 0.1 * v, v - 0.1 * fnp.sin(x)]), None
+      ...     return lax.scan(step, start, length=20)[0]
+      >>> jacfwd(orbit)(fnp.array([0.1, 0.0])).shape
+      (2, 2)
     """
     require_callable(fun, "jacfwd")
 
@@ -533,6 +543,14 @@ def jacrev(
     Example:
       >>> jacrev(lambda x: x * x)(fnp.array([1.0, 2.0])).tolist()
       [[2.0, 0.0], [0.0, 4.0]]
+
+      A tree of arguments gives one block for each leaf:
+
+      >>> def outputs(p):
+      ...     return fnp.tanh(p["w"] @ fnp.ones(3) + p["b"])
+      >>> blocks = jacrev(outputs)({"w": fnp.zeros((2, 3)), "b": fnp.zeros(2)})
+      >>> blocks["w"].shape, blocks["b"].tolist()
+      ((2, 2, 3), [[1.0, 0.0], [0.0, 1.0]])
     """
     require_callable(fun, "jacrev")
 
@@ -691,6 +709,15 @@ def hessian(
     Example:
       >>> hessian(lambda x: (x**3).sum())(fnp.array([1.0, 2.0])).tolist()
       [[6.0, 0.0], [0.0, 12.0]]
+
+      A step of Newton's method reaches the minimum of a quadratic function at once:
+
+      >>> def bowl(x):
+      ...     return x @ fnp.array([[2.0, 1.0], [1.0, 3.0]]) @ x / 2 - x.sum()
+      >>> x = fnp.zeros(2)
+      >>> x = x - fnp.linalg.solve(hessian(bowl)(x), fxflow.grad(bowl)(x))
+      >>> bool(fnp.allclose(fxflow.grad(bowl)(x), 0, atol=1e-6))
+      True
     """
     if sparse:
         gradient = grad(fun, argnums, has_aux=has_aux, holomorphic=holomorphic)

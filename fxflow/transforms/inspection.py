@@ -168,6 +168,13 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     Example:
       >>> eval_shape(fnp.dot, ShapeDtypeStruct((3, 4), float), fnp.ones((4, 5)))
       ShapeDtypeStruct(f32[3,5])
+
+      The shapes of a model's parameters, which are not made:
+
+      >>> from fxflow import nn, random
+      >>> make = lambda key: nn.linear_init(key, 1_000_000, 1_000_000)
+      >>> eval_shape(make, random.key(0))["w"].shape
+      (1000000, 1000000)
     """
     graph = make_graph(fun)(*args, **kwargs)
     outs = [struct_of(a) for a in graph.out_avals]

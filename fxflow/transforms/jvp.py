@@ -75,6 +75,16 @@ def jvp(
       >>> float(dy)
       2.0
 
+      The derivative along a direction, without the Jacobian, of a tree of arguments:
+
+      >>> def energy(state):
+      ...     return fnp.sum(state["speed"] ** 2) / 2 + fnp.sum(state["height"])
+      >>> state = {"speed": fnp.array([3.0, 4.0]), "height": fnp.zeros(2)}
+      >>> rates = {"speed": fnp.array([0.0, -1.0]), "height": fnp.array([3.0, 4.0])}
+      >>> value, rate = jvp(energy, (state,), (rates,))
+      >>> float(value), float(rate)
+      (12.5, 3.0)
+
     Source: forward mode; Griewank & Walther, Evaluating Derivatives, 2008.
     """
     require_callable(fun, "jvp")

@@ -171,6 +171,14 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
       >>> float(back(1.0)[0])
       1.0
 
+      Rows of a Jacobian, chosen by the cotangent, with one evaluation of the function:
+
+      >>> def polar(xy):
+      ...     return fnp.hypot(xy[0], xy[1]), fnp.arctan2(xy[1], xy[0])
+      >>> (r, angle), back = vjp(polar, fnp.array([3.0, 4.0]))
+      >>> print(*(back(pair)[0].round(2) for pair in ((1.0, 0.0), (0.0, 1.0))))
+      [0.6 0.8] [-0.16  0.12]
+
     Source: reverse mode; Griewank & Walther, Evaluating Derivatives, 2008.
     """
     require_callable(fun, "vjp")
@@ -244,6 +252,13 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
       >>> y, df = linearize(fnp.sin, 0.0)
       >>> float(df(2.0))
       2.0
+
+      Many directions at one point: the function is evaluated once.
+
+      >>> point = fnp.array([0.5, 1.0])
+      >>> _, slope = linearize(lambda x: fnp.array([x[0] * x[1], x[1] ** 2]), point)
+      >>> [slope(row).tolist() for row in fnp.eye(2)]
+      [[1.0, 0.0], [0.5, 2.0]]
     """
     require_callable(fun, "linearize")
     name = name_of(fun)

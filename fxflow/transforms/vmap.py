@@ -188,6 +188,14 @@ def vmap(
     Example:
       >>> vmap(fnp.dot)(fnp.ones((2, 3)), fnp.ones((2, 3))).tolist()
       [3.0, 3.0]
+
+      Gradients of each example of a batch, with weights that are not mapped:
+
+      >>> def loss(w, x, y):
+      ...     return (fnp.tanh(x @ w) - y) ** 2
+      >>> x, y = fnp.ones((5, 3)), fnp.zeros(5)
+      >>> vmap(fxflow.grad(loss), in_axes=(None, 0, 0))(fnp.ones(3), x, y).shape
+      (5, 3)
     """
     require_callable(fun, "vmap")
     if isinstance(in_axes, list):

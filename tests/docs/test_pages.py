@@ -1,6 +1,8 @@
 """The reference: what has a page, what is on it, how docstrings are converted."""
 
 import importlib.util
+import inspect
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,11 +81,18 @@ def test_a_module_is_grouped_by_subject(
     pages: ModuleType, found: dict[str, object]
 ) -> None:
     groups = dict(pages.subjects(fxflow))
-    assert "grad" in groups["Transforms"] and "Array" in groups["Arrays and devices"]
+    assert "grad" in groups["Gradients, Jacobians and Hessians"]
+    assert "Array" in groups["Arrays"]
     groups = dict(pages.subjects(fnp))
     assert "Comparisons and logic" in groups
     grouped = [name for names in groups.values() for name in names]
     assert sorted(grouped) == sorted(pages.names_of(fnp))
+    assert "copysign" in groups["Floating-point numbers taken apart"]
+    assert len(groups["Others"]) < 25
+    # Those that a package imports, and those that it loads on first use.
+    groups = dict(pages.subjects(lax))
+    assert {"scan", "cond", "while_loop"} < {*groups["Branches and loops"]}
+    assert "Others" not in groups and "Others" not in dict(pages.subjects(random))
     text = "\n".join(pages.module_page(fnp, found))
     assert ":doc:`dot </reference/fxflow.numpy/dot>`" in text
 
@@ -109,6 +118,13 @@ def test_pages_have_other_spellings_and_guides(
     notes = pages.see_also(found, pages.modules())
     key = " ".join(notes["fxflow.random/key"])
     assert "``random.PRNGKey``" in key and ":doc:`/guides/random-keys`" in key
+    scan = " ".join(notes["fxflow.lax/scan"])
+    assert ":doc:`while_loop </reference/fxflow.lax/while_loop>`" in scan
+    # A large group gives only what is near in the file.
+    assert 2 <= notes["fxflow.nn/gelu"][0].count("/reference/fxflow.nn/") <= 6
+    entries = {entry.page: entry for entry in found.values() if entry.has_page}
+    linked = [p for p in entries if any("See also" in note for note in notes[p])]
+    assert len(linked) > 0.95 * len(entries)
     assert "``jnp.where``" in " ".join(notes["fxflow.numpy/where"])
     assert "``optax.adam``" in " ".join(notes["fxflow.optim/adam"])
     assert "jax.make_graph" not in " ".join(notes["fxflow/make_graph"])
@@ -120,3 +136,14 @@ def test_a_notebook_keeps_its_pictures(pages: ModuleType, tmp_path: Path) -> Non
     assert text.startswith("# Quickstart") and "```python\n" in text
     pictures = sorted(path.name for path in tmp_path.iterdir())
     assert pictures and all(f"]({name})" in text for name in pictures)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["scan", "cond", "while_loop", "fori_loop", "switch", "map", "associative_scan"],
+)
+def test_control_flow_is_said_in_python(name: str) -> None:
+    text = inspect.getdoc(getattr(fxflow.lax, name)) or ""
+    assert re.search(r"In\s+Python.*it\s+would\s+be", text, re.S)
+    _, _, examples = text.partition("Example:")
+    assert examples.count(">>>") >= 2, "a second example, which is not trivial"

@@ -62,7 +62,7 @@ def test_a_version_is_replaced(versions: ModuleType, tmp_path: Path) -> None:
     assert len(json.loads((site / "versions.json").read_text())) == 1
 
 
-def test_what_is_no_documentation_is_refused(
+def test_folders_without_documentation_are_refused(
     versions: ModuleType, tmp_path: Path
 ) -> None:
     with pytest.raises(SystemExit, match=r"has no index\.html"):

@@ -247,7 +247,7 @@ def test_gradients_of_what_is_moved():
 
 
 @pytest.mark.usefixtures("cheap_moves")
-def test_what_the_body_of_a_loop_moves():
+def test_the_body_of_a_loop_moves_values():
     x, ws = array(16, 16), array(3, 16, 16)
     body = lambda c, w: fnp.tanh(fnp.tanh(c @ w) @ w)
 

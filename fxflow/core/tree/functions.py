@@ -66,6 +66,12 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) ->
     Example:
       >>> map(lambda x, y: x + y, {"a": 1, "b": (2,)}, {"a": 10, "b": (20,)})
       {'a': 11, 'b': (22,)}
+
+      A step of gradient descent on a tree:
+
+      >>> params, slopes = {"w": [1.0, 2.0], "b": 3.0}, {"w": [1.0, 1.0], "b": 2.0}
+      >>> map(lambda p, g: p - 0.5 * g, params, slopes)
+      {'b': 2.0, 'w': [0.5, 1.5]}
     """
     first, treedef = flatten(tree, is_leaf)
     if not rest:

@@ -40,7 +40,8 @@ def associative_scan(
     """Combines the first k elements along an axis, for every k.
 
     An associative function may be applied to pairs, pairs of pairs and so on, so all
-    results take O(log n) steps, each of them on whole arrays.
+    results take O(log n) steps, each of them on whole arrays. In Python, of a list of
+    elements, it would be `list(itertools.accumulate(elems, fn))`, which takes n.
 
     Args:
       fn: an associative function of two pytrees of slices (with the axis, of any
@@ -60,6 +61,15 @@ def associative_scan(
     Example:
       >>> associative_scan(lax.mul, np.array([1.0, 2.0, 3.0, 4.0])).tolist()
       [1.0, 2.0, 6.0, 24.0]
+
+      All values of a linear recurrence `y = a y + b`, as the composition of maps:
+
+      >>> def after(first, second):
+      ...     (a, b), (c, d) = first, second
+      ...     return a * c, b * c + d
+      >>> a, b = fnp.array([0.5, 0.5, 0.5]), fnp.array([1.0, 1.0, 1.0])
+      >>> associative_scan(after, (a, b))[1].tolist()
+      [1.0, 1.5, 1.75]
 
     Source: Blelloch, Prefix Sums and Their Applications, 1990.
     """

@@ -506,6 +506,9 @@ def cond(
 def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> R:
     """Calls one of several functions, as an index says.
 
+    In Python it would be `branches[min(max(index, 0), len(branches) - 1)](*operands)`.
+    Only that one runs, unless `index` is mapped by `vmap`; see `cond`.
+
     Args:
       index: integer[]; clamped to the range of branches.
       branches: functions of the operands; all return the same structure, shapes and
@@ -523,6 +526,17 @@ def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> 
     Example:
       >>> float(switch(1, [lax.neg, lax.exp, lax.sin], 0.0))
       1.0
+
+      A small interpreter: each number of a program selects an operation on a stack.
+
+      >>> push = lambda s: fnp.roll(s, 1).at[0].set(1.0)
+      >>> add = lambda s: fnp.roll(s, -1).at[0].set(s[0] + s[1])
+      >>> double = lambda s: s.at[0].set(2 * s[0])
+      >>> def run(program):
+      ...     step = lambda s, op: (switch(op, [push, add, double], s), None)
+      ...     return lax.scan(step, fnp.zeros(4), program)[0][0]
+      >>> float(fxflow.jit(run)(fnp.array([0, 2, 2, 0, 1])))  # 1 · 2 · 2 + 1
+      5.0
 
     Source: StableHLO case.
     """

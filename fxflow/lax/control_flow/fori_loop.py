@@ -76,7 +76,13 @@ def fori_loop(
     """Applies a function for each number of a range: `lower, lower + 1, …`.
 
     With bounds that are known when tracing (Python numbers) it is a `scan`, so it can
-    be differentiated in both directions; else it is a `while_loop`.
+    be differentiated in both directions; else it is a `while_loop`. In Python it would
+    be::
+
+        def fori_loop(lower, upper, body_fun, carry):
+            for i in range(lower, upper):
+                carry = body_fun(i, carry)
+            return carry
 
     Args:
       lower: first number, usually an int.
@@ -99,6 +105,14 @@ def fori_loop(
     Example:
       >>> int(fori_loop(0, 5, lambda i, total: lax.add(total, i), 0))
       10
+
+      Powers of a matrix by repeated products, and the derivative through the loop:
+
+      >>> def trace_of_power(a):
+      ...     power = fori_loop(1, 4, lambda i, p: p @ a, a)
+      ...     return fnp.trace(power)
+      >>> fxflow.grad(trace_of_power)(fnp.diag(fnp.array([1.0, 2.0]))).tolist()
+      [[4.0, 0.0], [0.0, 32.0]]
 
     Source: StableHLO while.
     """
