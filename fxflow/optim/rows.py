@@ -249,6 +249,8 @@ def _summed(
     count, row = table.shape[0], table.shape[1:]
     number = math.prod(listed.shape)
     flat = fnp.reshape(listed, (number,))
+    if flat.dtype.itemsize < 4:  # The number of rows may not fit.
+        flat = flat.astype(dtypes.int32)
     flat = fnp.where(fnp.less(flat, 0), fnp.add(flat, count), flat)
     inside = fnp.logical_and(fnp.greater_equal(flat, 0), fnp.less(flat, count))
     flat = fnp.where(inside, flat, count).astype(dtypes.int32)

@@ -110,6 +110,16 @@ def test_ids_from_the_end_outside_and_none() -> None:
     assert same.shape == (0, 2)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "uint32", "int64", "uint64"])
+def test_ids_of_any_integers(dtype: str) -> None:
+    table = fnp.zeros((300, 2))
+    tx = optim.by_rows(optim.sgd(1.0))
+    ids = fnp.asarray(np.array([100, 7, 100], dtype), dtype)
+    found, _ = tx.update(fnp.ones((3, 2)), ids, table, tx.init(table))
+    assert np.flatnonzero(np.asarray(found)[:, 0]).tolist() == [7, 100]
+    assert float(found[100, 0]) == -2
+
+
 def test_contents_of_place_do_not_matter() -> None:
     tx = optim.by_rows(optim.adagrad(0.1))
     table = fnp.asarray(RNG.normal(size=(6, 2)), "f4")
