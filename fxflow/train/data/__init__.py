@@ -8,17 +8,22 @@ For example::
         ...  # save the position, batches.state; dataset.iterate(state) resumes there
 
 Read the modules in this order: `streams` (sources), `numbers` (elements by number),
-`batching`, `parallel`, `transfer`, `dataset` (the methods), `sources`.
+`batching`, `parallel`, `transfer`, `dataset` (the methods), `sources`; and by itself
+`features` (raw columns as arrays, the same in training and serving).
 """
 
 # fmt: off
 from fxflow.core.boundary import public as _public
 from fxflow.train.data.dataset import DataIterator, Dataset, IndexedDataset
+from fxflow.train.data.features import (
+    Bucket, Cross, Features, FittedFeatures, Hash, Normalize, Vocabulary,
+)
 from fxflow.train.data.sources import (
     arrays, concatenate, files, indexed, iterable, lines, mix, zip,
 )
 
 __all__ = [
+    "Bucket", "Cross", "Features", "FittedFeatures", "Hash", "Normalize", "Vocabulary",
     "DataIterator", "Dataset", "IndexedDataset",
     "arrays", "files", "indexed", "iterable", "lines",
     "concatenate", "mix", "zip",
