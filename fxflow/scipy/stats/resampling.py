@@ -121,10 +121,66 @@ def _program(function: Any, operands: Any, **settings: Any) -> Any:
     return made(*operands)
 
 
+def _places(key: Any, n: int) -> Any:
+    """Returns n places of n, drawn with replacement.
+
+    From one word of 32 bits each: of the product with n the upper half. No place is
+    more than n / 2³² likelier than another; `randint` takes two words for less.
+    """
+    if n >= 1 << 16:
+        return random.randint(key, (n,), 0, n)
+    word = random.bits(key, (n,), "uint32")
+    low = (word & 0xFFFF) * np.uint32(n) >> 16
+    return (((word >> 16) * np.uint32(n) + low) >> 16).astype("int32")
+
+
+#: Statistics of one sample that are one or two of its ordered elements.
+_MEDIANS = (fnp.median, np.median)
+
+
+def _resampled_medians(row: Any, key: Any, n: int) -> Any:
+    """Returns medians of n resamples, along the first axis.
+
+    The k-th of m uniform numbers is a beta variable of k and m - k + 1, and the next
+    one is the least of those that are left above it: they say which of the ordered
+    elements are in the middle of a resample, without the others.
+    """
+    m = row.shape[-1]
+    k = (m + 1) // 2
+    first, second = random.split(key)
+    dtype = row.dtype
+    ends = [random.beta(first, float(k), float(m - k + 1), (n,), dtype)]
+    if m % 2 == 0:
+        log = -random.exponential(second, (n,), dtype)
+        ends.append(ends[0] - (1 - ends[0]) * lax.expm1(log / (m - k)))
+    ordered = fnp.sort(row, axis=-1)
+    found = [
+        fnp.take(ordered, fnp.clip((m * u).astype("int32"), 0, m - 1), axis=-1)
+        for u in ends
+    ]
+    value = sum(found[1:], found[0]) / len(found)
+    lost = fnp.any(row != row, axis=-1, keepdims=True)
+    return fnp.moveaxis(fnp.where(lost, math.nan, value), -1, 0)
+
+
+def _medians_left(row: Any) -> Any:
+    """Returns the medians without each element, along the first axis."""
+    m = row.shape[-1]
+    ordered = fnp.sort(row, axis=-1)
+    out = np.arange(m)
+    # Behind the element that is left out the others move up.
+    places = [j + (j >= out) for j in ((m - 2) // 2, (m - 1) // 2)]
+    low, high = (ordered[..., np.minimum(p, m - 1)] for p in places)
+    lost = fnp.any(row != row, axis=-1, keepdims=True)
+    return fnp.moveaxis(fnp.where(lost, math.nan, (low + high) / 2), -1, 0)
+
+
 def _resampled(
     rows: Any, key: Any, statistic: Any, vectorized: Any, n: int, batch: Any, pair: bool
 ) -> Any:
     """Returns the statistic of resamples, along the first axis."""
+    if statistic in _MEDIANS and len(rows) == 1:
+        return _resampled_medians(rows[0], key, n)
     of = _of_arrays(statistic, vectorized, rows[0].ndim - 1)
 
     def one(k: Any) -> Any:
@@ -132,7 +188,7 @@ def _resampled(
         drawn = []
         for at, row in zip([0] * len(rows) if pair else range(len(rows)), rows):
             m = row.shape[-1]
-            places = random.randint(keys[at], (m,), 0, m)
+            places = _places(keys[at], m)
             drawn.append(row[..., places])
         return of(*drawn)
 
@@ -186,7 +242,10 @@ def _bootstrap(
         under: Any = 0
         for which in range(1 if pair else len(rows)):
             m = rows[which].shape[-1]
-            left = _left_out(rows, which, of, pair, batch)
+            if statistic in _MEDIANS and len(rows) == 1 and m > 1:
+                left = _medians_left(rows[0])
+            else:
+                left = _left_out(rows, which, of, pair, batch)
             u = (m - 1) * (fnp.mean(left, axis=0) - left)
             top = top + fnp.sum(u**3, axis=0) / m**3
             under = under + fnp.sum(u**2, axis=0) / m**2
@@ -251,6 +310,10 @@ def bootstrap(
     Returns:
       A named tuple of `confidence_interval`, `bootstrap_distribution` and
       `standard_error`.
+
+    For `fnp.median` itself (or `np.median`) of a single sample, a resample is not drawn
+    element by element: which of the ordered elements are in its middle is drawn, with
+    the same distribution, from beta variables.
 
     Example:
       >>> from fxflow import random

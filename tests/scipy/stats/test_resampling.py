@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -126,3 +127,40 @@ def test_bad_arguments() -> None:
         stats.power(fnp.mean, random.normal, 5, key=random.key(0), kwargs=1.5)
     with pytest.raises(ArgumentError, match="rvs"):
         stats.monte_carlo_test(X, "normal", fnp.mean, key=KEY)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [5, 6])
+def test_medians_have_the_distribution_of_resamples(size: int) -> None:
+    x = np.array([0.3, 1.0, 2.5, 2.7, 4.0, 9.0])[:size]
+    rows = np.array(list(itertools.product(range(size), repeat=size)))
+    values, counts = np.unique(np.median(x[rows], axis=-1), return_counts=True)
+    found = stats.bootstrap((x,), fnp.median, key=random.key(4), n_resamples=4000)
+    drawn = np.asarray(found.bootstrap_distribution)
+    places = abs(drawn[:, None] - values).argmin(-1)
+    np.testing.assert_allclose(drawn, values[places], 1e-6)
+    want = 4000 * counts / counts.sum()
+    got = np.bincount(places, minlength=len(values))
+    kept = want > 5
+    distance = ((got - want)[kept] ** 2 / want[kept]).sum()
+    assert scipy.stats.chi2(kept.sum()).sf(distance) > 1e-3
+    # Leaving elements out gives the same interval as a statistic that is not known.
+    other = stats.bootstrap(
+        (x,), lambda v: fnp.median(v), key=random.key(4), n_resamples=4000
+    )
+    near = np.asarray(other.standard_error)
+    np.testing.assert_allclose(found.standard_error, near, 0.1)
+    for one, two in zip(
+        found.confidence_interval, other.confidence_interval, strict=True
+    ):
+        assert abs(float(one - two)) <= 1.5
+
+
+@pytest.mark.slow
+def test_resamples_take_each_place_as_often() -> None:
+    x = np.arange(7.0)
+    found = stats.bootstrap(
+        (x,), lambda v: v[3], key=random.key(1), n_resamples=7000, method="basic"
+    )
+    counts = np.bincount(np.asarray(found.bootstrap_distribution, int), minlength=7)
+    assert scipy.stats.chisquare(counts).pvalue > 1e-3
