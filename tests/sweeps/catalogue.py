@@ -391,6 +391,7 @@ MODULES = (
     "scipy.sparse.linalg",
     "scipy.spatial",
     "scipy.stats",
+    "scipy.stats.contingency",
     *distributions(),
 )
 

@@ -7,11 +7,15 @@ them broadcast their arguments and convert them to one float dtype.
 # fmt: off
 from fxflow.core.boundary import public as _public
 from fxflow.scipy.stats import (
-    dirichlet, dirichlet_multinomial, invwishart, matrix_normal, matrix_t, multinomial,
-    multivariate_normal, multivariate_t, vonmises_fisher, wishart,
+    dirichlet, dirichlet_multinomial, invwishart, matrix_normal, matrix_t,
+    multinomial, multivariate_hypergeom, multivariate_normal, multivariate_t,
+    normal_inverse_gamma, ortho_group, poisson_binom, random_correlation,
+    random_table, special_ortho_group, uniform_direction, unitary_group,
+    vonmises_fisher, wishart,
 )
-from fxflow.scipy.stats import qmc as qmc  # a module, not a distribution
+from fxflow.scipy.stats import contingency as contingency, qmc as qmc  # modules
 from fxflow.scipy.stats._betas import beta, betaprime, cauchy, f, halfcauchy, t
+from fxflow.scipy.stats._biased_urns import nchypergeom_fisher, nchypergeom_wallenius
 from fxflow.scipy.stats._bounded import (
     arcsine, hypsecant, laplace, loguniform, powerlaw, triang, truncexpon, uniform,
     vonmises, wrapcauchy,
@@ -25,6 +29,10 @@ from fxflow.scipy.stats._extremes import (
     burr12, expon, exponpow, fisk, genextreme, genpareto, gompertz, gumbel_l, gumbel_r,
     halflogistic, invweibull, logistic, lomax, pareto, rayleigh, weibull_max,
     weibull_min,
+)
+from fxflow.scipy.stats._flexible import (
+    dpareto_lognorm, gausshyper, genhyperbolic, geninvgauss, irwinhall,
+    rel_breitwigner, tukeylambda,
 )
 from fxflow.scipy.stats._gammas import (
     chi, chi2, erlang, gamma, gengamma, gennorm, invgamma, levy, loggamma, maxwell,
@@ -58,6 +66,7 @@ from fxflow.scipy.stats.counting import (
     binned_statistic, binned_statistic_2d, cumfreq, percentileofscore, relfreq,
     scoreatpercentile,
 )
+from fxflow.scipy.stats.covariance import Covariance
 from fxflow.scipy.stats.directions import (
     circmean, circstd, circvar, directional_stats,
 )
@@ -84,12 +93,17 @@ from fxflow.scipy.stats.multiple import combine_pvalues, false_discovery_control
 from fxflow.scipy.stats.normality import (
     jarque_bera, kurtosistest, normaltest, shapiro, skewtest,
 )
+from fxflow.scipy.stats.orders import bws_test, epps_singleton_2samp, page_trend_test
 from fxflow.scipy.stats.power_transforms import (
     boxcox, boxcox_llf, boxcox_normmax, yeojohnson, yeojohnson_llf, yeojohnson_normmax,
+)
+from fxflow.scipy.stats.probability_plots import (
+    boxcox_normplot, ppcc_max, ppcc_plot, probplot, yeojohnson_normplot,
 )
 from fxflow.scipy.stats.proportions import (
     binomtest, poisson_means_test, quantile_test,
 )
+from fxflow.scipy.stats.quantiles import quantile
 from fxflow.scipy.stats.rank_tests import (
     ansari, brunnermunzel, friedmanchisquare, kruskal, mannwhitneyu, mood, ranksums,
     wilcoxon,
@@ -98,58 +112,68 @@ from fxflow.scipy.stats.ranks import ModeResult, mode, rankdata, sem
 from fxflow.scipy.stats.resampling import (
     bootstrap, monte_carlo_test, permutation_test, power,
 )
+from fxflow.scipy.stats.sensitivity import sobol_indices
 from fxflow.scipy.stats.spread import (
     iqr, median_abs_deviation, sigmaclip, tmax, tmean, tmin, trim1, trim_mean, trimboth,
     tsem, tstd, tvar,
 )
+from fxflow.scipy.stats.survival import CensoredData, ecdf, logrank
 from fxflow.scipy.stats.tables import barnard_exact, boschloo_exact
 from fxflow.scipy.stats.variance_tests import (
     bartlett, fligner, levene, obrientransform,
 )
 
 __all__ = [
-    "ModeResult", "alexandergovern", "alpha", "anderson", "anderson_ksamp",
-    "anglit", "ansari", "arcsine", "argus", "barnard_exact", "bartlett",
-    "bayes_mvs", "bernoulli", "beta", "betabinom", "betanbinom", "betaprime",
-    "binned_statistic", "binned_statistic_2d", "binom", "binomtest", "boltzmann",
-    "bootstrap", "boschloo_exact", "boxcox", "boxcox_llf", "boxcox_normmax",
-    "bradford", "brunnermunzel", "burr", "burr12", "cauchy", "chatterjeexi", "chi",
-    "chi2", "chi2_contingency", "chisquare", "circmean", "circstd", "circvar",
+    "CensoredData", "Covariance", "ModeResult", "alexandergovern", "alpha",
+    "anderson", "anderson_ksamp", "anglit", "ansari", "arcsine", "argus",
+    "barnard_exact", "bartlett", "bayes_mvs", "bernoulli", "beta", "betabinom",
+    "betanbinom", "betaprime", "binned_statistic", "binned_statistic_2d", "binom",
+    "binomtest", "boltzmann", "bootstrap", "boschloo_exact", "boxcox", "boxcox_llf",
+    "boxcox_normmax", "boxcox_normplot", "bradford", "brunnermunzel", "burr",
+    "burr12", "bws_test", "cauchy", "chatterjeexi", "chi", "chi2",
+    "chi2_contingency", "chisquare", "circmean", "circstd", "circvar",
     "combine_pvalues", "cosine", "cramervonmises", "cramervonmises_2samp",
     "crystalball", "cumfreq", "describe", "dgamma", "differential_entropy",
     "directional_stats", "dirichlet", "dirichlet_multinomial", "dlaplace",
-    "dunnett", "dweibull", "energy_distance", "entropy", "erlang", "expectile",
-    "expon", "exponnorm", "exponpow", "exponweib", "f", "f_oneway",
-    "false_discovery_control", "fatiguelife", "fisher_exact", "fisk", "fligner",
-    "foldcauchy", "foldnorm", "friedmanchisquare", "gamma", "gaussian_kde",
-    "genexpon", "genextreme", "gengamma", "genhalflogistic", "genlogistic",
-    "gennorm", "genpareto", "geom", "gibrat", "gmean", "gompertz", "gstd",
-    "gumbel_l", "gumbel_r", "gzscore", "halfcauchy", "halfgennorm", "halflogistic",
-    "halfnorm", "hmean", "hypergeom", "hypsecant", "invgamma", "invgauss",
-    "invweibull", "invwishart", "iqr", "jarque_bera", "jf_skew_t", "johnsonsb",
-    "johnsonsu", "kappa3", "kappa4", "kendalltau", "kruskal", "ks_1samp",
-    "ks_2samp", "ksone", "kstat", "kstatvar", "kstest", "kstwobign", "kurtosis",
-    "kurtosistest", "laplace", "laplace_asymmetric", "levene", "levy", "levy_l",
-    "linregress", "lmoment", "loggamma", "logistic", "loglaplace", "lognorm",
-    "logser", "loguniform", "lomax", "mannwhitneyu", "matrix_normal", "matrix_t",
-    "maxwell", "median_abs_deviation", "median_test", "mielke", "mode", "moment",
-    "monte_carlo_test", "mood", "moyal", "multinomial", "multivariate_normal",
-    "multivariate_t", "nakagami", "nbinom", "ncf", "nct", "ncx2", "nhypergeom",
-    "norm", "normaltest", "norminvgauss", "obrientransform", "pareto", "pearson3",
-    "pearsonr", "percentileofscore", "permutation_test", "planck", "pmean",
-    "pointbiserialr", "poisson", "poisson_means_test", "power", "power_divergence",
-    "powerlaw", "powerlognorm", "powernorm", "quantile_test", "randint", "rankdata",
-    "ranksums", "rayleigh", "rdist", "recipinvgauss", "reciprocal", "relfreq",
-    "rice", "scoreatpercentile", "sem", "semicircular", "shapiro", "siegelslopes",
-    "sigmaclip", "skellam", "skew", "skewcauchy", "skewnorm", "skewtest", "somersd",
-    "spearmanr", "studentized_range", "t", "theilslopes", "tmax", "tmean", "tmin",
-    "trapezoid", "triang", "trim1", "trim_mean", "trimboth", "truncexpon",
+    "dpareto_lognorm", "dunnett", "dweibull", "ecdf", "energy_distance", "entropy",
+    "epps_singleton_2samp", "erlang", "expectile", "expon", "exponnorm", "exponpow",
+    "exponweib", "f", "f_oneway", "false_discovery_control", "fatiguelife",
+    "fisher_exact", "fisk", "fligner", "foldcauchy", "foldnorm",
+    "friedmanchisquare", "gamma", "gausshyper", "gaussian_kde", "genexpon",
+    "genextreme", "gengamma", "genhalflogistic", "genhyperbolic", "geninvgauss",
+    "genlogistic", "gennorm", "genpareto", "geom", "gibrat", "gmean", "gompertz",
+    "gstd", "gumbel_l", "gumbel_r", "gzscore", "halfcauchy", "halfgennorm",
+    "halflogistic", "halfnorm", "hmean", "hypergeom", "hypsecant", "invgamma",
+    "invgauss", "invweibull", "invwishart", "iqr", "irwinhall", "jarque_bera",
+    "jf_skew_t", "johnsonsb", "johnsonsu", "kappa3", "kappa4", "kendalltau",
+    "kruskal", "ks_1samp", "ks_2samp", "ksone", "kstat", "kstatvar", "kstest",
+    "kstwobign", "kurtosis", "kurtosistest", "laplace", "laplace_asymmetric",
+    "levene", "levy", "levy_l", "linregress", "lmoment", "loggamma", "logistic",
+    "loglaplace", "lognorm", "logrank", "logser", "loguniform", "lomax",
+    "mannwhitneyu", "matrix_normal", "matrix_t", "maxwell", "median_abs_deviation",
+    "median_test", "mielke", "mode", "moment", "monte_carlo_test", "mood", "moyal",
+    "multinomial", "multivariate_hypergeom", "multivariate_normal",
+    "multivariate_t", "nakagami", "nbinom", "ncf", "nchypergeom_fisher",
+    "nchypergeom_wallenius", "nct", "ncx2", "nhypergeom", "norm",
+    "normal_inverse_gamma", "normaltest", "norminvgauss", "obrientransform",
+    "ortho_group", "page_trend_test", "pareto", "pearson3", "pearsonr",
+    "percentileofscore", "permutation_test", "planck", "pmean", "pointbiserialr",
+    "poisson", "poisson_binom", "poisson_means_test", "power", "power_divergence",
+    "powerlaw", "powerlognorm", "powernorm", "ppcc_max", "ppcc_plot", "probplot",
+    "quantile", "quantile_test", "randint", "random_correlation", "random_table",
+    "rankdata", "ranksums", "rayleigh", "rdist", "recipinvgauss", "reciprocal",
+    "rel_breitwigner", "relfreq", "rice", "scoreatpercentile", "sem",
+    "semicircular", "shapiro", "siegelslopes", "sigmaclip", "skellam", "skew",
+    "skewcauchy", "skewnorm", "skewtest", "sobol_indices", "somersd", "spearmanr",
+    "special_ortho_group", "studentized_range", "t", "theilslopes", "tmax", "tmean",
+    "tmin", "trapezoid", "triang", "trim1", "trim_mean", "trimboth", "truncexpon",
     "truncnorm", "truncpareto", "truncweibull_min", "tsem", "tstd", "ttest_1samp",
-    "ttest_ind", "ttest_ind_from_stats", "ttest_rel", "tukey_hsd", "tvar",
-    "uniform", "variation", "vonmises", "vonmises_fisher", "vonmises_line", "wald",
-    "wasserstein_distance", "weibull_max", "weibull_min", "weightedtau", "wilcoxon",
-    "wishart", "wrapcauchy", "yeojohnson", "yeojohnson_llf", "yeojohnson_normmax",
-    "yulesimon", "zipf", "zipfian", "zmap", "zscore",
+    "ttest_ind", "ttest_ind_from_stats", "ttest_rel", "tukey_hsd", "tukeylambda",
+    "tvar", "uniform", "uniform_direction", "unitary_group", "variation",
+    "vonmises", "vonmises_fisher", "vonmises_line", "wald", "wasserstein_distance",
+    "weibull_max", "weibull_min", "weightedtau", "wilcoxon", "wishart",
+    "wrapcauchy", "yeojohnson", "yeojohnson_llf", "yeojohnson_normmax",
+    "yeojohnson_normplot", "yulesimon", "zipf", "zipfian", "zmap", "zscore",
 ]
 # fmt: on
 

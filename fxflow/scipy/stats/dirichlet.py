@@ -12,6 +12,7 @@ from fxflow.errors import ShapeError
 from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike, promote_inexact
 from fxflow.scipy.special.entropies import xlogy
 from fxflow.scipy.special.gammas import gammaln
+from fxflow.scipy.stats._frozen_vectors import freezable
 from fxflow.scipy.stats._functions import Distribution, inside
 
 __all__ = ["cov", "entropy", "logpdf", "mean", "pdf", "rvs", "var"]
@@ -135,3 +136,6 @@ def rvs(
       Float array[*shape, n]: n is the last axis, as in SciPy's `rvs`.
     """
     return random.dirichlet(key, alpha, shape, dtype)
+
+
+freezable(__name__, "alpha")

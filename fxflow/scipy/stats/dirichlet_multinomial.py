@@ -10,6 +10,7 @@ from fxflow.core.arrays import Array
 from fxflow.errors import ShapeError
 from fxflow.numpy._operands import ArrayLike, array_of, convert, promote_inexact
 from fxflow.scipy.special.gammas import gammaln
+from fxflow.scipy.stats._frozen_vectors import freezable
 from fxflow.scipy.stats._functions import (
     Distribution,
     covariance_of_one,
@@ -116,3 +117,6 @@ def cov(alpha: ArrayLike, n: ArrayLike) -> Array:
     alpha, total, trials = _parts("dirichlet_multinomial.cov", alpha, n)
     p = alpha / total[..., None]
     return _spread(total, trials)[..., None, None] * covariance_of_one(p)
+
+
+freezable(__name__, "alpha", "n")

@@ -11,6 +11,7 @@ from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike
 from fxflow.numpy.linalg import cholesky
 from fxflow.scipy.linalg.solving import solve_triangular
 from fxflow.scipy.special.gammas import multigammaln
+from fxflow.scipy.stats._frozen_vectors import freezable
 from fxflow.scipy.stats._matrices import (
     drawn_roots,
     factors,
@@ -134,3 +135,6 @@ def rvs(
     root = fnp.matrix_transpose(fnp.broadcast_to(root, drawn.aval.shape))
     made = solve_triangular(drawn, root, lower=True)
     return fnp.matrix_transpose(made) @ made
+
+
+freezable(__name__, "df", "scale")

@@ -9,6 +9,7 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
 from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike
 from fxflow.random._arguments import float_dtype, parameter
+from fxflow.scipy.stats._frozen_vectors import freezable
 from fxflow.scipy.stats._functions import LOG_2PI, Distribution
 from fxflow.scipy.stats._matrices import log_volume, matrices, sample_shape, whitened
 
@@ -93,3 +94,6 @@ def rvs(
     full = sample_shape(name, shape, *own)
     z = random.normal(key, (*full, *mean.aval.shape[-2:]), chosen)
     return mean + rows @ z @ fnp.matrix_transpose(columns)
+
+
+freezable(__name__, "mean", "rowcov", "colcov")

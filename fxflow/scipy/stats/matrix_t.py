@@ -13,6 +13,7 @@ from fxflow.numpy.linalg import cholesky
 from fxflow.random._arguments import float_dtype, parameter
 from fxflow.scipy.linalg.solving import solve_triangular
 from fxflow.scipy.special.gammas import multigammaln
+from fxflow.scipy.stats._frozen_vectors import freezable
 from fxflow.scipy.stats._functions import Distribution
 from fxflow.scipy.stats._matrices import (
     log_volume,
@@ -109,3 +110,6 @@ def rvs(
     z = random.normal(two, (*full, n, p), chosen)
     inner = solve_triangular(drawn, z, lower=True, trans="T")
     return mean + rows @ inner @ fnp.matrix_transpose(columns)
+
+
+freezable(__name__, "mean", "row_spread", "col_spread", df=1)

@@ -20,6 +20,7 @@ from fxflow.numpy._operands import (
 )
 from fxflow.scipy.special.entropies import xlogy
 from fxflow.scipy.special.gammas import gammaln
+from fxflow.scipy.stats._frozen_vectors import freezable
 from fxflow.scipy.stats._functions import (
     Distribution,
     covariance_of_one,
@@ -127,3 +128,6 @@ def rvs(
     if shape is not None:
         full = (*shape_or_length("multinomial.rvs", shape), q.aval.shape[-1])
     return random.multinomial(key, n, p, shape=full, dtype=dtype)
+
+
+freezable(__name__, "n", "p")

@@ -9,12 +9,15 @@ from fxflow import lax, random
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
 from fxflow.errors import ShapeError
+from fxflow.lax.axes import shape_or_length
 from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike, promote_inexact
 from fxflow.numpy.linalg import cholesky, eigh
 from fxflow.scipy.linalg.solving import solve_triangular
 from fxflow.scipy.stats._boxes import box_probability, kept_axes
+from fxflow.scipy.stats._frozen_vectors import freezable
 from fxflow.scipy.stats._functions import LOG_2PI, Distribution, inside
 from fxflow.scipy.stats._normals import norm
+from fxflow.scipy.stats.covariance import Covariance
 
 __all__ = [
     "cdf",
@@ -31,7 +34,8 @@ _of = Distribution(
     """
 x: real array-like[..., n].
 mean: real array-like[..., n], or a number: then everything is a number.
-cov: symmetric, positive definite real array-like[..., n, n]; or [n], the diagonal.
+cov: symmetric, positive definite real array-like[..., n, n]; or [n], the diagonal; or a
+  `Covariance`.
 allow_singular: whether `cov` may be singular: the density is then one in the
   subspace that it spans.
 lower_limit: real array-like[..., n]: the lower corner of the box; None is -inf.
@@ -49,7 +53,7 @@ maxpts: how many points of the lattice are used.
 def logpdf(
     x: ArrayLike,
     mean: ArrayLike,
-    cov: ArrayLike,
+    cov: ArrayLike | Covariance,
     allow_singular: bool | None = None,
 ) -> Array:
     """Returns the logarithm of the probability density.
@@ -69,6 +73,10 @@ def logpdf(
       Array(-1.8379, dtype=float32)
     """
     name = "multivariate_normal.logpdf"
+    if isinstance(cov, Covariance):
+        mean, _, x = _vector(name, mean, cov, x)
+        found: Array = cov.log_density(x - mean) - 0.5 * LOG_2PI * cov.rank
+        return found
     x, mean, cov = promote_inexact(name, x, mean, cov)
     if not mean.aval.ndim:
         return norm.logpdf(x, mean, lax.sqrt(cov))
@@ -103,7 +111,12 @@ def logpdf(
 
 
 @_of
-def pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
+def pdf(
+    x: ArrayLike,
+    mean: ArrayLike,
+    cov: ArrayLike | Covariance,
+    allow_singular: bool | None = None,
+) -> Array:
     """Returns the probability density.
 
     Returns:
@@ -112,7 +125,7 @@ def pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
     Raises:
       ShapeError: the shapes do not go together.
     """
-    return lax.exp(logpdf(x, mean, cov))
+    return lax.exp(logpdf(x, mean, cov, allow_singular))
 
 
 def _vector(name: str, mean: Any, cov: Any, *more: Any) -> tuple[Array, ...]:
@@ -121,6 +134,8 @@ def _vector(name: str, mean: Any, cov: Any, *more: Any) -> tuple[Array, ...]:
     Raises:
       ShapeError: the shapes do not go together.
     """
+    if isinstance(cov, Covariance):
+        cov = cov.covariance
     mean, cov, *more_ = promote_inexact(name, mean, cov, *more)
     sizes = [a.aval.shape[-1] for a in (mean, cov) if a.aval.ndim]
     n = max(sizes, default=1)
@@ -142,7 +157,7 @@ def _vector(name: str, mean: Any, cov: Any, *more: Any) -> tuple[Array, ...]:
 def cdf(
     x: ArrayLike,
     mean: ArrayLike = 0,
-    cov: ArrayLike = 1,
+    cov: ArrayLike | Covariance = 1,
     lower_limit: ArrayLike | None = None,
     maxpts: int = 8192,
 ) -> Array:
@@ -174,7 +189,7 @@ def cdf(
 def logcdf(
     x: ArrayLike,
     mean: ArrayLike = 0,
-    cov: ArrayLike = 1,
+    cov: ArrayLike | Covariance = 1,
     lower_limit: ArrayLike | None = None,
     maxpts: int = 8192,
 ) -> Array:
@@ -191,12 +206,14 @@ def logcdf(
 
 
 @_of
-def entropy(mean: ArrayLike = 0, cov: ArrayLike = 1) -> Array:
+def entropy(mean: ArrayLike = 0, cov: ArrayLike | Covariance = 1) -> Array:
     """Returns the differential entropy, in nats.
 
     Returns:
       Float array[...].
     """
+    if isinstance(cov, Covariance):
+        return 0.5 * ((1 + LOG_2PI) * cov.rank + cov.log_pdet)
     mean, cov = _vector("multivariate_normal.entropy", mean, cov)
     n = mean.aval.shape[-1]
     along = fnp.diagonal(cholesky(cov), axis1=-2, axis2=-1)
@@ -205,7 +222,9 @@ def entropy(mean: ArrayLike = 0, cov: ArrayLike = 1) -> Array:
 
 @_of
 def marginal(
-    dimensions: int | tuple[int, ...], mean: ArrayLike = 0, cov: ArrayLike = 1
+    dimensions: int | tuple[int, ...],
+    mean: ArrayLike = 0,
+    cov: ArrayLike | Covariance = 1,
 ) -> tuple[Array, Array]:
     """Returns the distribution of some elements of the vector, as its parameters.
 
@@ -228,7 +247,7 @@ def marginal(
 def rvs(
     key: Array,
     mean: ArrayLike = 0,
-    cov: ArrayLike = 1,
+    cov: ArrayLike | Covariance = 1,
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
@@ -240,7 +259,14 @@ def rvs(
     Returns:
       Float array[*shape, n].
     """
-    mean, cov = _vector("multivariate_normal.rvs", mean, cov)
+    name = "multivariate_normal.rvs"
+    if isinstance(cov, Covariance):
+        mean, full = _vector(name, mean, cov)
+        batch = fnp.broadcast_shapes(mean.aval.shape[:-1], full.aval.shape[:-2])
+        size = batch if shape is None else shape_or_length(name, shape)
+        z = random.normal(key, (*size, mean.aval.shape[-1]), dtype or mean.aval.dtype)
+        return mean.astype(z.aval.dtype) + cov.colorize(z).astype(z.aval.dtype)
+    mean, cov = _vector(name, mean, cov)
     return random.multivariate_normal(key, mean, cov, shape, dtype)
 
 
@@ -277,3 +303,6 @@ def fit(
             f"[{n}, {n}], got {mean.aval} and {cov.aval}"
         )
     return mean, cov
+
+
+freezable(__name__, mean=0, cov=1)

@@ -14,6 +14,7 @@ from fxflow.numpy.linalg import cholesky
 from fxflow.random._arguments import float_dtype, parameter
 from fxflow.scipy.special.gammas import betaln, gammaln
 from fxflow.scipy.stats._boxes import box_probability, kept_axes
+from fxflow.scipy.stats._frozen_vectors import freezable
 from fxflow.scipy.stats._functions import LOG_2PI, Distribution
 from fxflow.scipy.stats._matrices import log_volume, sample_shape
 
@@ -209,3 +210,6 @@ def rvs(
     share = 2 * random.gamma(chi, 0.5 * v, full, chosen) / v
     drawn: Array = loc + z / fnp.sqrt(fnp.where(endless, 1, share))[..., None]
     return drawn
+
+
+freezable(__name__, loc=0, shape=1, df=1)

@@ -12,6 +12,7 @@ from fxflow.errors import ShapeError
 from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike, promote_inexact
 from fxflow.random._arguments import float_dtype, parameter
 from fxflow.scipy.special.cylinder import ive
+from fxflow.scipy.stats._frozen_vectors import freezable
 from fxflow.scipy.stats._functions import LOG_2PI, Distribution
 from fxflow.scipy.stats._matrices import sample_shape
 
@@ -202,3 +203,6 @@ def _cosines(key: Any, kappa: Any, d: int, shape: Any, dtype: Any) -> Any:
 
     start = (fnp.int32(0), key, fnp.zeros(shape, dtype), fnp.zeros(shape, bool))
     return lax.while_loop(going, step, start)[2]
+
+
+freezable(__name__, "mu", kappa=1)

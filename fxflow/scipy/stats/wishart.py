@@ -10,6 +10,7 @@ from fxflow.core.arrays import Array
 from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike
 from fxflow.numpy.linalg import cholesky
 from fxflow.scipy.special.gammas import multigammaln
+from fxflow.scipy.stats._frozen_vectors import freezable
 from fxflow.scipy.stats._matrices import (
     drawn_roots,
     factors,
@@ -130,3 +131,6 @@ def rvs(
     root, drawn = drawn_roots("wishart.rvs", key, df, scale, shape, dtype)
     made = root @ drawn
     return made @ fnp.matrix_transpose(made)
+
+
+freezable(__name__, "df", "scale")

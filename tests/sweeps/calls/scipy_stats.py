@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+import numpy as np
+
 from tests.sweeps.catalogue import (
     Call,
     call,
@@ -179,13 +181,42 @@ NEW: dict[str, tuple[Any, ...]] = {
         whole(*SHAPE, low=2, high=5),
     ),
     "yulesimon": (whole(*SHAPE, low=1), POSITIVE),
+    "dpareto_lognorm": (POSITIVE, real(*SHAPE), POSITIVE, POSITIVE, POSITIVE),
+    "gausshyper": (UNIT, POSITIVE, POSITIVE, POSITIVE, POSITIVE),
+    "genhyperbolic": (
+        real(*SHAPE),
+        real(*SHAPE),
+        real(*SHAPE, low=1, high=2),
+        real(*SHAPE, low=-0.5, high=0.5),
+    ),
+    "geninvgauss": (POSITIVE, real(*SHAPE), POSITIVE),
+    "irwinhall": (UNIT, whole(*SHAPE, low=2, high=5)),
+    "nchypergeom_fisher": (
+        COUNT,
+        whole(*SHAPE, low=12, high=15),
+        whole(*SHAPE, low=6, high=9),
+        whole(*SHAPE, low=4, high=6),
+        POSITIVE,
+    ),
+    "nchypergeom_wallenius": (
+        COUNT,
+        whole(*SHAPE, low=12, high=15),
+        whole(*SHAPE, low=6, high=9),
+        whole(*SHAPE, low=4, high=6),
+        POSITIVE,
+    ),
+    "rel_breitwigner": (POSITIVE, POSITIVE),
+    "tukeylambda": (UNIT, UNIT),
 }
 #: They take functions, keys or samples: tests/scipy/stats/test_distributions.py.
 _OTHERS = ("expect", "fit", "nnlf", "rvs")
 
 
 #: Integrals and long sums: tests/scipy/stats/test_distributions.py has their calls.
-LONG = ("ksone", "ncf", "nct", "ncx2", "rice", "studentized_range")
+LONG = (
+    *("ksone", "ncf", "nct", "ncx2", "rice", "studentized_range"),
+    *("gausshyper", "genhyperbolic", "geninvgauss", "nchypergeom_wallenius"),
+)
 
 
 def called(name: str) -> list[str]:
@@ -212,7 +243,7 @@ EXEMPT |= {
     f"{S}.{name}": "takes a function"
     for name in (
         *("ks_1samp", "kstest", "cramervonmises", "bootstrap", "monte_carlo_test"),
-        *("permutation_test", "power"),
+        *("permutation_test", "power", "sobol_indices"),
     )
 }
 EXEMPT |= {
@@ -221,6 +252,12 @@ EXEMPT |= {
     f"{S}.tukey_hsd": "an integral: tests/scipy/stats/test_comparisons.py",
     f"{S}.dunnett": "an integral: tests/scipy/stats/test_comparisons.py",
     f"{S}.barnard_exact": "takes counts that are known",
+    f"{S}.bws_test": "takes a key",
+    f"{S}.contingency.crosstab": "levels that are known",
+    f"{S}.contingency.odds_ratio": "solved for: tests/scipy/stats/test_contingency.py",
+    f"{S}.ecdf": "returns objects with methods",
+    f"{S}.ppcc_max": "a search, tested beside SciPy",
+    f"{S}.ppcc_plot": "quantiles that are solved for, tested beside SciPy",
     f"{S}.boschloo_exact": "takes counts that are known",
 }
 
@@ -247,6 +284,12 @@ SIMPLEX = made(lambda rng, s: rng.dirichlet([1.0] * s[0]), 3)
 COUNTS = made(lambda rng, s: rng.multinomial(5, [1 / s[0]] * s[0]), 3, kinds="i")
 
 _ROWS = real(3, 5)
+SPREAD = floating(9, low=0.5, high=4.0)
+TABLE = made(lambda rng, s: rng.integers(1, 9, s), 2, 3, kinds="i")
+RISKS = tuple(
+    made(lambda rng, s, low=low: rng.integers(low, low + 5, s), kinds="i")
+    for low in (1, 9, 1, 9)
+)
 _SPREAD = floating(3, 5, low=0.5, high=4.0)
 #: Summaries, correlations and tests: of rows, and of pairs of rows.
 SAMPLES = [
@@ -331,6 +374,17 @@ SAMPLES = [
     call(f"{S}.lmoment", floating(2, 9), axis=1),
     call(f"{S}.expectile", floating(9), 0.7),
     call(f"{S}.obrientransform", floating(5), floating(5)),
+    call(f"{S}.quantile", _ROWS, 0.3, axis=1),
+    call(f"{S}.probplot", floating(9)),
+    *each(S, "boxcox_normplot yeojohnson_normplot", SPREAD, 0.5, 1.5, N=3),
+    call(f"{S}.logrank", real(7), real(5), differentiable=False),
+    call(f"{S}.page_trend_test", real(3, 4), differentiable=False),
+    call(f"{S}.epps_singleton_2samp", floating(2, 9), floating(2, 8), axis=1),
+    *each(f"{S}.contingency", "margins", real(2, 3)),
+    call(f"{S}.contingency.chi2_contingency", real(2, 3, low=1, high=9)),
+    call(f"{S}.contingency.expected_freq", real(2, 3, low=1, high=9)),
+    call(f"{S}.contingency.association", TABLE, differentiable=False),
+    *each(f"{S}.contingency", "relative_risk", *RISKS, differentiable=False),
     *each(S, "theilslopes siegelslopes", floating(3, 5), floating(3, 5), axis=1),
 ]
 SQUARE = positive_definite(3, 3, kinds="f")
@@ -352,14 +406,75 @@ EXEMPT |= {
         "matrix_normal",
         "matrix_t",
         "multinomial",
+        "multivariate_hypergeom",
         "multivariate_normal",
         "multivariate_t",
+        "normal_inverse_gamma",
+        "ortho_group",
+        "poisson_binom",
+        "random_correlation",
+        "random_table",
+        "special_ortho_group",
+        "uniform_direction",
+        "unitary_group",
         "vonmises_fisher",
         "wishart",
     )
 }
 
 CALLS = [
+    *each(
+        f"{S}.multivariate_hypergeom",
+        "logpmf pmf",
+        made(lambda rng, s: np.full(s, 2), 3, kinds="i"),
+        made(lambda rng, s: rng.integers(3, 9, s), 3, kinds="i"),
+        6,
+        differentiable=False,
+    ),
+    *each(
+        f"{S}.multivariate_hypergeom",
+        "mean var cov",
+        made(lambda rng, s: rng.integers(3, 9, s), 3, kinds="i"),
+        6,
+        differentiable=False,
+    ),
+    *each(
+        f"{S}.normal_inverse_gamma",
+        "logpdf pdf",
+        *(real(*SHAPE), POSITIVE, real(*SHAPE), POSITIVE, POSITIVE, POSITIVE),
+    ),
+    *each(
+        f"{S}.normal_inverse_gamma",
+        "mean var",
+        *(real(*SHAPE), POSITIVE, real(*SHAPE, low=2.5, high=4.0), POSITIVE),
+    ),
+    *each(
+        f"{S}.poisson_binom",
+        "pmf logpmf cdf logcdf sf logsf",
+        whole(3),
+        real(3, 4, low=0.1, high=0.9),
+    ),
+    call(
+        f"{S}.poisson_binom.ppf",
+        real(3, low=0.1, high=0.9),
+        real(3, 4, low=0.1, high=0.9),
+        differentiable=False,
+    ),
+    *each(f"{S}.poisson_binom", "mean var std entropy", real(3, 4, low=0.1, high=0.9)),
+    *each(
+        f"{S}.random_table",
+        "logpmf pmf",
+        np.array([[1, 2], [2, 0]]),
+        np.array([3, 2]),
+        np.array([3, 2]),
+        differentiable=False,
+    ),
+    call(
+        f"{S}.random_table.mean",
+        np.array([3, 2]),
+        np.array([3, 2]),
+        differentiable=False,
+    ),
     *[c for name, args in (DISTRIBUTIONS | NEW).items() for c in calls_of(name, *args)],
     *each(
         f"{S}.dirichlet",
