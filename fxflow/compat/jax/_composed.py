@@ -42,12 +42,13 @@ def ds(start: Any, size: Any = None, stride: int = 1) -> Any:
       stride: the distance of the elements.
 
     Returns:
-      An index for one axis.
+      An index for one axis. A start that is an array is moved so that the part is
+      inside, as JAX does it outside of kernels; an int has to be right.
     """
     # Kernels are imported when something of them is used.
-    return importlib.import_module(f"{__package__}.experimental.pallas").ds(
-        start, size, stride
-    )
+    pallas = importlib.import_module(f"{__package__}.experimental.pallas")
+    item = pallas.ds(start, size, stride)
+    return item.replace(clamps=True) if type(item) is pallas.Slice else item
 
 
 def dce_sink(_: Any) -> None:

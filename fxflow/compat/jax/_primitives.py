@@ -9,13 +9,15 @@ client can compare `eqn.primitive` and bind it again with JAX's parameters.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import fxflow
 from fxflow import lax
 from fxflow.compat.jax import _composed
 from fxflow.core.arrays import Aval, typeof
+from fxflow.core.ir import arith
 from fxflow.core.ir import primitive as primitives
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.higher_order import move_axis
@@ -29,6 +31,15 @@ primitive_batchers: dict[Any, Callable[..., Any]] = {}
 axis_primitive_batchers: dict[Any, Callable[..., Any]] = {}
 fancy_primitive_batchers: dict[Any, Callable[..., Any]] = {}
 lowerings: dict[Any, dict[str | None, Callable[..., Any]]] = {}
+jet_rules: dict[Any, Callable[..., Any]] = {}
+
+
+class ZeroTerm:
+    """A derivative that is zero, in a rule of `jet_rules`."""
+
+
+class ZeroSeries:
+    """Derivatives that are all zero, in a rule of `jet_rules`."""
 
 
 class UndefinedPrimal:
@@ -181,6 +192,26 @@ class _Client(primitives.Primitive):
         rule = self._rule(primitive_jvps, "Differentiation rule")
         out: Dual = rule(tuple(primals), tuple(tangents), **params)
         return out
+
+    def taylor(
+        self, out: Any, operands: Sequence[Any], /, **params: Any
+    ) -> Callable[[int], Any] | None:
+        rule = jet_rules.get(self.owner)
+        if rule is None or self.multi:
+            return None
+
+        def coefficient(k: int) -> Any:
+            # A client's rule takes and gives derivatives, k! times a coefficient.
+            given = [
+                [arith.instantiate(s[j]) * math.factorial(j) for j in range(1, k + 1)]
+                for s in operands
+            ]
+            _, terms = rule([s[0] for s in operands], given, **params)
+            if isinstance(terms, ZeroSeries) or isinstance(terms[-1], ZeroTerm):
+                return Zero(typeof(out[0]).tangent())
+            return terms[-1] / math.factorial(k)
+
+        return coefficient
 
     def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:
         rule = self._rule(primitive_transposes, "Transpose rule")

@@ -16,6 +16,7 @@ from fxflow._frozen import Frozen
 from fxflow.core.arrays import Array, dtypes, typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import table
+from fxflow.errors import ShapeError
 
 
 class Slice(Frozen):
@@ -26,10 +27,13 @@ class Slice(Frozen):
     Attributes:
       start: an int, or a 0-d integer array; None in the static part of an index.
       size: the length.
+      clamps: whether the part has to be inside: a start that is an array is moved, as
+        `lax.dynamic_slice` does it, and an int is refused.
     """
 
     start: Any
     size: int
+    clamps: bool = False
 
     def __str__(self) -> str:
         start = OPERAND if self.start is None else self.start
@@ -203,6 +207,7 @@ def _within(w: _Window, item: Any) -> _Window | None:
             return None
         return w.replace(start=w.start + start, size=stop - start)
     if type(item) is Slice:
+        item = _inside(item, w.size)
         start = item.start
         inside = not isinstance(start, int) or start + item.size <= w.size
         if not inside and w.size < w.length:
@@ -275,8 +280,31 @@ def _sliced_axis(whole: Any, index: Any) -> tuple[int, Slice, Any] | None:
     if Ellipsis in map(_plain, before):
         given = sum(item is not None and item is not Ellipsis for item in items)
         axis += whole.ndim - given - 1
-    item = items[at]
+    item = _inside(items[at], whole.shape[axis])
     return axis, item, (*items[:at], slice(None), *items[at + 1 :])
+
+
+def _inside(item: Slice, length: int) -> Slice:
+    """Returns a slice that is inside of an axis, if it has to be.
+
+    Raises:
+      ShapeError: it is not, and its start is known.
+    """
+    most = length - item.size
+    if not item.clamps or (isinstance(item.start, int) and 0 <= item.start <= most):
+        return item
+    if isinstance(item.start, int) or most < 0:
+        raise ShapeError(
+            f"ds: {item.size} elements from {item.start} on are not inside of an axis "
+            f"of length {length}"
+        )
+    dtype = typeof(item.start).dtype
+    zero, end = (arith.constant(n, dtype) for n in (0, length))
+    behind = table["add"].bind(item.start, end)
+    negative = table["lt"].bind(item.start, zero)
+    start = table["select_n"].bind(negative, item.start, behind)
+    start = table["clamp"].bind(zero, start, arith.constant(most, dtype))
+    return item.replace(start=start)
 
 
 def _plain(item: Any) -> Any:

@@ -5,6 +5,7 @@ import pytest
 
 from fxflow.compat import jax
 from fxflow.compat.jax import numpy as jnp
+from fxflow.compat.jax.experimental import jet as jet_rules_of
 from fxflow.compat.jax.experimental import random, topologies
 from fxflow.compat.jax.experimental.compilation_cache import compilation_cache
 from fxflow.compat.jax.experimental.compute_on import compute_on, compute_on2
@@ -27,6 +28,7 @@ from fxflow.compat.jax.experimental.serialize_executable import (
     deserialize_and_load,
     serialize,
 )
+from fxflow.compat.jax.extend.core import Primitive
 
 SIZES = (3, 4, 2, True)
 
@@ -36,6 +38,43 @@ def test_jet():
     assert [float(f) for f in found] == [12.0, 24.0, 42.0]
     _, found = jet2(lambda x: x**3, (2.0,), ([1.0, 1.0, 0.0],))
     assert [float(f) for f in found] == [12.0, 18.0, 13.0]
+
+
+def _client(name, function):
+    primitive = Primitive(name)
+    primitive.def_impl(function)
+    primitive.def_abstract_eval(lambda x: x)
+    return primitive
+
+
+def test_rules_of_jet_for_primitives_of_clients():
+    series = [1.0, 0.3, -0.2, 0.5]
+    sine = _client("own_sin", jnp.sin)
+    thrice = _client("own_thrice", lambda x: 3 * x)
+    steps = _client("own_steps", jnp.floor)
+    product = _client("own_product", lambda x: x * jnp.exp(x))
+    given = _client("own_given", jnp.cos)
+    taken = []
+
+    def rule(primals, terms, **params):
+        taken.append(len(terms[0]))
+        return jet_rules_of.jet(jnp.cos, primals, terms)
+
+    jet_rules_of.def_deriv(sine, jnp.cos)
+    jet_rules_of.deflinear(thrice)
+    jet_rules_of.defzero(steps)
+    jet_rules_of.def_comp(product, lambda x: x * jnp.exp(x))
+    jet_rules_of.jet_rules[given] = rule
+    for primitive, function in (
+        *((sine, jnp.sin), (thrice, lambda x: 3 * x), (steps, jnp.floor)),
+        *((product, lambda x: x * jnp.exp(x)), (given, jnp.cos)),
+    ):
+        want = jet(lambda x, f=function: x * f(jnp.sin(x)), (0.7,), (series,))
+        found = jet(lambda x, p=primitive: x * p.bind(jnp.sin(x)), (0.7,), (series,))
+        np.testing.assert_allclose(found[0], want[0], rtol=1e-6)
+        np.testing.assert_allclose(found[1], want[1], rtol=1e-5, atol=1e-5)
+    assert max(taken) == 4
+    assert jet_rules_of.fact(4) == 24
 
 
 def test_lstm():

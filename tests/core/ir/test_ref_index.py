@@ -10,6 +10,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow.core.ir.ref_index import OPERAND, Index, Slice, composed, read_index
+from fxflow.errors import ShapeError
 
 
 def test_an_index_is_split_into_static_items_and_arrays() -> None:
@@ -115,3 +116,35 @@ def test_parts_that_are_ranges_of_axes_are_joined():
     # Behind the end of a part there is nothing, behind that of the array zeros.
     assert composed((slice(0, 2), Slice(1, 2)), (4,))[1] == [Slice(1, 2)]
     assert composed((Slice(3, 2),), (4,)) == ((Slice(3, 2),), [])
+
+
+@pytest.mark.parametrize(
+    ("start", "first"), [(0, 0), (2, 2), (4, 2), (9, 2), (-1, 2), (-4, 1), (-9, 0)]
+)
+def test_a_slice_that_has_to_be_inside_is_moved(start: int, first: int) -> None:
+    # As JAX reads and writes `ref[jax.ds(start, 3)]` outside of kernels.
+    def index_of(start: Any) -> Slice:
+        return Slice(start, 3, clamps=True)
+
+    def both(start: Any) -> Any:
+        ref = fxflow.new_ref(fnp.arange(5.0))
+        index = index_of(start)
+        part = ref[index]
+        ref[index] = fnp.full(3, 9.0)
+        return part, ref[...]
+
+    def of_a_part(start: Any) -> Any:
+        return fxflow.new_ref(fnp.array(want)).at[1:4][index_of(start)]
+
+    want = np.arange(5.0)
+    want[first : first + 3] = 9
+    for function in (both, fxflow.jit(both)):
+        part, whole = function(fnp.array(start))
+        np.testing.assert_array_equal(part, np.arange(first, first + 3.0))
+        np.testing.assert_array_equal(whole, want)
+    np.testing.assert_array_equal(fxflow.jit(of_a_part)(start), want[1:4])
+    if 0 <= start <= 2:
+        np.testing.assert_array_equal(both(start)[1], want)
+    else:
+        with pytest.raises(ShapeError, match="not inside of an axis of length 5"):
+            both(start)

@@ -263,7 +263,7 @@ def ds(start: Any, size: Any = None, stride: int = 1) -> Any:
 
     Example:
       >>> ds(2, 4)
-      Slice(start=2, size=4)
+      Slice(start=2, size=4, clamps=False)
     """
     if size is None:
         start, size = 0, start
