@@ -190,16 +190,24 @@ def _poles(name: str, lamb: float) -> tuple[float, float]:
     return size * math.sqrt((48 * lamb + 24 * lamb * root) / xi), angle
 
 
+def _through(x: Array, gain: float, pole: float) -> Array:
+    """Returns the coefficients of splines through samples along the last axis."""
+    # A single sample is a constant signal.
+    out: Array = x if x.aval.shape[-1] == 1 else _first_order(x, gain, pole)
+    return out
+
+
 def _cubic(name: str, x: Array, lamb: Any) -> Array:
     """Returns the coefficients of cubic splines along the last axis."""
     lamb = float(lamb)
     if not lamb >= 0 or math.isinf(lamb):
         raise ArgumentError(f"{name}: lamb must not be negative, got {lamb}")
-    if lamb > _REAL:
-        smooth: Array = _second_order(x, *_poles(name, lamb))
-        return smooth
-    out: Array = _first_order(x, -6 * _CUBIC, _CUBIC)
-    return out
+    if lamb <= _REAL:
+        return _through(x, -6 * _CUBIC, _CUBIC)
+    smooth: Array = (
+        x if x.aval.shape[-1] == 1 else _second_order(x, *_poles(name, lamb))
+    )
+    return smooth
 
 
 @_docs
@@ -219,7 +227,7 @@ def cspline1d(signal: ArrayLike, lamb: float = 0.0) -> Array:
 
     Special cases:
       The first two of SciPy's coefficients with `lamb` differ: it exchanges two
-      samples.
+      samples. A single sample is its own coefficient, unlike SciPy's.
 
     Example:
       >>> cspline1d_eval(cspline1d(np.array([1.0, 3.0, 2.0, 5.0] * 4)), 5.0).round(3)
@@ -247,6 +255,9 @@ def qspline1d(signal: ArrayLike, lamb: float = 0.0) -> Array:
       ArgumentError: `lamb` is not 0.
       ShapeError: `signal` is not a vector, or empty.
 
+    Special cases:
+      A single sample is its own coefficient, unlike SciPy's.
+
     Example:
       >>> qspline1d_eval(qspline1d(np.array([1.0, 3.0, 2.0, 5.0] * 4)), 5.0).round(3)
       Array(3., dtype=float32)
@@ -256,8 +267,7 @@ def qspline1d(signal: ArrayLike, lamb: float = 0.0) -> Array:
         raise ArgumentError(
             f"{name}: quadratic splines have no smoothing: lamb must be 0, got {lamb}"
         )
-    out: Array = _first_order(_signal(name, signal, 1), -8 * _QUADRATIC, _QUADRATIC)
-    return out
+    return _through(_signal(name, signal, 1), -8 * _QUADRATIC, _QUADRATIC)
 
 
 @_docs
@@ -311,8 +321,7 @@ def qspline2d(signal: ArrayLike, lamb: float = 0.0, precision: float = -1.0) -> 
         )
     x = _signal(name, signal, 2)
     pole = (-8 * _QUADRATIC, _QUADRATIC)
-    out: Array = _first_order(_first_order(x, *pole).T, *pole).T
-    return out
+    return _through(_through(x, *pole).T, *pole).T
 
 
 # -- values ----------------------------------------------------------------------------

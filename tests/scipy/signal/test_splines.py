@@ -30,6 +30,8 @@ def test_coefficients_agree_with_scipy() -> None:
             np.testing.assert_allclose(
                 signal.cspline1d(X[:n]), want.cspline1d(X[:n]), 1e-12, 1e-13
             )
+        for one in (signal.cspline1d(X[:1]), signal.cspline1d(X[:1], 2.0)):
+            np.testing.assert_array_equal(one, X[:1])
         np.testing.assert_allclose(signal.qspline1d(X), want.qspline1d(X), 1e-12, 1e-13)
         for ours, theirs in (
             (signal.cspline2d, want.cspline2d),
