@@ -323,6 +323,7 @@ SCIPY = [
     *each("scipy.stats", "kstest ks_1samp cramervonmises", X, "norm"),
     f("scipy.stats.anderson_ksamp", [X, X**2]),
     *each("scipy.stats", "boxcox_normmax yeojohnson_normmax", X),
+    f("scipy.signal.place_poles", [[0.0, 1.0], [0.0, 0.0]], [[0.0], [1.0]], SHORT),
     f("scipy.signal.iirfilter", 3, 0.2, btype="lowpass"),
     *each("scipy.signal", "bessel butter", 3, 0.2),
     f("scipy.signal.cheby1", 3, 1.0, 0.2),

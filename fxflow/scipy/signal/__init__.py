@@ -64,6 +64,7 @@ from fxflow.scipy.signal.overlaps import (
 )
 from fxflow.scipy.signal.events import vectorstrength
 from fxflow.scipy.signal.ridges import find_peaks_cwt
+from fxflow.scipy.signal.pole_placement import place_poles
 from fxflow.scipy.signal.splines import (
     cspline1d, cspline1d_eval, cspline2d, gauss_spline, qspline1d, qspline1d_eval,
     qspline2d, sepfir2d, spline_filter, symiirorder1, symiirorder2,
@@ -88,14 +89,14 @@ __all__ = [
     "lfilter_zi", "lfiltic", "lombscargle", "lp2bp", "lp2bp_zpk", "lp2bs", "lp2bs_zpk",
     "lp2hp", "lp2hp_zpk", "lp2lp", "lp2lp_zpk", "lsim", "lti", "max_len_seq", "medfilt",
     "medfilt2d", "minimum_phase", "normalize", "oaconvolve", "order_filter",
-    "peak_prominences", "peak_widths", "periodogram", "qspline1d", "qspline1d_eval",
-    "qspline2d", "remez", "resample", "resample_poly", "residue", "residuez",
-    "savgol_coeffs", "savgol_filter", "sawtooth", "sepfir2d", "sos2tf", "sos2zpk",
-    "sosfilt", "sosfilt_zi", "sosfiltfilt", "sosfreqz", "spectrogram", "spline_filter",
-    "square", "ss2tf", "ss2zpk", "step", "stft", "sweep_poly", "symiirorder1",
-    "symiirorder2", "tf2sos", "tf2ss", "tf2zpk", "unique_roots", "unit_impulse",
-    "upfirdn", "vectorstrength", "welch", "wiener", "zoom_fft", "zpk2sos", "zpk2ss",
-    "zpk2tf",
+    "peak_prominences", "peak_widths", "periodogram", "place_poles", "qspline1d",
+    "qspline1d_eval", "qspline2d", "remez", "resample", "resample_poly", "residue",
+    "residuez", "savgol_coeffs", "savgol_filter", "sawtooth", "sepfir2d", "sos2tf",
+    "sos2zpk", "sosfilt", "sosfilt_zi", "sosfiltfilt", "sosfreqz", "spectrogram",
+    "spline_filter", "square", "ss2tf", "ss2zpk", "step", "stft", "sweep_poly",
+    "symiirorder1", "symiirorder2", "tf2sos", "tf2ss", "tf2zpk", "unique_roots",
+    "unit_impulse", "upfirdn", "vectorstrength", "welch", "wiener", "zoom_fft",
+    "zpk2sos", "zpk2ss", "zpk2tf",
 ]
 # fmt: on
 
