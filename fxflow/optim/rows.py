@@ -93,10 +93,11 @@ def by_rows(optimizer: GradientTransformation) -> RowTransformation:
     momentum act when a step reads the row. For a row that every step reads, the result
     is that of `optimizer` on the table.
 
-    Under `jit` with the table and the state donated, both are updated in place: a step
-    on 10 million rows takes as long as one on a thousand. Update in a program of its
-    own, or look at `Compiled.copies()`: in the program of the loss, XLA may put off
-    reading rows until they have changed, and copies the table first.
+    Under `jit` with the table and the state donated, both are updated in place: the
+    time depends on the number of ids, and on the table's size only in as far as it
+    exceeds the processor's caches. Update in a program of its own, or look at
+    `Compiled.copies()`: in the program of the loss, XLA may put off reading rows until
+    they have changed, and copies the table first.
 
     Args:
       optimizer: an optimizer of this package.
@@ -105,7 +106,7 @@ def by_rows(optimizer: GradientTransformation) -> RowTransformation:
       `init(table)` makes the state of a table, float[rows, ...].
       `update(gradients, ids, table, state)` returns the new table and state: `ids` are
       int[...], with repetitions, whose gradients are added up (in at least float32);
-      `gradients` are float[*ids.shape, ...], with respect to `table[ids]`. Negative
+      `gradients` are floats `[*ids.shape, ...]`, with respect to `table[ids]`. Negative
       ids count from the end, and those outside of the table are left out.
 
     Raises:

@@ -292,15 +292,15 @@ def table_trainer(
     """Returns a trainer of a model with tables of embeddings, here or on servers.
 
     Without `consistency`, this process holds the tables as arrays of all their rows. A
-    step is a compiled program that reads and writes only the rows that its ids name, in
-    place: it is as fast for 10 million rows as for a thousand. With `consistency`, the
-    same model trains on the servers of a `parameter_server`. Both have the same
+    step reads and writes only the rows that its ids name, in place: it takes a network
+    about as long with 10 million rows as with 100,000. With `consistency`, the same
+    model trains on the servers of a `parameter_server`. Both have the same
     methods, `init`, `step(state, batch, ids=...)`, `params`, `rows(ids, state)` and
     `close`; one worker gets the same rows from both, up to rounding.
 
     Args:
       loss_fn: `loss_fn(params, rows, batch, *shared) -> loss`, or `(loss, aux)`: `rows`
-        has, by table, the rows of the ids of the step, float[*ids.shape, *row].
+        has, by table, the rows of the ids of the step, `float[*ids.shape, *row]`.
       optimizer: an optimizer of the dense parameters.
       tables: tables of embeddings. Without servers, each needs the number of its rows
         (`TableSpec(rows=)`), and has no rows on disk.

@@ -126,6 +126,7 @@ def test_gradients_that_are_not_finite() -> None:
         assert np.isfinite(np.asarray(state.params)).all() == (policy == "skip")
 
 
+@pytest.mark.slow
 def test_steps_within_other_programs() -> None:
     trainer = train.table_trainer(
         loss, optim.sgd(0.1), specs(), non_finite="apply", has_aux=False
