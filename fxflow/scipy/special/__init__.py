@@ -41,7 +41,9 @@ from fxflow.scipy.special.hypergeometric import hyp1f1, hyp2f1
 from fxflow.scipy.special.incomplete_beta import (
     betainc, betaincc, betainccinv, betaincinv, stdtr, stdtrit,
 )
-from fxflow.scipy.special.integrals import fresnel, owens_t, sici, spence
+from fxflow.scipy.special.integrals import (
+    fresnel, modfresnelm, modfresnelp, owens_t, sici, spence,
+)
 from fxflow.scipy.special.normal import (
     erf, erfc, erfinv, log_ndtr, ndtr, ndtri, ndtri_exp,
 )
@@ -106,6 +108,9 @@ from fxflow.scipy.special.bessel_derivatives import (
 )
 from fxflow.scipy.special.bessel_integrals import (
     it2i0k0, it2j0y0, it2struve0, itairy, iti0k0, itj0y0, itmodstruve0, itstruve0,
+)
+from fxflow.scipy.special.mathieu import (
+    mathieu_a, mathieu_b, mathieu_cem, mathieu_sem,
 )
 from fxflow.scipy.special.struve import (
     modstruve, struve,
@@ -285,6 +290,12 @@ __all__ = [
     "logit",
     "logsumexp",
     "lpmv",
+    "mathieu_a",
+    "mathieu_b",
+    "mathieu_cem",
+    "mathieu_sem",
+    "modfresnelm",
+    "modfresnelp",
     "modstruve",
     "multigammaln",
     "nbdtr",

@@ -279,6 +279,64 @@ def fresnel(x: ArrayLike) -> tuple[Array, Array]:
     return convert(_fresnel_s(x), dtype), convert(_fresnel_c(x), dtype)
 
 
+def _modified(name: str, sign: int, x: Any) -> tuple[Array, Array]:
+    (x,) = operands(name, x)
+    dtype = dtypes.to_complex(x.aval.dtype)
+    x = convert(x, dtypes.float64)
+    finite = x - x == 0
+    at = fnp.where(finite, x, 0)
+    root = math.sqrt(0.5)
+    k = 0.5 * wofz(lax.complex(root * at, root * at))
+    angle = at * at + 0.25 * math.pi
+    f = math.sqrt(math.pi) * k * lax.complex(lax.cos(angle), lax.sin(angle))
+    far = fnp.where(x == math.inf, 0.0, math.nan)
+    parts = []
+    for value in (f, k):
+        value = fnp.where(finite, value, lax.complex(far, far))
+        parts.append(convert(value if sign > 0 else lax.conj(value), dtype))
+    return parts[0], parts[1]
+
+
+@library()
+@special_docs
+def modfresnelp(x: ArrayLike) -> tuple[Array, Array]:
+    """Integral of exp(i t²) from `x` to infinity, and of its size alone.
+
+    Returns:
+      Two complex arrays of the shape of `x`: the integral F, and
+      K = F exp(-i (x² + π/4)) / √π.
+
+    Special cases:
+      inf → 0; -inf → nan.
+
+    Example:
+      >>> f, k = modfresnelp(1.0)
+      >>> f.round(4), k.round(4)
+      (Array(-0.2779+0.3164j, dtype=complex64), Array(0.2078+0.1152j, dtype=complex64))
+    """
+    return _modified("modfresnelp", 1, x)
+
+
+@library()
+@special_docs
+def modfresnelm(x: ArrayLike) -> tuple[Array, Array]:
+    """Integral of exp(-i t²) from `x` to infinity, and of its size alone.
+
+    Returns:
+      Two complex arrays of the shape of `x`: the integral F, and
+      K = F exp(i (x² + π/4)) / √π.
+
+    Special cases:
+      inf → 0; -inf → nan.
+
+    Example:
+      >>> f, k = modfresnelm(1.0)
+      >>> f.round(4), k.round(4)
+      (Array(-0.2779-0.3164j, dtype=complex64), Array(0.2078-0.1152j, dtype=complex64))
+    """
+    return _modified("modfresnelm", -1, x)
+
+
 # -- Owen's function -------------------------------------------------------------------
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)

@@ -95,3 +95,20 @@ def test_owens_t() -> None:
     single = special.owens_t(h.astype(np.float32), a.astype(np.float32))
     np.testing.assert_allclose(single, want.owens_t(h, a), 2e-4, 1e-9)
     assert special.owens_t(fnp.ones((2, 1)), fnp.ones(3)).shape == (2, 3)
+
+
+def test_modified_fresnel_integrals() -> None:
+    x = np.array([0.0, 0.3, 1.0, 4.0, 30.0])
+    with fxflow.config.override(x64=True):
+        for name in ("modfresnelp", "modfresnelm"):
+            function, theirs = getattr(special, name), getattr(want, name)
+            for got, known in zip(function(x), theirs(x), strict=True):
+                np.testing.assert_allclose(got, known, 1e-12)
+        # SciPy's are wrong below 0. Both sides together are √π exp(i π/4).
+        both = special.modfresnelp(x)[0] + special.modfresnelp(-x)[0]
+        np.testing.assert_allclose(both, np.sqrt(np.pi / 2) * (1 + 1j), 1e-12)
+        ends = special.modfresnelp(np.array([np.inf, np.nan]))[0]
+        assert ends[0] == 0 and np.isnan(ends[1])
+        slope = fxflow.grad(lambda x: special.modfresnelp(x)[0].real)(0.7)
+        assert float(slope) == pytest.approx(-np.cos(0.49))
+    assert special.modfresnelm(np.float32(1))[1].dtype == np.complex64

@@ -1,0 +1,362 @@
+"""Mathieu functions of integer order and their characteristic values (DLMF 28).
+
+A characteristic value is an eigenvalue of a symmetric tridiagonal matrix, one of four
+by the parities of the function and the order. It is found by bisection on the number
+of smaller ones (Sturm) and improved by Rayleigh's quotient. Its eigenvector holds the
+Fourier coefficients, and comes from recurrences that start at both ends and meet where
+it is large: nothing is stored, so that one loop serves all orders.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any, NamedTuple
+
+from fxflow import lax
+from fxflow import numpy as fnp
+from fxflow.core.arrays import Array, dtypes
+from fxflow.core.docs import shared
+from fxflow.core.runtime.library import library
+from fxflow.numpy._operands import ArrayLike, convert
+from fxflow.scipy.special._cylinder import repeat
+from fxflow.scipy.special._derivatives import by_forward
+from fxflow.scipy.special._operands import docs_of, in_64_bits, operands
+
+_HIGHEST, _LARGEST = 1000, 1e5
+_HALVINGS, _QUOTIENTS = 32, 3
+
+
+class _Matrix(NamedTuple):
+    """A tridiagonal matrix of each element.
+
+    Attributes:
+      q: the parameter.
+      first: the frequency of the first coefficient: 0, 1 or 2.
+      corner: what q is multiplied with in the first entry: 1, -1 or 0.
+      index: which of its eigenvalues is meant.
+      top: the last row, a number.
+    """
+
+    q: Any
+    first: Any
+    corner: Any
+    index: Any
+    top: Any
+
+    def frequency(self, k: Any) -> Any:
+        """Returns the frequency of a coefficient."""
+        return 2 * k + self.first
+
+    def diagonal(self, k: Any) -> Any:
+        """Returns an entry of the diagonal."""
+        corner = fnp.where(k == 0, self.corner * self.q, 0)
+        return lax.square(self.frequency(k)) + corner
+
+    def factor(self, k: Any) -> Any:
+        """Returns the entry beside the diagonal of the row k, over q."""
+        return fnp.where((k == 0) & (self.first == 0), math.sqrt(2), 1.0)
+
+
+def _matrix(even: bool, m: Any, q: Any) -> _Matrix:
+    odd = m - 2 * lax.floor(m / 2)
+    first = odd if even else 2 - odd
+    size = lax.stop_gradient(lax.abs(q))
+    top = 0.5 * m + 1.4 * lax.sqrt(size) + 26
+    top = lax.ceil(fnp.max(top, initial=1))
+    return _Matrix(q, first, odd if even else -odd, (m - first) / 2, top)
+
+
+def _steps(top: Any, step: Any, *state: Any) -> Any:
+    """Returns a state after steps of k = 0, …, top - 1."""
+    moved = lambda state: (state[0] + 1, *step(*state))
+    zero = fnp.zeros((), dtypes.float64)
+    return lax.while_loop(lambda state: state[0] < top, moved, (zero, *state))[1:]
+
+
+def _nonzero(x: Any) -> Any:
+    return fnp.where(x == 0, 1e-280, x)
+
+
+def _smaller(matrix: _Matrix, value: Any) -> Any:
+    """Returns how many eigenvalues are smaller than a value."""
+
+    def step(k: Any, pivot: Any, count: Any) -> Any:
+        count = count + fnp.where(pivot < 0, 1.0, 0.0)
+        side = lax.square(matrix.q * matrix.factor(k))
+        return matrix.diagonal(k + 1) - value - side / _nonzero(pivot), count
+
+    start = matrix.diagonal(fnp.zeros((), dtypes.float64)) - value
+    return _steps(matrix.top, step, start, 0 * value)[1]
+
+
+def _sums(matrix: _Matrix, a: Any, terms: Any, count: int) -> Any:
+    """Returns what of the eigenvector is needed, where one coefficient is 1.
+
+    Args:
+      matrix: the matrix.
+      a: the eigenvalue.
+      terms: of k: what the coefficients are multiplied with in each sum.
+      count: how many sums there are.
+
+    Returns:
+      How far `a` is from making the matrix singular, the square of the vector's
+      length, its quadratic form of the derivative by q, and the sums.
+    """
+    size = lax.sqrt(fnp.maximum(a + 2 * lax.abs(matrix.q), 0))
+    place = lax.round(0.5 * (size - matrix.first))
+    place = lax.stop_gradient(fnp.clip(place, 0, matrix.top - 1))
+    zero, one = 0 * a, 0 * a + 1
+
+    def up(k: Any, pivot: Any, length: Any, form: Any, *sums: Any) -> Any:
+        live, factor = k < place, matrix.factor(k)
+        side = matrix.q * factor
+        ratio = -side / _nonzero(pivot)
+        new = (
+            matrix.diagonal(k + 1) - a + side * ratio,
+            length * ratio * ratio + 1,
+            form * ratio * ratio + 2 * factor * ratio,
+            *(s * ratio + t for s, t in zip(sums, terms(k + 1), strict=True)),
+        )
+        old = (pivot, length, form, *sums)
+        return tuple(fnp.where(live, n, o) for n, o in zip(new, old, strict=True))
+
+    def down(j: Any, pivot: Any, rest: Any, length: Any, form: Any, *sums: Any) -> Any:
+        k = matrix.top - j
+        live, inner, factor = k > place, k - 1 > place, matrix.factor(k - 1)
+        side = matrix.q * factor
+        ratio = -side / _nonzero(pivot)
+        new = (
+            matrix.diagonal(k - 1) - a + side * ratio,
+            side * ratio,
+            length * ratio * ratio + fnp.where(inner, 1, 0),
+            form * ratio * ratio + 2 * factor * ratio,
+            *(
+                s * ratio + fnp.where(inner, t, 0)
+                for s, t in zip(sums, terms(k - 1), strict=True)
+            ),
+        )
+        old = (pivot, rest, length, form, *sums)
+        return tuple(fnp.where(live, n, o) for n, o in zip(new, old, strict=True))
+
+    origin = fnp.zeros((), dtypes.float64)
+    first = [zero + t for t in terms(origin)]
+    last = [zero + t for t in terms(matrix.top)]
+    below = _steps(
+        matrix.top, up, matrix.diagonal(origin) - a, one, zero + matrix.corner, *first
+    )
+    start = matrix.diagonal(matrix.top) - a
+    above = _steps(matrix.top, down, start, zero, one, zero, *last)
+    parts = [b + c for b, c in zip(below[1:], above[2:], strict=True)]
+    assert len(parts) == count + 2
+    return below[0] + above[1], *parts
+
+
+def _known(even: bool, m: Any, q: Any) -> Any:
+    least = 0 if even else 1
+    known = (m == lax.floor(m)) & (m >= least) & (m <= _HIGHEST)
+    return known & (lax.abs(q) <= _LARGEST)
+
+
+def _usual(even: bool, m: Any, q: Any) -> Any:
+    known = _known(even, m, q)
+    return known, fnp.where(known, m, 1), fnp.where(known, q, 0)
+
+
+def _values(even: bool, m: Any, q: Any) -> Any:
+    known, m, q = _usual(even, m, q)
+    matrix = _matrix(even, m, lax.stop_gradient(q))
+    middle = lax.square(matrix.frequency(matrix.index))
+    reach = 2 * lax.abs(matrix.q) + 1e-9 * (1 + middle)
+
+    def halve(_: Any, ends: Any) -> Any:
+        low, high = ends
+        at = 0.5 * (low + high)
+        below = _smaller(matrix, at) <= matrix.index
+        return fnp.where(below, at, low), fnp.where(below, high, at)
+
+    low, high = repeat(_HALVINGS, halve, (middle - reach, middle + reach))
+
+    def improve(_: Any, a: Any) -> Any:
+        rest, length, _ = _sums(matrix, a, lambda k: (), 0)
+        moved = a + rest / length
+        return fnp.where((moved >= low) & (moved <= high), moved, a)
+
+    a = repeat(_QUOTIENTS, improve, 0.5 * (low + high))
+    return fnp.where(known, a, math.nan)
+
+
+def _slope(even: bool, m: Any, q: Any) -> Any:
+    known, m, q = _usual(even, m, q)
+    a = _CHARACTERISTIC[even](m, q)
+    _, length, form = _sums(_matrix(even, m, q), a, lambda k: (), 0)
+    return fnp.where(known, form / length, math.nan)
+
+
+def _flat(m: Any, q: Any, *_: Any) -> Any:
+    return 0 * q
+
+
+_CHARACTERISTIC: dict[bool, Any] = {
+    even: by_forward(
+        functools.partial(_values, even),
+        _flat,
+        by_forward(functools.partial(_slope, even), _flat, None),
+    )
+    for even in (True, False)
+}
+
+
+def _functions(even: bool, m: Any, q: Any, x: Any) -> Any:
+    """Returns a function and its derivative by x, of radians."""
+    known, m, q = _usual(even, m, q)
+    known = known & (x - x == 0)
+    x = fnp.where(known, x, 0)
+    a, matrix = _CHARACTERISTIC[even](m, q), _matrix(even, m, q)
+
+    def sign_of(k: Any, f: Any, size: Any) -> Any:
+        """Returns the terms of a sum that is positive.
+
+        At 0 a function or its derivative is. For positive q both may be tiny there, and
+        the one at π/2 is large, and has a sign for each zero on the way.
+        """
+        at_end = fnp.where(matrix.first == (1 if even else 2), f, size)
+        away = k - matrix.index
+        odd = away != 2 * lax.floor(away / 2)
+        at_end = fnp.where(odd, -at_end, at_end)
+        return fnp.where(q > 0, at_end, size if even else f)
+
+    def terms(k: Any) -> Any:
+        f = matrix.frequency(k)
+        size = fnp.where((k == 0) & (matrix.first == 0), math.sqrt(0.5), 1.0)
+        c, s = size * lax.cos(f * x), size * lax.sin(f * x)
+        if even:
+            return c, -f * s, sign_of(k, f, size)
+        return s, f * c, sign_of(k, f, size)
+
+    _, length, _, value, slope, sign = _sums(matrix, a, terms, 3)
+    scale = fnp.where(sign < 0, -1.0, 1.0) / lax.sqrt(length)
+    return fnp.stack([fnp.where(known, scale * v, math.nan) for v in (value, slope)])
+
+
+def _function_slopes(even: bool, m: Any, q: Any, x: Any) -> Any:
+    value, slope = _FUNCTIONS[even](m, q, x)
+    bend = (2 * q * lax.cos(2 * x) - _CHARACTERISTIC[even](m, q)) * value
+    return fnp.stack([slope, bend])
+
+
+def _flat_pair(m: Any, q: Any, x: Any) -> Any:
+    return fnp.stack([0 * q, 0 * q])
+
+
+_FUNCTIONS: dict[bool, Any] = {
+    even: by_forward(
+        functools.partial(_functions, even),
+        _flat_pair,
+        None,
+        functools.partial(_function_slopes, even),
+    )
+    for even in (True, False)
+}
+
+# -- functions -------------------------------------------------------------------------
+
+_docs = docs_of(
+    """
+m: array-like of whole numbers up to 1,000: the order.
+q: real array-like from -100,000 to 100,000: the parameter.
+""",
+    ", with derivatives by `q`; DLMF 28.2",
+)
+
+
+@library()
+@_docs
+def mathieu_a(m: ArrayLike, q: ArrayLike) -> Array:
+    """Characteristic value of an even Mathieu function.
+
+    Special cases:
+      Orders that are not whole or negative, and numbers out of range → nan.
+
+    Example:
+      >>> mathieu_a(2, 5.0).round(4)
+      Array(7.4491, dtype=float32)
+    """
+    return in_64_bits(_CHARACTERISTIC[True], "mathieu_a", m, q)
+
+
+@library()
+@_docs
+def mathieu_b(m: ArrayLike, q: ArrayLike) -> Array:
+    """Characteristic value of an odd Mathieu function.
+
+    Special cases:
+      Orders that are not whole or not positive, and numbers out of range → nan.
+
+    Example:
+      >>> mathieu_b(2, 5.0).round(4)
+      Array(2.0995, dtype=float32)
+    """
+    return in_64_bits(_CHARACTERISTIC[False], "mathieu_b", m, q)
+
+
+_function_docs = shared("""
+    Args:
+      m: array-like of whole numbers up to 1,000: the order.
+      q: real array-like from -100,000 to 100,000: the parameter.
+      x: real array-like: the angle in degrees.
+
+    Returns:
+      Two float arrays of the broadcast shape: the function, and its derivative by the
+      angle in radians.
+
+    Raises:
+      ArgumentError: an argument is not an array.
+      DtypeError: an argument is complex.
+
+    Source: `scipy.special.{name}`, with derivatives by `q` and `x`; DLMF 28.4.
+""")
+
+
+def _pair(name: str, even: bool, m: Any, q: Any, x: Any) -> tuple[Array, Array]:
+    m, q, x = operands(name, m, q, x)
+    wide = [convert(a, dtypes.float64) for a in (m, q, x)]
+    out = _FUNCTIONS[even](*wide[:2], wide[2] * (math.pi / 180))
+    value, slope = convert(out, q.aval.dtype)
+    return value, slope
+
+
+@library()
+@_function_docs
+def mathieu_cem(m: ArrayLike, q: ArrayLike, x: ArrayLike) -> tuple[Array, Array]:
+    """Even Mathieu function and its derivative.
+
+    To some units of the last place, relative to its maximum.
+
+    Special cases:
+      Orders that are not whole or negative, and numbers out of range → nan.
+
+    Example:
+      >>> value, slope = mathieu_cem(2, 5.0, 30.0)
+      >>> value.round(4)
+      Array(0.9065, dtype=float32)
+    """
+    return _pair("mathieu_cem", True, m, q, x)
+
+
+@library()
+@_function_docs
+def mathieu_sem(m: ArrayLike, q: ArrayLike, x: ArrayLike) -> tuple[Array, Array]:
+    """Odd Mathieu function and its derivative.
+
+    To some units of the last place, relative to its maximum.
+
+    Special cases:
+      Orders that are not whole or not positive, and numbers out of range → nan.
+
+    Example:
+      >>> value, slope = mathieu_sem(2, 5.0, 30.0)
+      >>> value.round(4)
+      Array(0.5046, dtype=float32)
+    """
+    return _pair("mathieu_sem", False, m, q, x)
