@@ -21,6 +21,7 @@ from typing import Any
 
 _FUNCTIONS = "nn has functions only"
 _NO_STATE = "train has no state class: keep parameters and optimizer states in a pytree"
+_NO_GRAD = "fxflow has no such switch: use lax.stop_gradient"
 _SERVED = "serve.Model, which the command `fxflow serve` runs"
 
 # Module -> absent name -> what to write instead, relative to fxflow; a text with "has"
@@ -71,6 +72,7 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
         "local_devices_count": "local_device_count",
         "make_jaxpr": "make_graph",
         "nnx": _FUNCTIONS,
+        "no_grad": _NO_GRAD,
         "numpy_dtype_promotion": "config.override(numpy_dtype_promotion=...)",
         "numpy_rank_promotion": "config.override(numpy_rank_promotion=...)",
         "odeint": "scipy.integrate.odeint",
@@ -184,6 +186,18 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
         "xavier_uniform": "nn.initializers.glorot_uniform",
     },
     "fxflow.numpy": {
+        "cat": "numpy.concatenate(arrays, axis)",
+        "clamp": "numpy.clip",
+        "device": "devices(), and device_put(x, device)",
+        "from_numpy": "numpy.asarray",
+        "mm": "numpy.matmul",
+        "bmm": "numpy.matmul",
+        "no_grad": _NO_GRAD,
+        "rand": "random.uniform(key, shape)",
+        "randn": "random.normal(key, shape)",
+        "tensor": "numpy.array",
+        "Tensor": "Array",
+        "unsqueeze": "numpy.expand_dims",
         "Inf": "numpy.inf",
         "NaN": "numpy.nan",
         "alltrue": "numpy.all",
@@ -205,6 +219,10 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
         "uint1": "numpy has no dtypes of 1 bit: use bool_",
     },
     "fxflow.optim": {
+        "Adam": "optim.adam",
+        "AdamW": "optim.adamw",
+        "SGD": "optim.sgd",
+        "warmup_cosine": "optim.warmup_cosine_decay_schedule",
         "bias_correction": "optim.tree.bias_correction",
         "cosine_decay": "optim.cosine_decay_schedule",
         "cosine_onecycle": "optim.cosine_onecycle_schedule",
@@ -333,6 +351,7 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
 
 # Class -> absent attribute -> what to write instead.
 _ATTRIBUTES: dict[str, dict[str, str]] = {
+    "Bundle": dict.fromkeys(("apply", "predict", "run"), "call(*args)"),
     "Checkpointer": {
         "all_steps": "steps()",
         "latest_step": "latest()",
@@ -344,6 +363,65 @@ _ATTRIBUTES: dict[str, dict[str, str]] = {
         "a call: log(step, {name: value})",
     ),
     "Traced": {"jaxpr": "graph"},
+}
+
+# Method of PyTorch's tensors or of NumPy's arrays -> what to write instead.
+_METHODS = {
+    "append": "fxflow.numpy.append(x, values)",
+    "backward": "fxflow.grad(loss)(params)",
+    "bmm": "x @ y",
+    "bool": "x.astype(bool)",
+    "cpu": "fxflow.device_put(x, device)",
+    "cuda": "fxflow.device_put(x, device)",
+    "detach": "fxflow.lax.stop_gradient(x)",
+    "double": "x.astype('float64')",
+    "exp": "fxflow.numpy.exp(x)",
+    "expand": "fxflow.numpy.broadcast_to(x, shape)",
+    "fill": "fxflow.numpy.full_like(x, value)",
+    "float": "x.astype(float)",
+    "grad": "fxflow.grad(loss)(params)",
+    "half": "x.astype('float16')",
+    "int": "x.astype(int)",
+    "itemset": "x.at[i].set(v)",
+    "log": "fxflow.numpy.log(x)",
+    "long": "x.astype(int)",
+    "masked_fill": "fxflow.numpy.where(mask, value, x)",
+    "mm": "x @ y",
+    "norm": "fxflow.numpy.linalg.norm(x)",
+    "numpy": "numpy.asarray(x)",
+    "permute": "x.transpose(axes)",
+    "put": "x.at[i].set(v)",
+    "requires_grad_": "fxflow.grad(loss)(params)",
+    "resize": "fxflow.numpy.resize(x, shape)",
+    "set": "x.at[i].set(v)",
+    "sqrt": "fxflow.numpy.sqrt(x)",
+    "to": "fxflow.device_put(x, device) or x.astype(dtype)",
+    "unsqueeze": "fxflow.numpy.expand_dims(x, axis)",
+}
+
+# Keyword of PyTorch, NumPy or SciPy -> what the parameter is called here.
+_KEYWORDS: dict[str, tuple[str, ...]] = {
+    "device": ("devices",),
+    "dim": ("axis", "dimension"),
+    "dims": ("axes", "axis"),
+    "in_channels": ("inputs",),
+    "in_features": ("inputs",),
+    "kernel_size": ("window",),
+    "lr": ("learning_rate",),
+    "max_to_keep": ("keep",),
+    "n": ("num", "length", "size"),
+    "num_embeddings": ("vocabulary",),
+    "out_channels": ("units",),
+    "out_features": ("units",),
+    "out_shape": ("out",),
+    "p": ("rate",),
+    "random_state": ("key",),
+    "rng": ("key",),
+    "save_interval_steps": ("every",),
+    "seed": ("key",),
+    "size": ("shape",),
+    "stride": ("strides", "window_strides"),
+    "train": ("training",),
 }
 
 # Public modules in the order in which an absent name is looked for.
@@ -445,6 +523,31 @@ def message(module: str, name: str, names: Collection[str]) -> str:
     return f"{text}: here it is fxflow.{called}"
 
 
+def called_here(given: Iterable[str], names: Collection[str]) -> str:
+    """Says what keyword arguments are called here that a function does not have.
+
+    Args:
+      given: the names with which it was called.
+      names: those of its parameters.
+
+    Example:
+      >>> called_here({"dim": 1}, ["a", "axis"])
+      ": 'dim' is axis here"
+      >>> called_here({"keepdim": True}, ["a", "keepdims"])
+      ": 'keepdim' is keepdims here"
+    """
+    import difflib  # only a wrong call needs it
+
+    for name in given:
+        if name in names:
+            continue
+        near = [word for word in _KEYWORDS.get(name, ()) if word in names]
+        near += difflib.get_close_matches(name, names, 1, 0.75)
+        if near:
+            return f": {name!r} is {near[0]} here"
+    return ""
+
+
 def answer_attributes(kind: type) -> None:
     """Makes the objects of a class say what an absent attribute is called here.
 
@@ -465,6 +568,43 @@ def answer_attributes(kind: type) -> None:
             raise
 
     kind.__getattr__ = __getattr__  # type: ignore[attr-defined]
+
+
+class _Absent:
+    """An attribute that is not there, and says what it is called here.
+
+    `__getattr__` would slow down each look-up of an empty slot.
+    """
+
+    def __init__(self, name: str, called: str) -> None:
+        self.name, self.called = name, called
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        kind = f"{owner.__name__!r} object"
+        if instance is None:
+            kind = f"type object {owner.__name__!r}"
+        text = f"{kind} has no attribute {self.name!r}: here it is {self.called}"
+        try:
+            raise AttributeError(text, name=self.name, obj=instance)
+        except AttributeError as error:
+            error.__traceback__ = None
+            raise
+
+
+def answer_methods(kind: type) -> None:
+    """Makes arrays say what a method of other libraries' arrays is called here.
+
+    Args:
+      kind: the class of arrays.
+    """
+    absent = [name for name in _METHODS if not hasattr(kind, name)]
+    for name in absent:
+        setattr(kind, name, _Absent(name, _METHODS[name]))
+
+    def __dir__(self: Any) -> list[str]:
+        return [name for name in object.__dir__(self) if name not in absent]
+
+    kind.__dir__ = __dir__  # type: ignore[method-assign, assignment]
 
 
 def _absent(module: str, name: str) -> str:

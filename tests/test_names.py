@@ -117,11 +117,47 @@ def test_absent_attributes_of_objects(tmp_path: Path) -> None:
         checkpoints.qqqqq  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("name", _names._METHODS)
+def test_methods_of_other_arrays_are_answered(name: str) -> None:
+    x = fxflow.numpy.ones(3)
+    assert not hasattr(x, name) and name not in dir(x)
+    with pytest.raises(AttributeError, match="'Array' object has no") as got:
+        getattr(x, name)
+    assert "here it is" in str(got.value)
+    assert got.value.name == name and got.value.obj is x
+    assert got.traceback[-1].path == Path(__file__)
+    with pytest.raises(AttributeError, match="'TracedArray' object has"):
+        fxflow.jit(lambda x: getattr(x, name))(x)
+
+
+def test_keywords_of_other_libraries() -> None:
+    assert _names.called_here({"x": 1, "dim": 1}, ["x", "axis"]) == (
+        ": 'dim' is axis here"
+    )
+    assert _names.called_here({"axes": 1}, ["axis", "b"]) == ": 'axes' is axis here"
+    assert _names.called_here({"qqqqq": 1}, ["axis"]) == ""
+    assert _names.called_here({"axis": 1}, ["axis"]) == ""
+
+
+def test_packages_of_scipy_answer_absent_names() -> None:
+    import pkgutil
+
+    import fxflow.scipy
+
+    for found in pkgutil.walk_packages(fxflow.scipy.__path__, "fxflow.scipy."):
+        if "._" in found.name:
+            continue
+        module = importlib.import_module(found.name)
+        if hasattr(module, "__all__"):
+            assert "__getattr__" in vars(module), f"{found.name} calls no `public`"
+
+
 def test_named_attributes_exist() -> None:
     from fxflow.transforms.stages import Traced
 
     kinds = {k.__name__: k for k in (fxflow.train.checkpoint.Checkpointer, Traced)}
     kinds["Logger"] = fxflow.train.logs.Logger
+    kinds["Bundle"] = fxflow.export.Bundle
     for name, called in _names._ATTRIBUTES.items():
         for absent, here in called.items():
             assert not hasattr(kinds[name], absent)

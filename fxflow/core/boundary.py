@@ -9,6 +9,7 @@ documentation.
 
 from __future__ import annotations
 
+import abc
 import dis
 import functools
 import importlib
@@ -16,6 +17,7 @@ import inspect
 import numbers
 import operator
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType, GenericAlias, MappingProxyType, UnionType
@@ -23,11 +25,11 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from fxflow._names import answer, answer_attributes
+from fxflow._names import answer, answer_attributes, called_here
 from fxflow.core.arrays import Array, dtypes, is_arraylike
 from fxflow.core.arrays.array import text_of
 from fxflow.core.runtime.eager import plans_of
-from fxflow.core.source import interrupted, is_internal, leave, shorten
+from fxflow.core.source import interrupted, is_internal, leave, located, shorten
 from fxflow.errors import ArgumentError, ConcretizationError, FxflowError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -63,7 +65,11 @@ def boundary(function: F) -> F:
         except Exception as error:
             wrong = leave_call(error, args, kwargs)
             if wrong is not None:
-                raise wrong from None
+                try:
+                    raise wrong from None
+                except Exception as told:  # without this frame
+                    shorten(told)
+                    raise
             raise
         except BaseException:
             interrupted()
@@ -87,7 +93,8 @@ def leaving(
         if is_internal(sys._getframe(2).f_code.co_filename):
             return None  # the user called another function of ours, which tells
         if type(error) is TypeError and not _fits(function, args, kwargs):
-            error.args = (f"{error}; {_signature(function, is_method)}",)
+            called = called_here(kwargs, inspect.signature(function).parameters)
+            error.args = (f"{error}{called}; {_signature(function, is_method)}",)
         elif not is_method and _is_from_inside(error):
             wrong = _wrong_argument(function, args, kwargs)
             if wrong is not None:
@@ -153,7 +160,10 @@ def guard_methods(kind: K) -> K:
     return kind
 
 
-_CALLED = {"__call__", "__getitem__", "__init__", "__new__"}
+_CALLED = {"__call__", "__getitem__", "__init__", "__new__", "__next__"}
+_CALLED |= {"__setitem__", "__matmul__", "__rmatmul__"}
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
+    _CALLED |= {f"__{_name}__", f"__r{_name}__"}
 
 
 def guarded(value: Any, module: str, name: str) -> Any:
@@ -167,7 +177,11 @@ def guarded(value: Any, module: str, name: str) -> Any:
       module: its name.
       name: the public one, where pickle finds the function.
     """
-    if type(value) is type and value is not Array and not hasattr(value, "_fields"):
+    if (
+        type(value) in (type, abc.ABCMeta)
+        and value is not Array
+        and not hasattr(value, "_fields")
+    ):
         return guard_methods(value)
     if type(value) is not FunctionType or value.__code__ in _CALLS:
         return value
@@ -308,13 +322,17 @@ def _wrong_argument(
         parameter = signature.parameters[name]
         if parameter.kind is parameter.VAR_KEYWORD or value is parameter.default:
             continue
-        values = value if parameter.kind is parameter.VAR_POSITIONAL else (value,)
+        several = parameter.kind is parameter.VAR_POSITIONAL
         scope = getattr(inspect.unwrap(function), "__globals__", {})
-        expected = words(str(parameter.annotation), values, scope)
-        if expected:
-            return ArgumentError(
-                f"{function.__name__}: {name} must be {expected}, got {shown(value)}"
-            )
+        for one in value if several else (value,):
+            expected = words(str(parameter.annotation), (one,), scope)
+            if not expected:
+                continue
+            called, got = function.__name__, shown(one)
+            if several and isinstance(one, list | tuple):
+                got = f"a {type(one).__name__} of {len(one)}: pass its items one by one"
+                got = f"{got}, {called}(*{name})"
+            return ArgumentError(f"{called}: {name} must be {expected}, got {got}")
     return None
 
 
@@ -329,7 +347,8 @@ def _name_call(
         return
     given = inspect.signature(function).bind(*args, **kwargs).arguments
     listed = ", ".join(f"{name}={shown(value, 24)}" for name, value in given.items())
-    error.args = (f"{function.__name__}({listed}): {error}",)
+    said = re.sub(r"\b\w+\.<locals>\.", "", str(error))  # of a function in a function
+    error.args = (f"{function.__name__}({listed}): {said}",)
 
 
 def _is_from_inside(error: Exception) -> bool:
@@ -361,6 +380,8 @@ def shown(value: Any, length: int = 60) -> str:
         return f"{aval}"
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype} of shape {value.shape}"
+    if inspect.isroutine(value):
+        return located(value)
     text = text_of(value, length)
     return text if isinstance(value, _PLAIN) else f"{text} ({type(value).__name__})"
 

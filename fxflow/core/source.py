@@ -294,6 +294,10 @@ def _call(frame: FrameType) -> tuple[str, dict[str, Any]]:
     arguments = {n: values[n] for n in code.co_varnames[:count] if n in values}
     owner = arguments.pop("self", arguments.pop("cls", None))
     name = code.co_name
+    if frame.f_globals.get("__name__") == "fxflow.numpy.array_methods":
+        name = name.removeprefix("_")  # `_reshape` is `Array.reshape`
+    if name == "getitem":
+        name = "_getitem"  # the user wrote brackets
     if name in ("__call__", "__init__", "__new__"):
         kind = owner if isinstance(owner, type) else type(owner)
         name = str(getattr(owner, "__name__", kind.__name__))

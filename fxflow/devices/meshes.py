@@ -321,8 +321,8 @@ class AbstractMesh:
 def _check_names(sizes: Sequence[int], names: Sequence[AxisName]) -> None:
     if len(sizes) != len(names):
         raise PlacementError(
-            f"a mesh of shape {tuple(sizes)} needs {len(sizes)} axis names, got "
-            f"{tuple(names)}"
+            f"a mesh of shape {tuple(sizes)} needs {len(sizes)} axis "
+            f"name{'s' * (len(sizes) != 1)}, got {tuple(names)}"
         )
     if len(set(names)) != len(names):
         raise PlacementError(f"the axis names of a mesh must differ, got {names}")

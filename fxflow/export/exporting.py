@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fxflow.core.arrays import Array, Aval, ShapeDtypeStruct
-from fxflow.core.boundary import boundary
+from fxflow.core.boundary import boundary, shown
 from fxflow.core.ir.graph import graph_name
 from fxflow.core.labels import dotted_names
 from fxflow.core.runtime.lowering import dense
@@ -83,7 +83,7 @@ def export(
     if not isinstance(fun_jit, JitFunction):
         raise ArgumentError(
             f"export: expected a jitted function, as in export(jit(f))(...), got "
-            f"{fun_jit!r}"
+            f"{shown(fun_jit)}"
         )
     if platforms is None:
         wanted: tuple[str, ...] = (default_export_platform(),)

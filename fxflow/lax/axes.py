@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from fxflow.core.arrays import Array, Shape
+from fxflow.core.arrays.array import kind_of
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.sizes import is_symbolic, length_of
 from fxflow.core.source import of_rank
@@ -78,7 +79,7 @@ def pair(name: str, what: str, value: Any) -> tuple[Any, Any]:
       ArgumentError: it is not a pair.
     """
     if not isinstance(value, tuple | list) or len(value) != 2:
-        raise ArgumentError(f"{name}: {what} must be a pair, got {value!r}")
+        raise ArgumentError(f"{name}: {what} must be a pair, got {kind_of(value)}")
     return value[0], value[1]
 
 

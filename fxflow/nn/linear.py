@@ -197,6 +197,18 @@ def conv(
             f"conv: x must be float[batch, {len(spatial)} spatial axes, inputs], the "
             f"inputs a multiple of the {kernel.shape[-2]} of w {kernel}, got {image}"
         )
+    per_axis = f"one for each of the {len(spatial)} spatial axes"
+    for what, value in (("strides", strides), ("dilation", dilation)):
+        if value is not None and not isinstance(value, tuple | list):
+            raise ArgumentError(
+                f"conv: {what} must be a sequence of integers, {per_axis}, got "
+                f"{value!r}"
+            )
+    if not isinstance(padding, str | tuple | list):
+        raise ArgumentError(
+            f"conv: padding must be 'SAME', 'VALID' or a pair (low, high), {per_axis}, "
+            f"got {padding!r}"
+        )
     dtype = fnp.result_type(x, w, *b)
     x, w = (lax.convert_element_type(a, dtype) for a in (x, w))
     out = lax.conv_general_dilated(

@@ -192,8 +192,8 @@ def _product(name: str, what: str, given: Sequence[Any], x: Any, dtype: Any) -> 
     inputs = typeof(given[0]).shape[0]
     if typeof(x).shape[-1] != inputs:
         raise ShapeError(
-            f"{name}: {what} must be float[..., {inputs}], as the weights "
-            f"{typeof(given[0])} take, got {typeof(x)}"
+            f"{name}: {what} must have {inputs} features in its last axis, as the "
+            f"weights {typeof(given[0])} take, not {typeof(x).shape[-1]}"
         )
     x, w, b = (lax.convert_element_type(a, dtype) for a in (x, given[0], given[2]))
     return fnp.add(fnp.matmul(x, w), b)

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from fxflow import lax
+from fxflow._names import answer_methods
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.eager import plans_of
 from fxflow.core.source import leave
-from fxflow.errors import DtypeError, ShapeError
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.numpy import (
     arithmetic,
     arranging,
@@ -173,6 +174,10 @@ def _dunder_round(self: Array, ndigits: int | None = None) -> Array:
 
 def _view(self: Array, dtype: Any = None) -> Array:
     """Returns the same bits read as another dtype; the last axis grows or shrinks."""
+    if type(dtype) is int:  # PyTorch's
+        raise ArgumentError(
+            f"view: takes a dtype, got {dtype}: for another shape use x.reshape(...)"
+        )
     wanted = self.dtype if dtype is None else dtypes.of_bits(dtype)
     old = self.aval
     if dtypes.is_bool(wanted) or dtypes.is_bool(old.dtype):
@@ -368,11 +373,14 @@ def install() -> None:
     for name, single in _UNARY.items():
         setattr(Array, f"__{name}__", _unary(single))
     for name, method in METHODS.items():
+        if method.__name__.startswith("_"):  # Python's own errors name it
+            method.__qualname__ = f"Array.{name}"
         setattr(Array, name, _method(method, name))
     for name in _RARE:
         setattr(Array, name, _method(vars(Array)[name], name))
     for name, getter in PROPERTIES.items():
         setattr(Array, name, _property(getter))
+    answer_methods(Array)
 
 
 install()

@@ -79,6 +79,13 @@ class At:
             "x.at[i] = v use x = x.at[i].set(v)"
         )
 
+    def __call__(self, *index: Any) -> Any:
+        """Refuses: the index stands in brackets."""
+        listed = ", ".join(map(repr, index))
+        raise TypeError(
+            f"x.at takes its index in brackets: write x.at[{listed}] for x.at({listed})"
+        )
+
     def __repr__(self) -> str:
         return f"At({self.array!r})"
 

@@ -13,9 +13,10 @@ from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import shared
 from fxflow.core.ir.arith import constant
+from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.library import library
 from fxflow.core.sizes import is_at_least
-from fxflow.errors import ArgumentError
+from fxflow.errors import ArgumentError, ConcretizationError
 from fxflow.lax.axes import canonical_axis, integer
 from fxflow.numpy._operands import ArrayLike, array_of, convert, promote_dtypes, size_of
 from fxflow.numpy.axis_order import moveaxis
@@ -104,13 +105,13 @@ def _nan_last(column: Any) -> Any:
 def _size(name: str, mask: Any, size: Any) -> int:
     if size is not None:
         return integer(name, "size", size)
-    try:
-        return int(sum(mask))
-    except TypeError as error:
-        raise type(error)(
-            f"{name}: the number of results depends on traced data: give size=, which "
-            f"pads or cuts them. {error}"
-        ) from None
+    count = sum(mask)
+    if isinstance(count, Tracer):
+        raise ConcretizationError(
+            f"{name}: the number of results depends on the values, and they are "
+            f"traced. {count.origin()} Pass size=..., which pads or cuts the results."
+        )
+    return int(count)
 
 
 def unique(

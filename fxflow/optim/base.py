@@ -22,7 +22,7 @@ from fxflow.core import tree
 from fxflow.core.arrays import Array, dtypes, typeof
 from fxflow.core.boundary import shown
 from fxflow.core.source import at_fault
-from fxflow.errors import ArgumentError, TreeError
+from fxflow.errors import ArgumentError, ShapeError, TreeError
 from fxflow.numpy._operands import ArrayLike
 from fxflow.optim.numerics import widened
 from fxflow.optim.tree import norm
@@ -240,7 +240,17 @@ def apply_updates(params: T, updates: Updates) -> T:
     def add(param: Any, update: Any) -> Any:
         return cast_like(fnp.add(param, update), param)
 
-    new: T = tree.map(add, params, updates)
+    try:
+        new: T = tree.map(add, params, updates)
+    except TreeError as error:
+        # What `update` returns, not unpacked.
+        pair = isinstance(updates, tuple) and len(updates) == 2
+        raise TreeError(
+            "apply_updates: the updates must have the structure of the parameters: "
+            f"{str(error).removeprefix('tree.map: ')}"
+            + "; update returns a pair, (updates, state)"
+            * pair
+        ) from None
     return new
 
 
@@ -279,9 +289,13 @@ def chain(
         params: Params | None = None,
         **extra: Any,
     ) -> tuple[Updates, tuple[State, ...]]:
-        held = len(state) if isinstance(state, tuple | list) else None
+        held_by: Any = state
+        held = len(held_by) if isinstance(held_by, tuple | list) else None
         if held != len(parts):
-            given = shown(state) if held is None else f"{held}"
+            given = f"{held}"
+            if held is None:
+                kind = type(held_by).__name__
+                given = "None" if kind == "NoneType" else f"a {kind}"
             raise ArgumentError(
                 f"update: the state must hold the states of {len(parts)} "
                 f"transformations, from this optimizer's init, got {given}: call "
@@ -291,7 +305,7 @@ def chain(
         for part, own in zip(parts, state, strict=True):
             try:
                 updates, own = part.update(updates, own, params, **extra)
-            except TreeError as error:
+            except (TreeError, ShapeError) as error:
                 error.args = (f"{error}{_misfit(own, updates)}",)
                 raise
             new.append(own)
@@ -314,6 +328,17 @@ def _misfit(state: State, updates: Updates) -> str:
                 f"{tree.written(kept)}, the updates are {tree.written(wanted)}, each * "
                 "an array: a state belongs to the parameters that init got"
             )
+        if kept != wanted:
+            continue
+        for (path, old), new in zip(
+            tree.leaves_with_path(value), tree.leaves(updates), strict=True
+        ):
+            if typeof(old).shape != typeof(new).shape:
+                return (
+                    f": .{field}{tree.keystr(path)} of the optimizer's "
+                    f"{type(state).__name__} is {typeof(old)}, the update is "
+                    f"{typeof(new)}: a state belongs to the parameters that init got"
+                )
     return ""
 
 

@@ -13,7 +13,13 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes, typeof
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.tree import register_pytree_node_class
-from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
+from fxflow.errors import (
+    ArgumentError,
+    AxisError,
+    DtypeError,
+    OutOfRangeError,
+    ShapeError,
+)
 from fxflow.lax.checking import debug_check
 from fxflow.ragged.operators import Operators
 
@@ -350,7 +356,7 @@ class RaggedArray(Operators):
         if isinstance(index, int | np.integer):
             number = operator.index(index)
             if not -self.rows <= number < self.rows:
-                raise AxisError(f"row {number} of {self!r} does not exist")
+                raise OutOfRangeError(f"row {number} of {self!r} does not exist")
             if not is_concrete(self.lengths):
                 raise ArgumentError(
                     f"row {number} of {self!r} has a length that is not known here: "
@@ -372,13 +378,13 @@ class RaggedArray(Operators):
         """Returns an index array with which rows that are known exist.
 
         Raises:
-          AxisError: one does not.
+          OutOfRangeError: one does not.
         """
         if dtypes.is_integer(index.dtype) and is_concrete(index):
             known = np.asarray(index)
             wrong = known[(known < -self.rows) | (known >= self.rows)]
             if wrong.size:
-                raise AxisError(f"row {wrong.flat[0]} of {self!r} does not exist")
+                raise OutOfRangeError(f"row {wrong.flat[0]} of {self!r} does not exist")
         return index
 
     def row(self, index: Any, length: int, fill_value: Any = 0) -> Array:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from fxflow import numpy as fnp
-from fxflow.core.arrays import Array, typeof
-from fxflow.errors import ArgumentError, ShapeError
+from fxflow.core.arrays import Array, dtypes, typeof
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.ragged.array import (
     RaggedArray,
     gathered,
@@ -89,6 +89,10 @@ def from_padded(x: Any, lengths: Any, capacity: int | None = None) -> RaggedArra
         raise ShapeError(
             "from_padded: x must have rows of values, and lengths one integer for each "
             f"row, got {typeof(x)} and {typeof(lengths)}"
+        )
+    if not dtypes.is_integer(lengths.dtype):
+        raise DtypeError(
+            f"from_padded: lengths must be integers, got {typeof(lengths)}"
         )
     rows, length = x.shape[:2]
     if is_concrete(lengths) and (np.asarray(lengths) > length).any():

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from fxflow import numpy as fnp
+from fxflow.core.boundary import guard_methods
 
 
+@guard_methods
 class Operators:
     """Elementwise operators of a type that has `map`."""
 

@@ -10,6 +10,7 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays import Aval, Shape, dtypes, is_arraylike, not_an_array, typeof
 from fxflow.core.ir import arith
+from fxflow.core.source import at_fault
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import shape_or_length
 
@@ -33,8 +34,8 @@ def typed_keys(name: str, key: Any) -> tuple[Any, bool]:
     """
     if not is_arraylike(key):
         raise ArgumentError(
-            f"{name}: expected a random key as the first argument, got a "
-            f"{type(key).__name__}: {MAKE_ONE}"
+            f"{at_fault() or f'{name}: '}expected a random key as the first argument, "
+            f"got a {type(key).__name__}: {MAKE_ONE}"
         )
     aval = typeof(key)
     if dtypes.is_key(aval.dtype):
@@ -44,7 +45,8 @@ def typed_keys(name: str, key: Any) -> tuple[Any, bool]:
             if aval.shape[-1:] == dtype.suffix:
                 return lax.random_wrap(key, dtype=dtype), True
     raise ArgumentError(
-        f"{name}: expected a random key as the first argument, got {aval}: {MAKE_ONE}"
+        f"{at_fault() or f'{name}: '}expected a random key as the first argument, got "
+        f"{aval}: {MAKE_ONE}"
     )
 
 

@@ -641,6 +641,13 @@ class SparseArray(Extremes):
 
     # -- parts -------------------------------------------------------------------------
 
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        """Refuses: arrays are immutable."""
+        raise TypeError(
+            f"sparse arrays are immutable, {self!r} included: make a new one, such as "
+            "sparse.from_scipy of a to_scipy() that was changed"
+        )
+
     def __getitem__(self, index: Any) -> Any:
         """Returns rows, columns, blocks (sparse) or elements (dense).
 

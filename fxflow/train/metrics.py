@@ -18,6 +18,7 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core import tree
 from fxflow.core.arrays import Array, dtypes, typeof
+from fxflow.core.boundary import boundary
 from fxflow.core.tree import register_dataclass
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import integer, natural
@@ -127,6 +128,7 @@ def _weighted(name: str, values: Any, weights: Any) -> tuple[Any, Any]:
     return fnp.where(weights == 0, 0, values), weights
 
 
+@boundary
 def mean(values: ArrayLike, *, weights: ArrayLike | None = None) -> Mean:
     """Returns the mean of values.
 
@@ -149,6 +151,7 @@ def mean(values: ArrayLike, *, weights: ArrayLike | None = None) -> Mean:
     return Mean(fnp.sum(w * x), fnp.sum(w))
 
 
+@boundary
 def root_mean_square(
     errors: ArrayLike, *, weights: ArrayLike | None = None
 ) -> RootMean:
@@ -169,6 +172,7 @@ def root_mean_square(
     return RootMean(fnp.sum(w * x**2), fnp.sum(w))
 
 
+@boundary
 def perplexity(
     negative_log_likelihoods: ArrayLike, *, weights: ArrayLike | None = None
 ) -> Perplexity:
@@ -208,6 +212,7 @@ def _require_integers(name: str, labels: Any) -> None:
         raise DtypeError(f"{name}: labels must be integers, got {typeof(labels)}")
 
 
+@boundary
 def accuracy(
     logits: ArrayLike, labels: ArrayLike, *, weights: ArrayLike | None = None
 ) -> Mean:
@@ -235,6 +240,7 @@ def accuracy(
     return mean(fnp.argmax(given, axis=-1) == wanted, weights=weights)
 
 
+@boundary
 def top_k_accuracy(
     logits: ArrayLike, labels: ArrayLike, k: int, *, weights: ArrayLike | None = None
 ) -> Mean:
@@ -326,6 +332,7 @@ class Confusion(Metric):
         return 2 * fnp.diagonal(self.matrix) / both
 
 
+@boundary
 def confusion(
     predictions: ArrayLike,
     labels: ArrayLike,
@@ -439,6 +446,7 @@ class Scores(Metric):
         return fnp.sum(fnp.diff(recall) * precision[1:])
 
 
+@boundary
 def scores(
     probabilities: ArrayLike,
     labels: ArrayLike,

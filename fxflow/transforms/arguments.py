@@ -196,6 +196,8 @@ def normalize_indices(
             raise ArgumentError(
                 f"{what}={index} is out of range: {name} was called with {count} "
                 f"positional argument{'s' * (count != 1)}"
+                + ", and those passed by name do not count"
+                * (not count)
             )
         result.append(index % count)
     if len(set(result)) != len(result):
@@ -386,7 +388,8 @@ def resolve_names(
         if not variadic and not -len(positional) <= index < len(positional):
             raise ArgumentError(
                 f"jit: {what}_argnums={index} is out of range for {name_of(fun)}, "
-                f"which has {len(positional)} positional parameters"
+                f"which has {len(positional)} positional "
+                f"parameter{'s' * (len(positional) != 1)}"
             )
     numbers = set(argnums) | {
         positional.index(name) for name in argnames if name in positional
@@ -477,6 +480,12 @@ class Bound:
                 error = not_an_array(leaf, what, label)
                 if isinstance(leaf, str) or callable(leaf):
                     raise ArgumentError(f"{error}, or make it static: static_argnames")
+                if label != "self" and hasattr(leaf, "__dict__"):
+                    raise ArgumentError(
+                        f"{error}, register its class as a pytree "
+                        "(fxflow.tree.register_dataclass), or make it static: "
+                        "static_argnames"
+                    )
                 raise error
 
     def static_key(self) -> tuple[Any, ...]:

@@ -188,6 +188,11 @@ def _chosen(
     if policy is not None:
         if budget is not None:
             raise ArgumentError("checkpoint: give a policy or a budget, not both")
+        if isinstance(policy, str):
+            raise ArgumentError(
+                f"checkpoint: policy must be a function, got {policy!r}: fxflow."
+                "checkpoint_policies has some, such as checkpoint_policies.dots_saveable"
+            )
         require_callable(policy, "checkpoint: policy")
     if budget is not None:
         host = 0

@@ -36,6 +36,7 @@ from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.references import Ref
 from fxflow.core.ir.staging import placing_scopes, trace_flat
 from fxflow.core.ir.trace import Tracer, state
+from fxflow.core.labels import leaf_labels
 from fxflow.core.runtime.eager import EVAL, EvalTrace, options_of
 from fxflow.core.runtime.execute import check_finite
 from fxflow.core.runtime.library import exact
@@ -46,7 +47,7 @@ from fxflow.devices.callbacks import original_error, raise_original
 from fxflow.devices.compile import log_step
 from fxflow.devices.meshes import current, note_mesh_read
 from fxflow.devices.trees import flatten
-from fxflow.errors import ArgumentError, NonFiniteError
+from fxflow.errors import ArgumentError, DeletedArrayError, NonFiniteError
 from fxflow.lax.calls import JitCall
 from fxflow.lax.transfer import as_sharding, put_traced
 from fxflow.transforms.arguments import (
@@ -218,12 +219,20 @@ class CachedCall(Bindable[P, R]):
                 try:
                     raw = [*map(_get_buffer, leaves)]
                 except AttributeError:  # an array lives in host memory only
-                    raw = [None if puts else buffer_of(leaf) for leaf in leaves]
+                    try:
+                        raw = [None if puts else buffer_of(leaf) for leaf in leaves]
+                    except DeletedArrayError as error:
+                        self._name_deleted(error, args, kwargs, leaves)
+                        raise
                 try:
                     return run(leaves, raw)  # type: ignore[no-any-return]
                 except RuntimeFailure as error:
-                    if original_error(error) is None:
-                        require_alive(leaves)
+                    try:
+                        if original_error(error) is None:
+                            require_alive(leaves)
+                    except DeletedArrayError as deleted:
+                        self._name_deleted(deleted, args, kwargs, leaves)
+                        raise
                     raise_original(error)
                     raise
         try:
@@ -234,6 +243,21 @@ class CachedCall(Bindable[P, R]):
         except BaseException:
             interrupted()
             raise
+
+    def _name_deleted(
+        self,
+        error: DeletedArrayError,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        leaves: Sequence[Any],
+    ) -> None:
+        """Makes an error say which argument's memory was deleted."""
+        fun = getattr(self, "__wrapped__", self)
+        labels = leaf_labels(fun, args, kwargs)
+        if len(labels) == len(leaves):  # no argument is static
+            wrong = [i for i, leaf in enumerate(leaves) if leaf.is_deleted()]
+            error.args = (f"{name_of(fun)}: argument {labels[wrong[0]]}: {error}",)
+        shorten(error)
 
     def __copy__(self) -> Self:
         return self  # as a function's copy is the function

@@ -25,7 +25,7 @@ from fxflow.core.labels import leaf_labels
 from fxflow.core.source import name_of, wraps
 from fxflow.core.spmd.varying import with_outputs_varying
 from fxflow.devices.meshes import Mesh, PartitionSpec, get_mesh
-from fxflow.errors import ArgumentError, ShapeError
+from fxflow.errors import ArgumentError, ShapeError, TreeError
 from fxflow.lax.shard_map import ShardMap, manual_axes
 from fxflow.lax.sharded_parts import axes_of, local_shape
 from fxflow.transforms.arguments import FlatFunction, require_callable
@@ -178,6 +178,12 @@ def run(
     if in_specs is None:
         specs = _typed_specs(arrays, mesh, name)
     else:
+        per_argument = type(in_specs) is tuple  # a PartitionSpec is a tuple, too
+        if per_argument and len(in_specs) != len(args):
+            raise TreeError(
+                f"shard_map({name}): in_specs must have one entry for each of the "
+                f"{len(args)} arguments, got {in_specs}"
+            )
         specs = _specs(in_specs, tuple(args), f"shard_map({name}): in_specs")
     avals = []
     for array, spec, label in zip(arrays, specs, labels, strict=True):

@@ -6,7 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from fxflow.core import tree
-from fxflow.core.arrays import as_array, is_arraylike, not_an_array, typeof
+from fxflow.core.arrays import (
+    as_array,
+    dtypes,
+    is_arraylike,
+    not_an_array,
+    typeof,
+)
 from fxflow.core.boundary import boundary
 from fxflow.core.interpreters.batching import batch_flat, materialize
 from fxflow.core.ir.discharge import require_distinct
@@ -95,27 +101,27 @@ def common_size(
       ShapeError: it differs between arguments.
       ArgumentError: nothing is mapped and no size is given.
     """
-    found: tuple[int, str] | None = None
+    found: dict[int, str] = {}  # the first that has a length
     if axis_size is not None:
-        found = length_of(axis_size), "axis_size"
+        found[length_of(axis_size)] = "axis_size"
     for leaf, axis, label in zip(leaves, axes, labels, strict=True):
         if axis is None:
             continue
         size = typeof(leaf).shape[axis]
-        where = f"axis {axis} of argument {label} ({typeof(leaf)})"
-        if found is None:
-            found = size, where
-        elif found[0] != size:
-            raise ShapeError(
-                f"vmap: mapped axes of {name} differ in length: {found[1]} is "
-                f"{found[0]}, {where} is {size}: use in_axes to say which axes to map"
-            )
-    if found is None:
+        if size not in found:
+            found[size] = f"axis {axis} of argument {label} ({typeof(leaf)})"
+    if not found:
         raise ArgumentError(
             f"vmap: nothing to map over: no argument of {name} has a mapped axis; give "
             "one in in_axes, or give axis_size"
         )
-    return found[0]
+    if len(found) > 1:
+        listed = ", ".join(f"{where} is {size}" for size, where in found.items())
+        raise ShapeError(
+            f"vmap: mapped axes of {name} differ in length: {listed}: in_axes says "
+            "which axes to map, None there passes an argument whole"
+        )
+    return next(iter(found))
 
 
 def _divided_over(
@@ -215,8 +221,8 @@ def vmap(
     def vmapped(*args: Any, **kwargs: Any) -> Any:
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ArgumentError(
-                f"vmap: in_axes has {len(in_axes)} entries, but {name} was called with "
-                f"{len(args)} positional arguments"
+                f"vmap: in_axes must have one entry for each of the {len(args)} "
+                f"positional arguments of {name}, got {in_axes}"
             )
         leaves, in_tree = tree.flatten((args, kwargs))
         labels = leaf_labels(fun, args, kwargs)
@@ -237,7 +243,9 @@ def vmap(
                 axis,
                 typeof(x).ndim,
                 f"vmap: in_axes for argument {label} of {name}, {typeof(x)}",
-                "; None there passes it whole",
+                "; None there passes it whole"
+                + ", random.split(key, n) makes a key for each"
+                * dtypes.is_key(typeof(x).dtype),
             )
             for axis, x, label in zip(axes, leaves, labels, strict=True)
         ]

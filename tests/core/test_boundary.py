@@ -94,7 +94,10 @@ def test_a_wrong_number_of_arguments_is_pythons_error():
 @pytest.mark.parametrize(
     "call, text",
     [
-        (lambda: optim.adam(lr=0.1), "'lr'; the signature is adam(learning_rate, b1="),
+        (
+            lambda: optim.adam(lr=0.1),
+            "'lr' is learning_rate here; the signature is ",
+        ),
         (lambda: fnp.sum(fnp.ones(3), axes=0), "; the signature is sum(a, axis="),
         (lambda: random.normal(random.key(0), size=3), "normal(key, shape=(), dtype="),
         (
@@ -123,7 +126,7 @@ def test_no_own_frames():
         fnp.linspace(0, 1, "a")
     files = [str(entry.path) for entry in caught.traceback]
     assert files[0].endswith("test_boundary.py")
-    assert len(files) == 2  # the test and the boundary itself
+    assert len(files) == 1
 
 
 @pytest.mark.parametrize(

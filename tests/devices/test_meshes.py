@@ -203,5 +203,5 @@ def test_an_abstract_mesh_with_parts_replaced() -> None:
     assert mesh.update(axis_sizes=(4, 2)) == AbstractMesh((4, 2), ("a", "b"))
     explicit = mesh.update(axis_types=AxisType.Explicit)
     assert explicit.explicit_axes == ("a", "b") and mesh.auto_axes == ("a", "b")
-    with pytest.raises(PlacementError, match="needs 1 axis names"):
+    with pytest.raises(PlacementError, match="needs 1 axis name,"):
         mesh.update(axis_sizes=(8,))

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import ragged
-from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
+from fxflow.errors import (
+    ArgumentError,
+    AxisError,
+    DtypeError,
+    OutOfRangeError,
+    ShapeError,
+)
 from fxflow.ragged import RaggedArray
 from tests.ragged.arrays import LENGTHS, assert_rows, rows, sample
 
@@ -134,9 +140,9 @@ def test_rows() -> None:
 def test_rows_that_do_not_exist() -> None:
     x = sample()
     for wrong in ([0, 7], [-5, 0]):
-        with pytest.raises(AxisError, match="does not exist"):
+        with pytest.raises(OutOfRangeError, match="does not exist"):
             x[wrong]
-    with pytest.raises(AxisError, match="row 4"):
+    with pytest.raises(OutOfRangeError, match="row 4"):
         x.row(4, 2)
     np.testing.assert_array_equal(x.row(-2, 3), rows(x)[2])
     found = fxflow.jit(lambda x, i: x.row(i, 3))(x, -2)
@@ -309,7 +315,7 @@ def test_bad_input() -> None:
         fxflow.jit(lambda x: x.to_padded())(x)
     with pytest.raises(ArgumentError, match="6 values, more than the capacity of 2"):
         x.with_capacity(2)
-    with pytest.raises(AxisError, match="row 4"):
+    with pytest.raises(OutOfRangeError, match="row 4"):
         x[4]
     with pytest.raises(ArgumentError, match="row\\(i, length\\)"):
         fxflow.jit(lambda x: x[0])(x)

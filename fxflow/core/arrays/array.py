@@ -13,6 +13,7 @@ checkers of them.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ from fxflow.core.arrays.abstract_ref import AbstractRef
 from fxflow.core.arrays.aval import ArrayType, Aval, _Typed, type_on
 from fxflow.core.arrays.protocol import array_method
 from fxflow.core.sizes import is_symbolic
-from fxflow.core.source import at_fault, leave
+from fxflow.core.source import at_fault, leave, located
 from fxflow.devices import DeletedBufferError, Device, buffers, dlpack, transfers
 from fxflow.devices.shardings import Sharding
 from fxflow.errors import ArgumentError, DeletedArrayError
@@ -618,6 +619,9 @@ def not_an_array(value: Any, where: str = "", label: str = "") -> ArgumentError:
         )
     elif hasattr(value, "__array__") and not isinstance(value, type):
         hint = "copy it with fnp.asarray"
+    elif inspect.isroutine(value):
+        shown = located(value)
+        hint = "pass its result, not the function itself"
     else:
         hint = "pass an array, a number or a NumPy array"
     kind = type(value)

@@ -548,10 +548,14 @@ def common_placement(
         elif array_type.placement is chosen.placement:
             continue
         elif array_type.placement.devices != chosen.placement.devices:
+            first, second = str(chosen.placement), str(array_type.placement)
+            if first == second:  # meshes of one shape
+                first = f"{first} of {_ids(chosen.placement)}"
+                second = f"{second} of {_ids(array_type.placement)}"
             raise ArgumentError(
                 f"{name}: arguments are committed to different devices: "
-                f"{chosen.aval} to {chosen.placement}, {array_type.aval} to "
-                f"{array_type.placement}; move one with fxflow.device_put"
+                f"{chosen.aval} to {first}, {array_type.aval} to {second}; move one "
+                "with fxflow.device_put"
             )
         elif chosen.placement.is_single or (
             isinstance(array_type.placement.sharding, NamedSharding)
@@ -575,6 +579,13 @@ def common_placement(
     if mesh is not None:
         return everywhere(mesh), True
     return default, False
+
+
+def _ids(placement: Any) -> str:
+    """Names the devices of a placement, the first few of many."""
+    ids = [device.id for device in placement.devices]
+    listed = ", ".join(map(str, ids[:4])) + ", …" * (len(ids) > 4)
+    return f"device{'s' * (len(ids) != 1)} {listed}"
 
 
 def everywhere(mesh: Mesh) -> Any:

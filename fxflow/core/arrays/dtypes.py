@@ -238,9 +238,10 @@ def _resolve(x: Any) -> DType:
         if x in _by_name:
             return _by_name[x]
     elif isinstance(x, (*_PYTHON, np.generic, np.ndarray)):
-        raise DtypeError(
-            f"{at_fault(x)}expected a dtype, got the value {x!r}; pass its .dtype"
-        )
+        fix = "pass its .dtype"
+        if type(x) is int:  # fnp.zeros(3, 4)
+            fix = "the lengths of a shape are one tuple, such as (3, 4)"
+        raise DtypeError(f"{at_fault(x)}expected a dtype, got the value {x!r}: {fix}")
     elif x is None:
         raise DtypeError(
             f"{at_fault()}expected a dtype, got None; leave the argument out instead"

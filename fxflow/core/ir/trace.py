@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from fxflow.core.arrays import Array, Aval
-from fxflow.core.source import Source, is_internal
+from fxflow.core.source import Source, at_fault, is_internal
 from fxflow.errors import (
     ConcretizationError,
     LeakedTracerError,
@@ -164,13 +164,25 @@ def axis_size_of(name: Any) -> int:
     )
 
 
-def _refused(error: type[ConcretizationError], what: str, fix: str) -> Any:
-    """Returns a method that says why a tracer cannot do what an array can."""
+def _refused(
+    error: type[ConcretizationError], what: str, fix: str, inside: str = ""
+) -> Any:
+    """Returns a method that says why a tracer cannot do what an array can.
+
+    Args:
+      error: its class.
+      what: needs the value.
+      fix: what to do.
+      inside: what to do where a public function of ours asks for the value, if that is
+        something else.
+    """
 
     def method(self: Tracer, *args: Any, **options: Any) -> Any:
+        function = at_fault(self)
         raise error(
-            f"{what} needs a concrete value, but {self.aval} is traced: only its type "
-            f"is known here. {self.origin()} {fix}"
+            f"{function}{what} needs a concrete value, but {self.aval} is traced: only "
+            f"its type is known here. {self.origin()} "
+            f"{inside if function and inside else fix}"
         )
 
     method.__doc__ = f"Raises: {what} needs a concrete value."
@@ -183,6 +195,7 @@ def _not_an_integer(what: str) -> Any:
         what,
         "Make the argument static (jit(..., static_argnames=...)), or index with "
         "fxflow.lax.dynamic_slice.",
+        "Make the argument static (jit(..., static_argnames=...)).",
     )
 
 

@@ -145,7 +145,11 @@ def library(*static: str) -> Callable[[F], F]:
             except Exception as error:
                 wrong = call.leave(error, args, kwargs)  # type: ignore[attr-defined]
                 if wrong is not None:
-                    raise wrong from None
+                    try:
+                        raise wrong from None
+                    except Exception as told:  # without this frame
+                        source.shorten(told)
+                        raise
                 raise
             except BaseException:
                 source.interrupted()

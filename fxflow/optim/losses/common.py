@@ -182,6 +182,15 @@ def softmax_cross_entropy(
     x = floats(name, "logits", logits)
     if not is_arraylike(labels):
         raise not_an_array(labels, f"{name}: labels is")
+    scores, given = typeof(x), typeof(labels)
+    try:
+        fnp.broadcast_shapes(scores.shape, given.shape)
+    except ShapeError:
+        raise ShapeError(
+            f"{name}: labels must be probabilities of the shape of the logits "
+            f"{scores}, got {given}: for indices of classes use "
+            "softmax_cross_entropy_with_integer_labels"
+        ) from None
 
     def of(x: Any, y: Any) -> Any:
         costs = weighted_logs(y, fnp.negative(nn.log_softmax(x, axis, where)))

@@ -1,5 +1,6 @@
 """Interpolation: `fxflow.scipy.interpolate`."""
 
+from fxflow.core.boundary import public as _public
 from fxflow.scipy.interpolate.bernstein import BPoly
 from fxflow.scipy.interpolate.bsplines import (
     BSpline,
@@ -126,3 +127,5 @@ __all__ = [
     "splrep",
     "sproot",
 ]
+
+_public(globals(), __all__)

@@ -8,6 +8,7 @@ from typing import Any, Final
 from fxflow import lax, random
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
+from fxflow.core.boundary import public as _public
 from fxflow.errors import ShapeError
 from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike, promote_inexact
 from fxflow.scipy.special.entropies import xlogy
@@ -139,3 +140,6 @@ def rvs(
 
 
 freezable(__name__, "alpha")
+
+
+_public(globals(), __all__)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
+from fxflow.core.boundary import public as _public
 from fxflow.errors import ShapeError
 from fxflow.numpy._operands import ArrayLike, array_of, convert, promote_inexact
 from fxflow.scipy.special.gammas import gammaln
@@ -120,3 +121,6 @@ def cov(alpha: ArrayLike, n: ArrayLike) -> Array:
 
 
 freezable(__name__, "alpha", "n")
+
+
+_public(globals(), __all__)

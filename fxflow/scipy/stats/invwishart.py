@@ -7,6 +7,7 @@ from typing import Final
 
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
+from fxflow.core.boundary import public as _public
 from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike
 from fxflow.numpy.linalg import cholesky
 from fxflow.scipy.linalg.solving import solve_triangular
@@ -138,3 +139,6 @@ def rvs(
 
 
 freezable(__name__, "df", "scale")
+
+
+_public(globals(), __all__)

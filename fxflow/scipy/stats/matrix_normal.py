@@ -7,6 +7,7 @@ from typing import Final
 from fxflow import lax, random
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
+from fxflow.core.boundary import public as _public
 from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike
 from fxflow.random._arguments import float_dtype, parameter
 from fxflow.scipy.stats._frozen_vectors import freezable
@@ -97,3 +98,6 @@ def rvs(
 
 
 freezable(__name__, "mean", "rowcov", "colcov")
+
+
+_public(globals(), __all__)

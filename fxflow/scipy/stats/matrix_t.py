@@ -8,6 +8,7 @@ from typing import Final
 from fxflow import numpy as fnp
 from fxflow import random
 from fxflow.core.arrays import Array
+from fxflow.core.boundary import public as _public
 from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike, promote_inexact
 from fxflow.numpy.linalg import cholesky
 from fxflow.random._arguments import float_dtype, parameter
@@ -113,3 +114,6 @@ def rvs(
 
 
 freezable(__name__, "mean", "row_spread", "col_spread", df=1)
+
+
+_public(globals(), __all__)

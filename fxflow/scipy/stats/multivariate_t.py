@@ -8,6 +8,7 @@ from typing import Any, Final
 from fxflow import lax, random
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
+from fxflow.core.boundary import public as _public
 from fxflow.errors import ShapeError
 from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike, promote_inexact
 from fxflow.numpy.linalg import cholesky
@@ -213,3 +214,6 @@ def rvs(
 
 
 freezable(__name__, loc=0, shape=1, df=1)
+
+
+_public(globals(), __all__)

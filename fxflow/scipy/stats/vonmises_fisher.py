@@ -8,6 +8,7 @@ from typing import Any, Final
 from fxflow import lax, random
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
+from fxflow.core.boundary import public as _public
 from fxflow.errors import ShapeError
 from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike, promote_inexact
 from fxflow.random._arguments import float_dtype, parameter
@@ -206,3 +207,6 @@ def _cosines(key: Any, kappa: Any, d: int, shape: Any, dtype: Any) -> Any:
 
 
 freezable(__name__, "mu", kappa=1)
+
+
+_public(globals(), __all__)

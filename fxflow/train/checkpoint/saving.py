@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
@@ -192,6 +193,13 @@ def save(
       >>> restored["w"].tolist(), restored["step"]
       ([1.0, 1.0], 3)
     """
+    if isinstance(state, str | os.PathLike) and not isinstance(
+        where, str | os.PathLike
+    ):
+        raise ArgumentError(
+            f"save: where must be a folder or a URL, got a {type(where).__name__}: "
+            "call save(where, state)"
+        )
     storage = storage_of(where, timeout)
     taken = snapshot(state, storage, copy=False)
     unlock = storage.lock(run_address()) if process_index() == 0 else lambda: None

@@ -13,6 +13,7 @@ import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
+from tests.golden.errors import more_mistakes  # noqa: F401 (adds to MISTAKES)
 from tests.golden.errors.mistakes import MISTAKES, outcome, printed
 
 HERE = Path(__file__).parent

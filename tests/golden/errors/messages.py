@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import lax, optim, random, tree
-from tests.golden.errors import mistakes
+from tests.golden.errors import mistakes, more_mistakes, own_mistakes
 
 HERE = Path(__file__).parent
 STORED = HERE / "messages.txt"
@@ -29,6 +29,9 @@ def messages() -> dict[str, tuple[str, int]]:
     for name in mistakes.MISTAKES:
         error = mistakes.outcome(name, m)
         found[name] = (said(error), mistakes.printed(error))
+    for name in own_mistakes.OWN:
+        error = own_mistakes.outcome(name)
+        found[name] = (said(error), mistakes.printed(error))
     return found
 
 
@@ -36,7 +39,11 @@ def said(error: Exception | None) -> str:
     """Returns the class and text of an error, without what differs between runs."""
     if error is None:
         return "nothing is raised"
-    text = re.sub(re.escape(mistakes.__file__) + r":\d+", "mistakes.py:#", str(error))
+    text = str(error)
+    for module in (mistakes, more_mistakes, own_mistakes):
+        name = Path(module.__file__).name
+        text = re.sub(re.escape(module.__file__) + r":\d+", f"{name}:#", text)
+    text = text.replace(str(own_mistakes.folder()), "folder")
     # Which platforms there are, and how many devices, is the machine's.
     text = text.partition("\nPlatforms installed here")[0]
     text = re.sub(r"there are \d+\.", "there are #.", text)
