@@ -28,7 +28,7 @@ def own(function: Callable[[], object]) -> Callable[[], object]:
 @functools.cache
 def folder() -> Path:
     """Returns a folder for files."""
-    return Path(tempfile.mkdtemp())
+    return Path(tempfile.mkdtemp(prefix="run-1-"))
 
 
 def outcome(name: str) -> Exception | None:
