@@ -190,8 +190,8 @@ def _chosen(
             raise ArgumentError("checkpoint: give a policy or a budget, not both")
         if isinstance(policy, str):
             raise ArgumentError(
-                f"checkpoint: policy must be a function, got {policy!r}: fxflow."
-                "checkpoint_policies has some, such as checkpoint_policies.dots_saveable"
+                f"checkpoint: policy must be a function, got {policy!r}: take one of "
+                "fxflow.checkpoint_policies, such as checkpoint_policies.dots_saveable"
             )
         require_callable(policy, "checkpoint: policy")
     if budget is not None:

@@ -13,6 +13,7 @@ import numpy as np
 from fxflow import lax, random
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
+from fxflow.core.boundary import public as _public
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, ConcretizationError, ShapeError
@@ -369,3 +370,6 @@ def estimate_spectral_norm_diff(
     if a.aval.shape != b.aval.shape:
         raise ShapeError(f"{name}: the shapes differ: {a.aval} and {b.aval}")
     return estimate_spectral_norm(a - b, its, rng)
+
+
+_public(globals(), __all__)
