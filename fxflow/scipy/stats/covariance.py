@@ -7,6 +7,7 @@ from typing import Any
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
+from fxflow.core.boundary import public as _public
 from fxflow.core.tree import register_pytree_node_class
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import ArrayLike, promote_inexact
@@ -295,3 +296,6 @@ class Covariance:
         limit = size * float(fnp.finfo(along.aval.dtype).eps) ** 0.5
         outside = fnp.any(~kept & (abs(along) > limit), axis=-1)
         return fnp.where(outside, -fnp.inf, value)
+
+
+_public(globals(), __all__)

@@ -8,6 +8,7 @@ from typing import Any, Final
 from fxflow import lax, random
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
+from fxflow.core.boundary import public as _public
 from fxflow.errors import ShapeError
 from fxflow.lax.axes import shape_or_length
 from fxflow.numpy._operands import (
@@ -175,3 +176,6 @@ def rvs(
 
 
 freezable(__name__, "m", "n")
+
+
+_public(globals(), __all__)

@@ -8,6 +8,7 @@ from typing import Any, Final
 from fxflow import lax, random
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
+from fxflow.core.boundary import public as _public
 from fxflow.lax.axes import shape_or_length
 from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike, promote_inexact
 from fxflow.scipy.special.gammas import gammaln
@@ -136,3 +137,6 @@ def rvs(
 
 
 freezable(__name__, mu=0, lmbda=1, a=1, b=1)
+
+
+_public(globals(), __all__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fxflow import random
 from fxflow.core.arrays import Array
+from fxflow.core.boundary import public as _public
 from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.scipy.stats._groups import matrix_docs, require_size
 
@@ -24,3 +25,6 @@ def rvs(
     """
     dim = require_size("ortho_group.rvs", dim)
     return random.orthogonal(key, dim, shape, dtype)
+
+
+_public(globals(), __all__)

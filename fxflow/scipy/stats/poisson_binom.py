@@ -12,6 +12,7 @@ from typing import Any
 from fxflow import lax, random
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
+from fxflow.core.boundary import public as _public
 from fxflow.errors import ShapeError
 from fxflow.lax.axes import shape_or_length
 from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike, promote_inexact
@@ -226,3 +227,6 @@ def rvs(
 
 
 freezable(__name__, "p", loc=0)
+
+
+_public(globals(), __all__)

@@ -7,6 +7,7 @@ from typing import Any
 from fxflow import lax, random
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
+from fxflow.core.boundary import public as _public
 from fxflow.errors import ShapeError
 from fxflow.lax.axes import shape_or_length
 from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike, promote_inexact
@@ -95,3 +96,6 @@ def rvs(
     for _ in full:
         one = vmap(one)
     return fnp.where(good, one(a), fnp.nan)
+
+
+_public(globals(), __all__)

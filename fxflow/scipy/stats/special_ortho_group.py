@@ -5,6 +5,7 @@ from __future__ import annotations
 from fxflow import numpy as fnp
 from fxflow import random
 from fxflow.core.arrays import Array
+from fxflow.core.boundary import public as _public
 from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.scipy.stats._groups import matrix_docs, require_size
 
@@ -27,3 +28,6 @@ def rvs(
     # Where the determinant is -1, a reflection of the first row makes it 1.
     sign = fnp.sign(fnp.linalg.det(q)).astype(q.aval.dtype)
     return q.at[..., 0, :].multiply(sign[..., None])
+
+
+_public(globals(), __all__)

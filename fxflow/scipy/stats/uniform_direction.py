@@ -5,6 +5,7 @@ from __future__ import annotations
 from fxflow import numpy as fnp
 from fxflow import random
 from fxflow.core.arrays import Array
+from fxflow.core.boundary import public as _public
 from fxflow.lax.axes import shape_or_length
 from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.scipy.stats._groups import require_size
@@ -40,3 +41,6 @@ def rvs(
     dim = require_size(name, dim)
     x = random.normal(key, (*shape_or_length(name, shape), dim), dtype)
     return x / fnp.linalg.norm(x, axis=-1, keepdims=True)
+
+
+_public(globals(), __all__)

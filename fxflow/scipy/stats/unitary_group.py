@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fxflow import random
 from fxflow.core.arrays import Array, dtypes
+from fxflow.core.boundary import public as _public
 from fxflow.errors import DtypeError
 from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.scipy.stats._groups import matrix_docs, require_size
@@ -39,3 +40,6 @@ def rvs(
     if not dtypes.is_complex(dtypes.dtype(dtype)):
         raise DtypeError(f"{name}: dtype must be complex, got {dtypes.dtype(dtype)}")
     return random.orthogonal(key, dim, shape, dtype)
+
+
+_public(globals(), __all__)
