@@ -27,6 +27,7 @@ import numpy as np
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import dtypes
+from fxflow.lax._last_terms import count_of_terms, digits, from_last_term
 from fxflow.numpy._operands import convert
 
 #: The highest order of J and Y, to which the recurrence is followed.
@@ -335,7 +336,7 @@ def half_orders(v: Any, x: Any) -> tuple[Any, Any]:
 # -- I and K ---------------------------------------------------------------------------
 
 #: From this order on the uniform expansions have all digits.
-_UNIFORM = 25
+UNIFORM = 25
 _NODES = 40
 
 
@@ -372,28 +373,53 @@ def _k_upwards(v: Any, x: Any) -> Any:
             fnp.where(k <= n, new, pair[1]),
         )
 
-    return repeat(_UNIFORM + 1, step, (now, after))[0]
+    return repeat(UNIFORM + 1, step, (now, after))[0]
 
 
 def _i_ratio(v: Any, x: Any) -> Any:
     """Returns the quotient of I of the orders v + 1 and v (DLMF 10.33.1)."""
 
-    def step(k: Any, ratio: Any) -> Any:
-        return 1 / (2 * (v + (161 - k)) / x + ratio)
+    def enough(n: Any) -> Any:
+        # The error falls by exp(-2 asinh((v + k) / x)) with the k-th term.
+        return v + n / math.e >= x * lax.sinh(0.5 * digits(dtypes.float64) / n)
 
-    return repeat(160, step, 0 * x + 0 * v)
+    count = count_of_terms(enough, dtypes.float64)
+    term = lambda k, ratio: 1 / (2 * (v + k) / x + ratio)
+    return from_last_term(term, count, 0 * x + 0 * v)
 
 
 def _i_far(v: Any, x: Any) -> Any:
     """Returns exp(-x) I for x > 25 and x > v² / 2 (DLMF 10.40.1)."""
 
-    def step(k: Any, state: Any) -> Any:
-        term = state[0] * (lax.square(2 * k - 1) - 4 * v * v) / (8 * k * x)
-        return term, state[1] + term
+    def term(k: Any, total: Any) -> Any:
+        return 1 + (lax.square(2 * k - 1) - 4 * v * v) / (8 * k * x) * total
 
-    one = 1 + 0 * (x + v)
-    total = repeat(31, step, (one, one))[1]
+    total = from_last_term(term, fnp.asarray(32.0, x.aval.dtype), 1 + 0 * (x + v))
     return total / lax.sqrt(2 * math.pi * x)
+
+
+def half_i_and_k(v: Any, x: Any) -> tuple[Any, Any]:
+    """Returns exp(-x) I and exp(x) K of the orders 1/2, 3/2, … below 25.
+
+    The derivative by the order is not theirs.
+    """
+    n = v - 0.5
+    top = fnp.max(n, initial=0)
+
+    def step(state: Any) -> Any:
+        k, here, ratio = state
+        k = k + 1
+        used = k <= n
+        here = fnp.where(used, here * ratio, here)
+        return k, here, fnp.where(used, (2 * k + 1) / x + 1 / ratio, ratio)
+
+    # K and the quotient of that of the next order: K itself overflows for small x.
+    start = (fnp.zeros((), x.aval.dtype), lax.sqrt(0.5 * math.pi / x), 1 + 1 / x)
+    _, k, ratio = lax.while_loop(lambda state: state[0] < top, step, start)
+    far = (x > 25) & (x > 0.5 * v * v)
+    near = fnp.where(far, 2, x)
+    i = 1 / (x * ratio + x * _i_ratio(v, near)) / k
+    return fnp.where(far, _i_far(v, fnp.where(far, x, 1e3)), i), k
 
 
 _DEBYE = 16
@@ -449,7 +475,7 @@ def i_and_k(v: Any, x: Any) -> tuple[Any, Any]:
       v: the order, of 64 bits.
       x: of 64 bits.
     """
-    high_order = v >= _UNIFORM
+    high_order = v >= UNIFORM
     order = fnp.where(high_order, 0.0, v)
     small = x < 2
     low, high = fnp.where(small, x, 1), fnp.where(small, 2, x)
@@ -462,5 +488,5 @@ def i_and_k(v: Any, x: Any) -> tuple[Any, Any]:
     mid_i = 1 / (middle * (mid_k1 + _i_ratio(order, middle) * mid_k))
     mid_i = fnp.where(far, _i_far(order, fnp.where(far, high, 1e3)), mid_i)
     i, k = fnp.where(small, near_i, mid_i), fnp.where(small, near_k, mid_k)
-    large_i, large_k = _uniform(fnp.where(high_order, v, _UNIFORM), x)
+    large_i, large_k = _uniform(fnp.where(high_order, v, UNIFORM), x)
     return fnp.where(high_order, large_i, i), fnp.where(high_order, large_k, k)

@@ -13,6 +13,7 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.library import library
+from fxflow.lax._last_terms import count_of_terms, digits, from_last_term
 from fxflow.numpy._operands import ArrayLike, convert
 from fxflow.scipy.special._operands import operands, safe, special_docs
 from fxflow.transforms.custom_jvp import custom_jvp
@@ -33,35 +34,33 @@ def _loop(count: int, step: Any, *start: Any) -> Any:
     return lax.fori_loop(0, count, body, start)
 
 
-def _series(x: Any, count: int) -> Any:
-    """Returns the sum of x^k / (k k!) from k = 1."""
+def _series(x: Any) -> Any:
+    """Returns the sum of x^k / (k k!) from k = 1, to the rounding of exp(x)."""
+    dtype = x.aval.dtype
 
-    def step(k: Any, term: Any, total: Any) -> Any:
-        term = term * x / k
-        return term, total + term / k
+    def enough(n: Any) -> Any:
+        # n! is at least (n/e)ⁿ.
+        return n / math.e >= lax.abs(x) * lax.exp((digits(dtype) - x) / n)
 
-    return _loop(count, step, fnp.ones_like(x), fnp.zeros_like(x))[1]
+    term = lambda k, rest: 1 / k + x * (1 / (k + 1)) * rest
+    return x * from_last_term(term, count_of_terms(enough, dtype), fnp.zeros_like(x))
 
 
 def _fraction(n: Any, x: Any, count: int) -> Any:
-    """Returns exp(x) E_n(x), by the continued fraction from its end."""
-
+    """Returns exp(x) E_n(x), by `count` terms, a multiple of 8, of the fraction."""
     # 1 / (x + n - 1 n / (x + n + 2 - 2 (n + 1) / (x + n + 4 - …
-    def down(k: Any, tail: Any) -> Any:
-        j = count - k + 1
-        return (x + n + 2 * (j - 1) - j * (n + j - 1) / tail,)
-
-    (tail,) = _loop(count, down, x + n + 2 * count)
-    return 1 / tail
+    term = lambda k, tail: x + n + 2 * (k - 1) - k * (n + k - 1) / tail
+    number = fnp.asarray(float(count), x.aval.dtype)
+    return 1 / from_last_term(term, number, x + n + 2 * number)
 
 
 @custom_jvp
 def _exp1(x: Any) -> Any:
     near = x < 2
     low = safe(near & (x > 0), x, 1)
-    below = -_EULER - lax.log(low) - _series(-low, 28)
+    below = -_EULER - lax.log(low) - _series(-low)
     high = safe(~near & (x < math.inf), x, 2)
-    above = lax.exp(-high) * _fraction(fnp.ones_like(x), high, 60)
+    above = lax.exp(-high) * _fraction(fnp.ones_like(x), high, 64)
     out = fnp.where(near, below, above)
     out = fnp.where(x == 0, math.inf, fnp.where(x < 0, math.nan, out))
     return fnp.where(x == math.inf, 0, fnp.where(x != x, x, out))
@@ -76,16 +75,13 @@ def _expi(x: Any) -> Any:
     limit = 40.0 if wide else 18.0
     near = (x > 0) & (x < limit)
     low = safe(near, x, 1)
-    below = _EULER + lax.log(low) + _series(low, 150 if wide else 70)
+    below = _EULER + lax.log(low) + _series(low)
     high = safe(x >= limit, x, limit)
 
-    def step(k: Any, term: Any, total: Any) -> Any:
-        term = term * k / high
-        return term, total + term
-
     # The asymptotic series, up to its smallest term.
-    one = fnp.ones_like(x)
-    total = _loop(int(limit), step, one, one)[1]
+    count = fnp.asarray(40.0 if wide else 16.0, x.aval.dtype)
+    inverse, one = 1 / high, fnp.ones_like(x)
+    total = from_last_term(lambda k, rest: 1 + k * inverse * rest, count, one)
     # In two factors, the first of which overflows late.
     half = lax.exp(high / 2)
     above = half * (half / high * total)
@@ -148,7 +144,7 @@ def _expn(n: Any, x: Any) -> Any:
     odd = fnp.where(fnp.mod(m, 2) == 0, -1, 1)
     below = odd * size * (lax.digamma(m) - lax.log(low)) + rest
     high = safe((x >= 1) & (x < math.inf), x, 1)
-    above = lax.exp(-high) * _fraction(m, high, 90)
+    above = lax.exp(-high) * _fraction(m, high, 88)
     out = fnp.where(near, below, above)
     out = fnp.where(n == 0, lax.exp(-x) / x, out)
     at_0 = fnp.where(n > 1, 1 / safe(n > 1, n - 1, 1), math.inf)

@@ -220,14 +220,22 @@ def _moves(
     return step, fnp.clip(1 + 0.5 * step * bend, 0.5, 2)
 
 
-def _root_values(a: Any, b: Any, p: Any, q: Any) -> Any:
-    """Returns x and 1 - x where the lower tail is p, the upper one q = 1 - p."""
+def _root_values(a: Any, b: Any, p: Any, q: Any, start: Any = None) -> Any:
+    """Returns x and 1 - x where the lower tail is p, the upper one q = 1 - p.
+
+    Args:
+      a: the first parameter.
+      b: the second one.
+      p: inside (0, 1).
+      q: 1 - p.
+      start: takes log B(a, b), returns about log(x / (1 - x)).
+    """
 
     def going(state: Any) -> Any:
         return (state[0] < _STEPS) & fnp.any(state[1])
 
     def step(state: Any) -> Any:
-        k, _, u, low, high, x, rest = state
+        k, active, u, low, high, x, rest = state
         newton, divisor = _moves(a, b, x, rest, p, q, factors)
         low, high = fnp.where(newton > 0, u, low), fnp.where(newton < 0, u, high)
         moved = u + newton / divisor
@@ -239,17 +247,19 @@ def _root_values(a: Any, b: Any, p: Any, q: Any) -> Any:
         last = fnp.where(rough, 0, newton / divisor)
         bent = 0.5 * last * last * x * rest
         near = x * lax.exp(last * rest - bent), rest * lax.exp(-last * x - bent)
+        # What is done stays: the sum of both would not be 1 after many steps.
         x, rest = (
-            fnp.where(rough, far, close)
-            for far, close in zip(_sides(moved), near, strict=True)
+            fnp.where(active, fnp.where(rough, far, close), now)
+            for far, close, now in zip(_sides(moved), near, (x, rest), strict=True)
         )
-        return k + 1, rough & (moved != u), moved, low, high, x, rest
+        return k + 1, active & rough & (moved != u), moved, low, high, x, rest
 
     factors = head_factors(a, b)
-    u = _start(a, b, p, q, log_beta_of(factors, a, b))
+    size = log_beta_of(factors, a, b)
+    u = _start(a, b, p, q, size) if start is None else start(size)
     far = lax.full_like(u, _FAR)
-    start = (fnp.int32(0), a == a, u, -far, far, *_sides(u))
-    *_, x, rest = lax.while_loop(going, step, start)
+    state = (fnp.int32(0), a == a, u, -far, far, *_sides(u))
+    *_, x, rest = lax.while_loop(going, step, state)
     return fnp.stack([x, rest])
 
 
@@ -402,6 +412,27 @@ def stdtr(df: ArrayLike, t: ArrayLike) -> Array:
     return in_64_bits(stdtr_of, "stdtr", df, t)
 
 
+def _t_start(n: Any, low: Any, size: Any) -> Any:
+    """Returns about log(n / t²), where the probability below t < 0 is low."""
+    a = 0.5 * n
+    # By three terms of the series of the tail: up to 2/5 of x = n / (n + t²).
+    first = (lax.log(2 * low) + lax.log(a) + size) / a
+    log_x = fnp.minimum(first, -0.1)
+    one, two = a / (2 * a + 2), 3 * a / (8 * a + 16)
+    for _ in range(2):
+        x = lax.exp(log_x)
+        log_x = fnp.minimum(first - lax.log1p(x * (one + two * x)) / a, -0.1)
+    far = log_x - lax.log1p(-lax.exp(log_x))
+    # By a normal variable (D. Wallace 1959), and near 0 by the density there.
+    z = ndtri(low)
+    square = z * z
+    near, away = lax.sqrt(n / (2 * math.pi)) * lax.exp(size), (8 * n + 3) / (8 * n + 1)
+    factor = (0.2 * near + square * away) / (square + 0.2)
+    w = fnp.clip(square * factor * factor / n, 1e-300, 600)
+    near = -lax.log(lax.expm1(w))
+    return fnp.clip(fnp.where(first < math.log(0.4), far, near), -_FAR, _FAR)
+
+
 def _stdtrit_values(df: Any, p: Any) -> Any:
     proper = (df > 0) & (df < math.inf) & (p > 0) & (p < 1)
     n, prob = fnp.where(proper, df, 1), fnp.where(proper, p, 0.25)
@@ -411,7 +442,8 @@ def _stdtrit_values(df: Any, p: Any) -> Any:
     middle = other == 0
     half = lax.full_like(n, 0.5)
     args = (fnp.where(middle, 0.5, 2 * low), fnp.where(middle, 0.5, other))
-    x, rest = _root_values(0.5 * n, half, *args)
+    start = lambda size: _t_start(n, 0.5 * args[0], size)
+    x, rest = _root_values(0.5 * n, half, *args, start)
     size = lax.sqrt(n) * lax.sqrt(rest / x)
     # Where 1 / x overflows the first term of the series is all.
     log_b = log_beta_of(head_factors(0.5 * n, half), 0.5 * n, half)

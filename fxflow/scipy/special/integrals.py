@@ -115,23 +115,26 @@ def _sinc(x: Any) -> Any:
     return fnp.where(near, _polynomial(low * low, *terms), lax.sin(high) / high)
 
 
-def _chebyshev(t: Any, coefficients: tuple[float, ...]) -> Any:
-    """Returns ∑ cₖ Tₖ(t), by Clenshaw's recurrence."""
-    first, second = lax.full_like(t, 0), lax.full_like(t, 0)
-    twice = 2 * t
-    for c in reversed(coefficients[1:]):
-        first, second = twice * first - second + c, first
-    return t * first - second + coefficients[0]
-
-
 def _auxiliary(x: Any) -> tuple[Any, Any]:
     """Returns f and g of exp(i x) E₁(i x) = g - i f, for x ≥ 4."""
-    # The recurrence would lose a digit of 32 bits.
+    # 32 bits would lose a digit.
     inverse = 1 / convert(x, dtypes.float64)
-    t = 32 * inverse * inverse - 1
-    f, g = _chebyshev(t, F_TERMS), _chebyshev(t, G_TERMS)
+    t = 16 * inverse * inverse
+    f, g = (
+        _polynomial(t, *above) / _polynomial(t, *below)
+        for above, below in (F_TERMS, G_TERMS)
+    )
     dtype = x.aval.dtype
     return convert(inverse * f, dtype), convert(inverse * inverse * g, dtype)
+
+
+def _waves(x: Any) -> tuple[Any, Any]:
+    """Returns sin(x) and cos(x), by loops of their own.
+
+    XLA calls a function for each element: other operations are vectorized without it.
+    """
+    sine, cosine = lax.optimization_barrier((lax.sin(x), lax.cos(x)))
+    return sine, cosine
 
 
 def _near_terms(x: Any) -> tuple[Any, Any]:
@@ -149,7 +152,8 @@ def _si(x: Any) -> Any:
     low = safe(near, x, 0)
     high = safe(~near & (size < math.inf), size, 4)
     f, g = _auxiliary(high)
-    far = math.pi / 2 - f * lax.cos(high) - g * lax.sin(high)
+    sine, cosine = _waves(high)
+    far = math.pi / 2 - f * cosine - g * sine
     far = fnp.where(size == math.inf, math.pi / 2, far)
     out = fnp.where(near, low * _near_terms(low)[0], fnp.where(x < 0, -far, far))
     return fnp.where(x != x, x, out)
@@ -166,7 +170,8 @@ def _ci(x: Any) -> Any:
     high = safe(~near & (size < math.inf), size, 4)
     f, g = _auxiliary(high)
     below = _EULER + lax.log(low) + _near_terms(low)[1]
-    far = f * lax.sin(high) - g * lax.cos(high)
+    sine, cosine = _waves(high)
+    far = f * sine - g * cosine
     out = fnp.where(near, below, fnp.where(size == math.inf, 0, far))
     out = fnp.where(x == 0, -math.inf, fnp.where(x == -math.inf, math.nan, out))
     return fnp.where(x != x, x, out)

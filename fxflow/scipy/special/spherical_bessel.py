@@ -17,6 +17,8 @@ from fxflow.lax.axes import integer
 from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.special._cylinder import (
     HIGHEST,
+    UNIFORM,
+    half_i_and_k,
     half_orders,
     i_and_k,
     j_and_y,
@@ -82,16 +84,31 @@ def _yn_values(n: Any, z: Any, *, general: bool = False) -> Any:
     return _completed(n, z, value, -math.inf, 0, odd=True)
 
 
-def _in_values(n: Any, z: Any) -> Any:
+def _i_or_k(second: slice, general: bool, order: Any, x: Any) -> Any:
+    """Returns exp(-x) I and exp(x) K of half-odd orders, or one of them."""
+    if general:
+        return i_and_k(order, x)[second]
+    whole = order - 0.5 == lax.floor(order)
+    return lax.cond(
+        fnp.all(whole & (order < UNIFORM)),
+        lambda v, x: half_i_and_k(v, x)[second],
+        lambda v, x: i_and_k(v, x)[second],
+        order,
+        x,
+    )
+
+
+def _in_values(n: Any, z: Any, *, general: bool = False) -> Any:
     _, order, x, factor = _inside(n, z)
     half = lax.exp(0.5 * x)
-    value = half * (half * factor * i_and_k(order, x)[0])
+    (i,) = _i_or_k(slice(0, 1), general, order, x)
+    value = half * (half * factor * i)
     return _completed(n, z, value, _at_0(n), math.inf, odd=False)
 
 
-def _kn_values(n: Any, z: Any) -> Any:
+def _kn_values(n: Any, z: Any, *, general: bool = False) -> Any:
     _, order, x, factor = _inside(n, z)
-    i, k = i_and_k(order, x)
+    i, k = _i_or_k(slice(0, 2), general, order, x)
     half = lax.exp(0.5 * x)
     k = factor * k / half / half
     out = _completed(n, z, k, math.inf, 0, odd=True)
@@ -133,8 +150,12 @@ _FUNCTIONS = {
     "spherical_yn": _made(
         _yn_values, 1, -1, functools.partial(_yn_values, general=True)
     ),
-    "spherical_in": _made(_in_values, 1, 1),
-    "spherical_kn": _made(_kn_values, -1, -1),
+    "spherical_in": _made(
+        _in_values, 1, 1, functools.partial(_in_values, general=True)
+    ),
+    "spherical_kn": _made(
+        _kn_values, -1, -1, functools.partial(_kn_values, general=True)
+    ),
 }
 
 _docs = docs_of(

@@ -23,14 +23,17 @@ from fxflow.scipy.special.gammas import gamma_quotient
 
 def _less_one(s: Any, gap: Any) -> Any:
     """Returns ζ(s) - 1 for s ≥ 0, where the gap is s - 1, not 0."""
-
-    def term(n: int) -> Any:
-        return fnp.power(float(n) + 0 * s, -s)
-
+    # What the exponential of a large product loses does not count beside 2⁻ˢ.
+    powers = {2: fnp.power(2.0 + 0 * s, -s)}
+    powers |= {n: lax.exp(-math.log(n) * s) for n in (3, 5, 7)}
+    for n in range(4, ZETA_TERMS + 1):
+        factor = 2 if n % 2 == 0 else 3
+        if n not in powers:
+            powers[n] = powers[factor] * powers[n // factor]
     total = 0 * s
     for n in range(ZETA_TERMS - 1, 1, -1):
-        total = total + term(n)
-    last = term(ZETA_TERMS)
+        total = total + powers[n]
+    last = powers[ZETA_TERMS]
     total = total + last * (ZETA_TERMS / gap + 0.5)
     factor = last * s / ZETA_TERMS
     for k, c in enumerate(ZETA_CORRECTIONS):
@@ -56,13 +59,16 @@ def _above(s: Any) -> Any:
     return fnp.where(s == 1, math.inf, out)
 
 
-def _completed(s: Any, low: Any, high: Any) -> Any:
-    out = fnp.where(s < 0, low, high)
+def _completed(s: Any, less: float, high: Any) -> Any:
+    """Returns ζ(s) - less, which is `high` for s ≥ 0."""
+    below = s < 0
+    low = lax.cond(fnp.any(below), _reflected, lambda s: 0 * s, s)
+    out = fnp.where(below, low - less, high)
     return fnp.where((s == s) & (s > -math.inf), out, math.nan)
 
 
-_zeta: Any = by_forward(lambda s: _completed(s, _reflected(s), 1 + _above(s)), None)
-_zetac: Any = by_forward(lambda s: _completed(s, _reflected(s) - 1, _above(s)), None)
+_zeta: Any = by_forward(lambda s: _completed(s, 0.0, 1 + _above(s)), None)
+_zetac: Any = by_forward(lambda s: _completed(s, 1.0, _above(s)), None)
 
 
 @special_docs

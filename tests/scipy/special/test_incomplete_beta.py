@@ -115,3 +115,19 @@ def test_shapes() -> None:
     assert special.stdtrit(np.ones((0, 2)), 0.5).shape == (0, 2)
     with pytest.raises(DtypeError, match="real"):
         special.betaincc(1j, 1.0, 0.5)
+
+
+def test_slow_elements_cost_the_others_no_digits() -> None:
+    # The first needs thousands of terms of a series, the others few.
+    a, b = np.array([1276.3, 2.0, 30.0, 494.0]), np.array([4.6e-4, 3.0, 0.5, 0.08])
+    x = np.array([0.99904, 0.3, 0.6, 0.99])
+    df = np.array([0.02, 2971.2080455271716, 4.0])
+    p = np.array([1e-200, 1.1654609887609063e-192, 0.3])
+    with fxflow.config.override(x64=True):
+        tails = np.asarray(special.betainc(a, b, x))
+        quantiles = np.asarray(special.stdtrit(df, p))
+        for i in range(1, 4):
+            alone = float(special.betainc(a[i], b[i], x[i]))
+            assert tails[i] == pytest.approx(alone, rel=1e-15)
+    # By mpmath.
+    assert quantiles[1] == pytest.approx(-31.906657732786456, rel=2e-15)
