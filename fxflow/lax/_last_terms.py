@@ -21,7 +21,7 @@ from fxflow.lax.rounding import floor
 
 # Terms in one step of the loop.
 _UNROLLED = 8
-_FIRST, _MOST = 8, 1_000
+_FIRST, _MOST = 8, 10_000
 
 
 def count_of_terms(enough: Callable[[Any], Any], dtype: Any) -> Any:

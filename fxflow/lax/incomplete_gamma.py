@@ -61,7 +61,7 @@ class _Part(NamedTuple):
     slope: Any
 
 
-def _series_value(a: Any, x: Any, wanted: Any) -> Any:
+def series_value(a: Any, x: Any, wanted: Any) -> Any:
     """Returns Σ xⁿ / ((a+1) … (a+n)) where wanted, without its derivative."""
     dtype = typeof(x).dtype
     one = arith.constant(1, dtype)
@@ -79,7 +79,7 @@ def _series_value(a: Any, x: Any, wanted: Any) -> Any:
     return from_last_term(term, count_of_terms(enough, dtype), full_like(x, 1))
 
 
-def _fraction_value(a: Any, x: Any, wanted: Any) -> Any:
+def fraction_value(a: Any, x: Any, wanted: Any) -> Any:
     """Returns the fraction of `_fraction` where wanted, without its derivative."""
     dtype = typeof(x).dtype
     one, half = arith.constant(1, dtype), arith.constant(0.5, dtype)
@@ -92,8 +92,8 @@ def _fraction_value(a: Any, x: Any, wanted: Any) -> Any:
         return add(gap, add(n, n)), add(square(gap), mul(scaled(4.0, n), x))
 
     def enough(n: Any) -> Any:
-        # By the term in the middle, which does less than the mean one.
-        total, square_of = sums(mul(n, half))
+        # By the term that does no more than the mean one: rates are as √n or 1/√n.
+        total, square_of = sums(scaled(0.44, n))
         total = square(total)
         share = square(tanh(div(arith.constant(0.5 * digits(dtype), dtype), n)))
         smaller, larger = min_(total, square_of), max_(total, square_of)
@@ -334,8 +334,8 @@ def _incomplete(
         by_series,
         exp(log_density(a, x, size)),
         _Temme(temme[0], temme[1], temme[2] if slopes else zero),
-        _series(*below_args) if slopes else _Part(_series_value(*below_args), zero),
-        _fraction(*far_args) if slopes else _Part(_fraction_value(*far_args), zero),
+        _series(*below_args) if slopes else _Part(series_value(*below_args), zero),
+        _fraction(*far_args) if slopes else _Part(fraction_value(*far_args), zero),
     )
 
 
