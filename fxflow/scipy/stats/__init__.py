@@ -56,11 +56,12 @@ from fxflow.scipy.stats._positives import (
     loglaplace, mielke, powerlognorm, recipinvgauss, truncpareto, truncweibull_min,
     wald,
 )
+from fxflow.scipy.stats._stable import landau
 from fxflow.scipy.stats._urns import betanbinom, nhypergeom, yulesimon
 from fxflow.scipy.stats.comparisons import dunnett, tukey_hsd
 from fxflow.scipy.stats.correlations import (
     chatterjeexi, kendalltau, linregress, pearsonr, pointbiserialr, siegelslopes,
-    somersd, spearmanr, theilslopes, weightedtau,
+    somersd, spearmanr, spearmanrho, theilslopes, weightedtau,
 )
 from fxflow.scipy.stats.counting import (
     binned_statistic, binned_statistic_2d, cumfreq, percentileofscore, relfreq,
@@ -108,7 +109,7 @@ from fxflow.scipy.stats.rank_tests import (
     ansari, brunnermunzel, friedmanchisquare, kruskal, mannwhitneyu, mood, ranksums,
     wilcoxon,
 )
-from fxflow.scipy.stats.ranks import ModeResult, mode, rankdata, sem
+from fxflow.scipy.stats.ranks import ModeResult, mode, rankdata, sem, tiecorrect
 from fxflow.scipy.stats.resampling import (
     bootstrap, monte_carlo_test, permutation_test, power,
 )
@@ -147,15 +148,15 @@ __all__ = [
     "invgauss", "invweibull", "invwishart", "iqr", "irwinhall", "jarque_bera",
     "jf_skew_t", "johnsonsb", "johnsonsu", "kappa3", "kappa4", "kendalltau",
     "kruskal", "ks_1samp", "ks_2samp", "ksone", "kstat", "kstatvar", "kstest",
-    "kstwobign", "kurtosis", "kurtosistest", "laplace", "laplace_asymmetric",
-    "levene", "levy", "levy_l", "linregress", "lmoment", "loggamma", "logistic",
-    "loglaplace", "lognorm", "logrank", "logser", "loguniform", "lomax",
-    "mannwhitneyu", "matrix_normal", "matrix_t", "maxwell", "median_abs_deviation",
-    "median_test", "mielke", "mode", "moment", "monte_carlo_test", "mood", "moyal",
-    "multinomial", "multivariate_hypergeom", "multivariate_normal",
-    "multivariate_t", "nakagami", "nbinom", "ncf", "nchypergeom_fisher",
-    "nchypergeom_wallenius", "nct", "ncx2", "nhypergeom", "norm",
-    "normal_inverse_gamma", "normaltest", "norminvgauss", "obrientransform",
+    "kstwobign", "kurtosis", "kurtosistest", "landau", "laplace",
+    "laplace_asymmetric", "levene", "levy", "levy_l", "linregress", "lmoment",
+    "loggamma", "logistic", "loglaplace", "lognorm", "logrank", "logser",
+    "loguniform", "lomax", "mannwhitneyu", "matrix_normal", "matrix_t", "maxwell",
+    "median_abs_deviation", "median_test", "mielke", "mode", "moment",
+    "monte_carlo_test", "mood", "moyal", "multinomial", "multivariate_hypergeom",
+    "multivariate_normal", "multivariate_t", "nakagami", "nbinom", "ncf",
+    "nchypergeom_fisher", "nchypergeom_wallenius", "nct", "ncx2", "nhypergeom",
+    "norm", "normal_inverse_gamma", "normaltest", "norminvgauss", "obrientransform",
     "ortho_group", "page_trend_test", "pareto", "pearson3", "pearsonr",
     "percentileofscore", "permutation_test", "planck", "pmean", "pointbiserialr",
     "poisson", "poisson_binom", "poisson_means_test", "power", "power_divergence",
@@ -165,12 +166,13 @@ __all__ = [
     "rel_breitwigner", "relfreq", "rice", "scoreatpercentile", "sem",
     "semicircular", "shapiro", "siegelslopes", "sigmaclip", "skellam", "skew",
     "skewcauchy", "skewnorm", "skewtest", "sobol_indices", "somersd", "spearmanr",
-    "special_ortho_group", "studentized_range", "t", "theilslopes", "tmax", "tmean",
-    "tmin", "trapezoid", "triang", "trim1", "trim_mean", "trimboth", "truncexpon",
-    "truncnorm", "truncpareto", "truncweibull_min", "tsem", "tstd", "ttest_1samp",
-    "ttest_ind", "ttest_ind_from_stats", "ttest_rel", "tukey_hsd", "tukeylambda",
-    "tvar", "uniform", "uniform_direction", "unitary_group", "variation",
-    "vonmises", "vonmises_fisher", "vonmises_line", "wald", "wasserstein_distance",
+    "spearmanrho", "special_ortho_group", "studentized_range", "t", "theilslopes",
+    "tiecorrect", "tmax", "tmean", "tmin", "trapezoid", "triang", "trim1",
+    "trim_mean", "trimboth", "truncexpon", "truncnorm", "truncpareto",
+    "truncweibull_min", "tsem", "tstd", "ttest_1samp", "ttest_ind",
+    "ttest_ind_from_stats", "ttest_rel", "tukey_hsd", "tukeylambda", "tvar",
+    "uniform", "uniform_direction", "unitary_group", "variation", "vonmises",
+    "vonmises_fisher", "vonmises_line", "wald", "wasserstein_distance",
     "weibull_max", "weibull_min", "weightedtau", "wilcoxon", "wishart",
     "wrapcauchy", "yeojohnson", "yeojohnson_llf", "yeojohnson_normmax",
     "yeojohnson_normplot", "yulesimon", "zipf", "zipfian", "zmap", "zscore",

@@ -412,7 +412,8 @@ def _peak(v: Any, x: Any) -> tuple[Any, Any]:
     return nodes, width[..., 0] * 0.2
 
 
-def _log_sum(log: Any, step: Any) -> Any:
+def log_sum(log: Any, step: Any) -> Any:
+    """Returns the logarithm of a step times a sum of exponentials along an axis."""
     most = lax.stop_gradient(fnp.max(log, axis=-1, keepdims=True))
     return most[..., 0] + lax.log(fnp.sum(lax.exp(log - most), axis=-1) * step)
 
@@ -421,7 +422,7 @@ def _log_k(v: Any, x: Any) -> Any:
     """Returns log 2 K(v, x): of an integral that has derivatives by the order, too."""
     u, step = _peak(v, x)
     wide: Any = lambda a: fnp.expand_dims(a, -1)
-    return _log_sum(wide(v) * u - wide(x) * fnp.cosh(u), step)
+    return log_sum(wide(v) * u - wide(x) * fnp.cosh(u), step)
 
 
 def _in_64(f: Any) -> Any:
@@ -493,7 +494,7 @@ def _gh_log_tail(z: Any, p: Any, a: Any, b: Any, sign: Any) -> Any:
     y = lax.exp(u) / wide(gamma)
     apart = wide(sign) * (wide(z) - wide(b) * y) / fnp.sqrt(y)
     log = wide(p) * u - wide(gamma) * fnp.cosh(u) + log_ndtr(apart)
-    return fnp.minimum(_log_sum(log, step) - _log_k(p, gamma), -1e-300)
+    return fnp.minimum(log_sum(log, step) - _log_k(p, gamma), -1e-300)
 
 
 def _gh_logs(z: Any, p: Any, a: Any, b: Any) -> Any:
@@ -532,12 +533,12 @@ genhyperbolic: Final = Continuous(
 
 # -- Gauss' hypergeometric one ---------------------------------------------------------
 
-_T = np.arange(-6, 6.01, 0.06)
+_T = np.arange(-6, 6.001, 0.03)
 #: Logarithms of the nodes of the rule of Takahasi and Mori on 0 … 1, of the rest to 1,
 #: and of the weights.
-_LOWS = -np.logaddexp(0, -math.pi * np.sinh(_T))
-_RESTS = -np.logaddexp(0, math.pi * np.sinh(_T))
-_WEIGHTS = _LOWS + _RESTS + np.log(math.pi * np.cosh(_T) * 0.06)
+LOWS = -np.logaddexp(0, -math.pi * np.sinh(_T))
+RESTS = -np.logaddexp(0, math.pi * np.sinh(_T))
+WEIGHTS = LOWS + RESTS + np.log(math.pi * np.cosh(_T) * 0.03)
 
 _FACTOR = Domain(
     "real array-like above -1",
@@ -551,7 +552,7 @@ _FACTOR = Domain(
 def _gauss_sum(size: Any, upper: bool, a: Any, b: Any, c: Any, z: Any) -> Any:
     """Returns the logarithm of the integral over the part of a size at an end."""
     wide: Any = lambda v: fnp.expand_dims(v, -1)
-    low, rest, weight = (fnp.asarray(v, size.dtype) for v in (_LOWS, _RESTS, _WEIGHTS))
+    low, rest, weight = (fnp.asarray(v, size.dtype) for v in (LOWS, RESTS, WEIGHTS))
     size = wide(size)
     near = lax.log(size) + low
     other = lax.log(fnp.maximum((1 - size) + size * lax.exp(rest), 1e-300))
@@ -559,7 +560,7 @@ def _gauss_sum(size: Any, upper: bool, a: Any, b: Any, c: Any, z: Any) -> Any:
     other = fnp.where(size == 1, rest, other)
     x, y = (other, near) if upper else (near, other)
     log = weight + lax.log(size) + wide(a - 1) * x + wide(b - 1) * y
-    return _log_sum(log - wide(c) * lax.log1p(wide(z) * lax.exp(x)), 1.0)
+    return log_sum(log - wide(c) * lax.log1p(wide(z) * lax.exp(x)), 1.0)
 
 
 def _gauss_log_norm(a: Any, b: Any, c: Any, z: Any) -> Any:

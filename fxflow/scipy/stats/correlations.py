@@ -33,6 +33,7 @@ from fxflow.scipy.stats.results import (
     LinregressResult,
     PearsonRResult,
     SiegelslopesResult,
+    SignificanceResult,
     SomersDResult,
     TheilslopesResult,
 )
@@ -229,6 +230,41 @@ def spearmanr(
     df = fnp.asarray(n - 2, r.dtype)
     p = student_pvalue(_student_of(r, df), df, alternative)
     return CorrelationResult(r.astype(dtype), p.astype(dtype))
+
+
+@statistic("axis", "keepdims")
+def spearmanrho(
+    x: ArrayLike,
+    y: ArrayLike,
+    /,
+    *,
+    alternative: str = "two-sided",
+    method: None = None,
+    axis: Any = 0,
+    nan_policy: str = "propagate",
+    keepdims: bool = False,
+) -> SignificanceResult:
+    """Returns Spearman's correlation of pairs along an axis: Pearson's, of ranks.
+
+    Args:
+      method: None: the p-value is that of Student's distribution.
+
+    Special cases:
+      nan, if the elements of a sample are equal.
+
+    Example:
+      >>> x = np.array([1.0, 2.0, 3.0, 4.0])
+      >>> spearmanrho(x, np.array([1.0, 9.0, 4.0, 16.0])).statistic.round(4)
+      Array(0.8, dtype=float32)
+    """
+    name = "spearmanrho"
+    require_alternative(name, alternative)
+    require_choice(name, "method", method, (None,))
+    (a, b), done = taken(name, (x, y), axis, nan_policy, keepdims, paired=True)
+    r = correlation(ranked(a)[0], ranked(b)[0])
+    r = fnp.where(a.lost | b.lost, math.nan, r)
+    p = student_pvalue(_student_of(r, a.n - 2), a.n - 2, alternative)
+    return SignificanceResult(done(r), done(p))
 
 
 def _signs(v: Any) -> Any:

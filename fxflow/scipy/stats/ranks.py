@@ -9,9 +9,10 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.library import library
-from fxflow.errors import ArgumentError
+from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis
 from fxflow.numpy._operands import ArrayLike, array_of, promote_inexact
+from fxflow.scipy.stats._samples import operands, statistic
 
 _METHODS = ("average", "min", "max", "dense", "ordinal")
 
@@ -239,3 +240,37 @@ def sem(
     ones = fnp.ones(x.aval.shape, dtypes.to_real(x.aval.dtype))
     count = fnp.sum(ones, **options)
     return fnp.std(x, ddof=ddof, **options) / lax.sqrt(count)
+
+
+@statistic()
+def tiecorrect(rankvals: ArrayLike) -> Array:
+    """Returns the factor by which ties lessen the variance of rank tests.
+
+    Args:
+      rankvals: real array-like[n]: ranks, as `rankdata` returns them.
+
+    Returns:
+      A float: 1 less the sum of t³ - t over ties of t elements, over n³ - n; 1 for
+      fewer than 2 elements.
+
+    Raises:
+      ShapeError: `rankvals` is not a row.
+
+    Example:
+      >>> tiecorrect(np.array([1.0, 2.5, 2.5, 4.0]))
+      Array(0.9, dtype=float32)
+    """
+    (ranks,), dtype = operands("tiecorrect", rankvals)
+    if ranks.aval.ndim != 1:
+        raise ShapeError(f"tiecorrect: rankvals must be a row, got {ranks.aval}")
+    n = ranks.aval.shape[0]
+    if n < 2:
+        return fnp.ones((), dtype)
+    ordered = fnp.sort(ranks)
+    count = fnp.searchsorted(ordered, ordered, side="right") - fnp.searchsorted(
+        ordered, ordered, side="left"
+    )
+    count = count.astype(ranks.aval.dtype)
+    ties = fnp.sum((count - 1) * (count + 1))
+    factor: Array = (1 - ties / (float(n) ** 3 - n)).astype(dtype)
+    return factor

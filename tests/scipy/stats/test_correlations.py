@@ -134,3 +134,11 @@ def test_batches_and_derivatives() -> None:
     np.testing.assert_allclose(slope[3], (ends[0] - ends[1]) / 2e-6, 1e-4)
     by_slope = fxflow.grad(lambda b: stats.linregress(x[0], b).slope)(y[0])
     np.testing.assert_allclose(fnp.sum(by_slope * x[0]), 1.0, 1e-9)
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_spearmanrho(side: str) -> None:
+    same("spearmanrho", X, Y, axis=1, alternative=side)
+    same("spearmanrho", HOLED, X, axis=1, alternative=side)
+    same("spearmanrho", HOLED, X, axis=1, nan_policy="omit")
+    same("spearmanrho", TIED[0], TIED[1], axis=1, keepdims=True)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fxflow
-from fxflow.errors import ArgumentError, AxisError
+from fxflow.errors import ArgumentError, AxisError, ShapeError
 from fxflow.scipy import stats
 
 ROWS = st.lists(
@@ -61,3 +61,11 @@ def test_sem() -> None:
     assert np.isnan(stats.sem(x, None))
     slope = fxflow.grad(lambda v: stats.sem(v))(np.array([1.0, 2.0, 4.0]))
     assert float(slope.sum()) == pytest.approx(0, abs=1e-6)
+
+
+def test_factors_of_ties() -> None:
+    for ranks in ([1.0, 2.5, 2.5, 4.0], [2.0, 2.0, 2.0], [1.0]):
+        want = scipy.stats.tiecorrect(np.array(ranks))
+        np.testing.assert_allclose(stats.tiecorrect(np.array(ranks)), want, 1e-6)
+    with pytest.raises(ShapeError, match="rankvals must be a row"):
+        stats.tiecorrect(np.ones((2, 2)))

@@ -207,6 +207,7 @@ NEW: dict[str, tuple[Any, ...]] = {
     ),
     "rel_breitwigner": (POSITIVE, POSITIVE),
     "tukeylambda": (UNIT, UNIT),
+    "landau": (real(*SHAPE),),
 }
 #: They take functions, keys or samples: tests/scipy/stats/test_distributions.py.
 _OTHERS = ("expect", "fit", "nnlf", "rvs")
@@ -215,7 +216,7 @@ _OTHERS = ("expect", "fit", "nnlf", "rvs")
 #: Integrals and long sums: tests/scipy/stats/test_distributions.py has their calls.
 LONG = (
     *("ksone", "ncf", "nct", "ncx2", "rice", "studentized_range"),
-    *("gausshyper", "genhyperbolic", "geninvgauss", "nchypergeom_wallenius"),
+    *("landau", "gausshyper", "genhyperbolic", "geninvgauss", "nchypergeom_wallenius"),
 )
 
 
@@ -329,6 +330,8 @@ SAMPLES = [
         axis=1,
         differentiable=False,
     ),
+    call(f"{S}.spearmanrho", _ROWS, _ROWS, axis=1, differentiable=False),
+    call(f"{S}.tiecorrect", real(9, low=1, high=9), differentiable=False),
     *each(S, "spearmanr somersd", real(9), real(9), differentiable=False),
     *each(S, "ttest_ind ttest_rel f_oneway bartlett levene", _ROWS, _ROWS, axis=1),
     call(f"{S}.alexandergovern", floating(3, 5), floating(3, 6), axis=1),
