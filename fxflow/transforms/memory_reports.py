@@ -261,21 +261,11 @@ def _largest(compiled: Any) -> str:
 
 # The runtime says how many bytes it could not allocate, often after the call, but not
 # for which program: those that are alive are compared with that number.
-_programs: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
-_numbers = itertools.count()
+# `stages.Compiled` enters each one here.
+programs: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+numbers = itertools.count()
 #: By how much sizes may differ: the runtime rounds what it allocates and prints.
 _TOLERANCE = 0.01
-
-
-def enter(compiled: Any) -> bool:
-    """Remembers a program as long as it lives; returns whether it fits anywhere.
-
-    Args:
-      compiled: a `Compiled` that is new.
-    """
-    _programs[next(_numbers)] = compiled
-    size: int = compiled.traced.arrays.graph.facts.size
-    return size < SMALL_PROGRAM
 
 
 def _allocates(compiled: Any, nbytes: float) -> bool:
@@ -293,7 +283,7 @@ def _allocates(compiled: Any, nbytes: float) -> bool:
 
 def _told(nbytes: float) -> str:
     """Returns the report of the newest program that allocates a number of bytes."""
-    for reference in reversed(_programs.valuerefs()):
+    for reference in reversed(programs.valuerefs()):
         compiled = reference()
         # Whatever goes wrong here, the error that is being explained is more important.
         with contextlib.suppress(Exception):

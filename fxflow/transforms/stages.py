@@ -40,6 +40,7 @@ from fxflow.devices.shardings import Sharding
 from fxflow.errors import ArgumentError, CompileError, DonationError
 from fxflow.transforms import memory_reports
 from fxflow.transforms.copies import ArgumentCopy, argument_copies
+from fxflow.transforms.memory_reports import SMALL_PROGRAM
 from fxflow.transforms.passes.pipeline import optimized, with_compiled_parts
 from fxflow.transforms.ref_calls import RefCall
 
@@ -489,7 +490,6 @@ class Compiled(_Stage):
     """A compiled program, called like the function it came from."""
 
     constants: list[Array]
-
     lowered: Lowered
     program: Program
     has_room: bool  # whether it is known to fit into the devices' memory
@@ -497,7 +497,8 @@ class Compiled(_Stage):
     def __init__(self, lowered: Lowered, program: Program) -> None:
         self.traced: Traced = lowered.traced
         self.lowered, self.program, self.constants = lowered, program, lowered.constants
-        self.has_room = memory_reports.enter(self)
+        self.has_room = self.traced.arrays.graph.facts.size < SMALL_PROGRAM
+        memory_reports.programs[next(memory_reports.numbers)] = self
 
     @property
     def input_shardings(self) -> Any:
