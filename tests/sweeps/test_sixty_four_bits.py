@@ -28,7 +28,10 @@ MADE_HERE = {("int32", "int64"), ("uint32", "uint64")}
 
 
 #: Functions whose result has a dtype of its own, with the reason.
-OWN_DTYPE = {"nn.one_hot": "ones and zeros are of the default float"}
+OWN_DTYPE = {
+    "nn.one_hot": "ones and zeros are of the default float",
+    "scipy.signal.cont2discrete": "jit makes dt, a Python number, a default float",
+}
 
 
 def takes(operand: Operand, dtype: str) -> bool:
