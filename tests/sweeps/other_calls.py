@@ -315,6 +315,7 @@ SCIPY = [
     f("scipy.stats.power", fnp.mean, random.normal, 5, **TRIES),
     f("scipy.stats.bws_test", SHORT, X, **TRIES),
     f("scipy.stats.ecdf", X),
+    f("scipy.stats.epps_singleton_2samp", LONG, LONG**2),
     f("scipy.stats.contingency.crosstab", np.array([1, 2, 1])),
     f("scipy.stats.contingency.odds_ratio", np.array([[7, 5], [3, 4]])),
     f("scipy.stats.sobol_indices", func=lambda x: x[0], n=4, dists=["norm"], key=KEY),
