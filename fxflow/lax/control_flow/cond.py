@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from fxflow._config import config
-from fxflow.core import tree
 from fxflow.core.arrays import (
     Aval,
     as_array,
@@ -46,6 +45,7 @@ from fxflow.core.ir.higher_order import (
     with_consts,
 )
 from fxflow.core.ir.primitive import Batched, Dual, Flags, Values, register, table
+from fxflow.core.ir.staging import trace_closed
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.bodies import Body, trace_body
 from fxflow.core.runtime.lowering import TOKEN, Context
@@ -686,14 +686,12 @@ def typed(graph: Graph, ins: Sequence[Aval], outs: Sequence[Aval]) -> Graph:
     key = ("typed", tuple(ins), tuple(outs))
 
     def derive() -> Graph:
-        body = trace_body(
+        return trace_closed(
             lambda *values: [
                 _as(v, a) for v, a in zip(graph.evaluate(*values), outs, strict=True)
             ],
-            tree.structure(tuple(range(len(graph.inputs)))),
             ins,
             name=graph.name,
         )
-        return body.graph
 
     return graph.remembered(key, derive)
