@@ -152,12 +152,12 @@ EXHAUSTED = "RESOURCE_EXHAUSTED: Out of memory "
     "said", ["allocating {} bytes.", "while trying to allocate {:.2f}MiB."]
 )
 def test_the_runtimes_exhaustion_names_the_program(said):
-    compiled = fxflow.jit(outer_product).lower(X).compile()
+    compiled = fxflow.jit(scoped).lower(X).compile()
     nbytes = compiled.memory_analysis()["temp_size_in_bytes"]
     text = EXHAUSTED + said.format(nbytes / 2**20 if "MiB" in said else nbytes)
-    with pytest.raises(OutOfMemoryError, match="outer_product allocates that") as error:
+    with pytest.raises(OutOfMemoryError, match="scoped allocates that") as error:
         raise_original(RuntimeError(text))
-    assert marked_line(outer_product) in str(error.value)
+    assert marked_line(scoped) in str(error.value)
     # No program allocates this much.
     with pytest.raises(OutOfMemoryError, match="for a program: use smaller"):
         raise_original(RuntimeError(EXHAUSTED + f"allocating {nbytes * 977} bytes."))
