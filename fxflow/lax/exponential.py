@@ -102,6 +102,10 @@ class Log(Accurate):
         return super().lower(ctx, *ctx.apart(operands, "exp", "power"), **params)
 
 
+# Below √½ - 1, log(1 + x) is as exact as any formula.
+_FAR_FROM_0 = math.sqrt(0.5) - 1
+
+
 @register
 class Log1p(Accurate):
     """log(1 + x), exact near 0. dtypes: inexact. StableHLO: log_plus_one."""
@@ -112,6 +116,23 @@ class Log1p(Accurate):
     numpy = np.log1p
     complex_rule = complex_values.log1p
     partials = (lambda out, x: div(_one(x), add(x, _one(x))),)
+
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
+        """`log_plus_one`; on jaxlib 0.10 it is off by 120 ulp of 64 bits at -0.414."""
+        near = super().lower(ctx, *operands, **params)
+        (x,), out = operands, ctx.avals_out[0]
+        if out.dtype != np.float64:
+            return near
+        bools = out.update(dtype=dtypes.bool_).mlir
+        bound, one = (ctx.constant(np.asarray(c), out) for c in (_FAR_FROM_0, 1.0))
+        is_far = ctx.emit(
+            f"stablehlo.compare LT, {x}, {bound}, FLOAT : "
+            f"({out.mlir}, {out.mlir}) -> {bools}"
+        )
+        total = ctx.emit(f"stablehlo.add {x}, {one} : {out.mlir}")
+        far = ctx.emit(f"stablehlo.log {total} : {out.mlir}")
+        chosen = f"{is_far}, {far}, {near}"
+        return ctx.emit(f"stablehlo.select {chosen} : {bools}, {out.mlir}")
 
 
 # -- the logistic function, and slopes of sigmoids -------------------------------------

@@ -25,35 +25,11 @@ from fxflow.lax.elementwise import abs as abs_
 from fxflow.lax.elementwise import add, div, mul, neg, sub
 from fxflow.lax.elementwise import min as min_
 from fxflow.lax.exponential import log, log1p
-from fxflow.lax.gammas import lgamma
+from fxflow.lax.gammas import LARGE, lgamma, stirling_rest
 from fxflow.lax.powers import sqrt, square
 from fxflow.lax.select import select
 from fxflow.lax.slicing import index_in_dim
 from fxflow.lax.special import scaled
-
-# log Γ(x) = (x - ½) log x - x + ½ log 2π + 1/12x - 1/360x³ + …  (DLMF 5.11.1); from
-# LARGE on these terms are exact to 64 bits.
-_STIRLING = (
-    1 / 12,
-    -1 / 360,
-    1 / 1260,
-    -1 / 1680,
-    1 / 1188,
-    -691 / 360360,
-    1 / 156,
-)
-LARGE = 10.0
-
-
-def stirling_rest(x: Any) -> Any:
-    """Returns log Γ(x) - ((x - ½) log x - x + ½ log 2π) for x ≥ `LARGE`."""
-    dtype = typeof(x).dtype
-    inverse = div(arith.constant(1, dtype), square(x))
-    total: Any = arith.constant(_STIRLING[-1], dtype)
-    for c in reversed(_STIRLING[:-1]):
-        total = add(mul(total, inverse), arith.constant(c, dtype))
-    return div(total, x)
-
 
 # Lanczos' approximation with 13 terms (coefficients: G. Pugh 2004, J. Maddock), a
 # quotient of polynomials with positive coefficients, from z¹² down.

@@ -1,7 +1,7 @@
 """The logarithm of the gamma function, its derivatives, and Hurwitz' zeta function.
 
-CHLO has them all, but its log Γ loses its digits near the zeros at 1 and 2, its ψ is
-nan at 0, and its ζ is wrong for negative q and nan for large s.
+CHLO has them all, but its log Γ has errors of 40 to 150 ulp between 1/2 and 10, its ψ
+is nan at 0, and its ζ is wrong for negative q and nan for large s.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from fxflow.lax.rounding import ceil, floor
 from fxflow.lax.select import select
 from fxflow.lax.slicing import index_in_dim
 from fxflow.lax.special import Special, special_docs
+from fxflow.lax.trigonometric import sin
 
 # -- log Γ -----------------------------------------------------------------------------
 
@@ -90,43 +91,84 @@ def log_gamma_from_one(z: Any) -> Any:
     return sub(_from_two(z), log1p(z))
 
 
-def _near_its_zeros(x: Any, elsewhere: Any) -> Any:
-    """Returns log Γ(x), by its series for x between -1/2 and 5/2."""
+# log Γ(x) = (x - ½) log x - x + ½ log 2π + 1/12x - 1/360x³ + …  (DLMF 5.11.1); from
+# LARGE on these terms are exact to 64 bits.
+_STIRLING = (
+    1 / 12,
+    -1 / 360,
+    1 / 1260,
+    -1 / 1680,
+    1 / 1188,
+    -691 / 360360,
+    1 / 156,
+)
+LARGE = 10.0
+
+
+def stirling_rest(x: Any) -> Any:
+    """Returns log Γ(x) - ((x - ½) log x - x + ½ log 2π) for x ≥ `LARGE`."""
+    inverse = div(arith.constant(1, typeof(x).dtype), mul(x, x))
+    return div(_polynomial(inverse, _STIRLING), x)
+
+
+def _from_half(y: Any) -> Any:
+    """Returns log Γ(y) for y ≥ ½."""
+    dtype = typeof(y).dtype
+    half, one = arith.constant(0.5, dtype), arith.constant(1, dtype)
+    large = ge(y, arith.constant(LARGE, dtype))
+    low = select(large, full_like(y, 2), y)
+    # Γ(y) = (y - 1) (y - 2) … (y - m) Γ(y - m), with y - m between 3/2 and 5/2.
+    limit = arith.constant(1.5, dtype)
+    base, product = low, full_like(y, 1)
+    for _ in range(int(LARGE) - 2):
+        less = sub(base, one)
+        more = ge(less, limit)
+        product = select(more, mul(product, less), product)
+        base = select(more, less, base)
+    # From below 3/2: Γ(y) = Γ(y + 1) / y.
+    below = lt(base, limit)
+    z = sub(base, select(below, full_like(y, 1), full_like(y, 2)))
+    factor = select(below, z, sub(select(large, y, product), one))
+    logarithm = log1p(factor)  # of y or the product
+    small = add(_from_two(z), select(below, neg(logarithm), logarithm))
+    safe = select(large, y, full_like(y, LARGE))
+    offset = arith.constant(0.5 * math.log(2 * math.pi) - 0.5, dtype)
+    slope = mul(sub(safe, half), sub(logarithm, one))
+    return select(large, add(slope, add(offset, stirling_rest(safe))), small)
+
+
+def _log_gamma(x: Any) -> Any:
+    """Returns log |Γ(x)|."""
     dtype = typeof(x).dtype
     if dtypes.bits(dtype) < 32:
-        wide = _near_its_zeros(*(convert(v, dtypes.float32) for v in (x, elsewhere)))
-        return convert(wide, dtype)
-    half, middle, end = (arith.constant(c, dtype) for c in (0.5, 1.5, 2.5))
-    near = bitwise_and(gt(x, half), lt(x, end))
-    below = lt(x, middle)
-    base = select(below, full_like(x, 1), full_like(x, 2))
-    z = select(near, sub(x, base), full_like(x, 0))
-    series = _from_two(z)
-    shifted = sub(series, log1p(select(below, z, full_like(z, 0))))
-    value = select(near, select(below, shifted, series), elsewhere)
-    # log Γ(x) = log Γ(1 + x) - log |x| near 0.
-    size = abs_(x)
-    least = arith.constant(dtypes.finfo(dtype).tiny, dtype)
-    inner = bitwise_and(le(size, half), ge(size, least))
-    x, size = select(inner, x, full_like(x, 0)), select(inner, size, full_like(x, 1))
-    return select(inner, sub(log_gamma_from_one(x), log(size)), value)
+        return convert(_log_gamma(convert(x, dtypes.float32)), dtype)
+    half, one = arith.constant(0.5, dtype), arith.constant(1, dtype)
+    left, near_0 = lt(x, half), lt(abs_(x), half)
+    # |Γ(x) Γ(1 - x) sin πx| = π; near 0, x (1 + x) Γ(x) = Γ(2 + x).
+    part = sub(x, floor(add(x, half)))
+    sine = mul(
+        sin(mul(part, arith.constant(math.pi, dtype))), full_like(x, 1 / math.pi)
+    )
+    inner = select(near_0, x, full_like(x, 0))
+    other = select(near_0, mul(x, add(x, one)), select(left, sine, full_like(x, 1)))
+    right = _from_half(select(left, sub(one, x), x))
+    value = select(near_0, _from_two(inner), select(left, neg(right), right))
+    value = sub(value, log(abs_(other)))
+    endless = eq(abs_(x), arith.constant(math.inf, dtype))
+    return select(endless, full_like(x, math.inf), value)
 
 
 @register
 class Lgamma(Special):
-    """log |Γ(x)|. dtypes: float. CHLO: lgamma. Integers ≤ 0 → inf."""
+    """log |Γ(x)|. dtypes: float. Integers ≤ 0 → inf."""
 
     name = "lgamma"
-    hlo = "chlo.lgamma"
     numpy = host.elementwise(host.lgamma)
     partials = (lambda out, x: Digamma.bind(x),)
 
     def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
-        """CHLO's, but a series near the zeros at 1 and 2."""
-        (x,) = ctx.avals_in
-        elsewhere = super().lower(ctx, *operands, **params)
-        both = [*operands, elsewhere]
-        return ctx.compose(_near_its_zeros, both, [x, x.strong()])[0]
+        """A series about the zeros at 1 and 2, Stirling's far from them."""
+        return ctx.compose(_log_gamma, operands, [ctx.avals_in[0].strong()])[0]
 
 
 # -- ψ and its derivatives -------------------------------------------------------------

@@ -33,12 +33,11 @@ from fxflow.lax.elementwise import min as min_
 from fxflow.lax.exponential import exp, expm1, log, log1p
 from fxflow.lax.gamma_ratios import (
     LANCZOS_SHIFT,
-    LARGE,
     excess,
     lanczos_sum,
     log_beta,
-    stirling_rest,
 )
+from fxflow.lax.gammas import LARGE, stirling_rest
 from fxflow.lax.powers import pow as pow_
 from fxflow.lax.powers import sqrt, square
 from fxflow.lax.reduction import reduce_or

@@ -37,8 +37,8 @@ from fxflow.lax.elementwise import add, div, mul, neg, sub
 from fxflow.lax.elementwise import max as max_
 from fxflow.lax.elementwise import min as min_
 from fxflow.lax.exponential import exp, expm1, log
-from fxflow.lax.gamma_ratios import LARGE, deviation, excess, horner, stirling_rest
-from fxflow.lax.gammas import digamma, lgamma, log_gamma_from_one
+from fxflow.lax.gamma_ratios import deviation, excess, horner
+from fxflow.lax.gammas import LARGE, digamma, lgamma, log_gamma_from_one, stirling_rest
 from fxflow.lax.powers import pow as pow_
 from fxflow.lax.powers import sqrt, square
 from fxflow.lax.reduction import reduce_or

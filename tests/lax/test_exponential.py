@@ -25,6 +25,17 @@ def test_small_arguments() -> None:
         np.testing.assert_allclose(np.asarray(out), x, 1e-6)
 
 
+def test_log1p_of_64_bits_is_exact_everywhere() -> None:
+    with fxflow.config.override(x64=True):
+        x = np.linspace(-0.999, 1.5, 9001)
+        out = np.asarray(fxflow.jit(lax.log1p)(x))
+        np.testing.assert_allclose(out, np.log1p(x), 4e-16)
+        ends = fxflow.jit(lax.log1p)(np.array([-1, -2, np.inf, -np.inf, np.nan, -0.0]))
+        assert [*map(repr, np.asarray(ends).tolist())] == [
+            "-inf", "nan", "inf", "nan", "nan", "-0.0"
+        ]  # fmt: skip
+
+
 def test_logistic_saturates() -> None:
     x = np.array([-200.0, 0.0, 200.0], "f4")
     np.testing.assert_allclose(np.asarray(lax.logistic(x)), [0, 0.5, 1], atol=1e-30)

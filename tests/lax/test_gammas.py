@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 import scipy.special
@@ -38,6 +40,22 @@ def test_lgamma_keeps_its_digits_near_its_zeros(dtype: str) -> None:
     expected = np.where(abs(z) < 1e-5, near, scipy.special.gammaln(x.astype("f8")))
     tol = 2e-6 if dtype == "float32" else 2e-10
     np.testing.assert_allclose(out, expected, tol)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_lgamma_within_a_few_ulp(dtype: str) -> None:
+    ends = [0.5, 1.5, 2.5, 10, 30, 1e4]
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.uniform(a, b, 200) for a, b in itertools.pairwise(ends)])
+    x = np.concatenate([x, rng.uniform(-0.5, 0.5, 200), [1e-30, -1e-30, 1e30]])
+    x = x.astype(dtype)
+    expected = [float(mpmath.re(mpmath.loggamma(v))) for v in x.tolist()]
+    with fxflow.config.override(x64=True):
+        out = np.asarray(fxflow.jit(lax.lgamma)(x))
+        poles = np.array([0, -0.0, -1, -7, np.inf, -np.inf], dtype)
+        at_poles = np.asarray(fxflow.jit(lax.lgamma)(poles))
+    np.testing.assert_allclose(out, expected, 5 * np.finfo(dtype).eps)
+    np.testing.assert_array_equal(at_poles, np.full(6, np.inf))
 
 
 def test_poles_of_digamma() -> None:
