@@ -169,8 +169,8 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
 def guarded(value: Any, module: str, name: str) -> Any:
     """Returns a function of a public module with its boundary; anything else as it is.
 
-    A class gets them around its methods, but for `Array`, whose methods are called
-    often, and named tuples, which have Python's.
+    A class gets them around its methods, but for `Array` and tracers, whose methods are
+    called often, and named tuples, which have Python's.
 
     Args:
       value: what stands in the module.
@@ -179,7 +179,7 @@ def guarded(value: Any, module: str, name: str) -> Any:
     """
     if (
         type(value) in (type, abc.ABCMeta)
-        and value is not Array
+        and not issubclass(value, Array)
         and not hasattr(value, "_fields")
     ):
         return guard_methods(value)

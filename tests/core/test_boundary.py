@@ -12,8 +12,9 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import lax, optim, random, train
+from fxflow import extend, lax, optim, random, train
 from fxflow.core import boundary
+from fxflow.core.ir.trace import Tracer
 from fxflow.errors import ArgumentError
 
 
@@ -170,3 +171,8 @@ def test_methods_that_fxflow_calls_itself_have_no_boundary():
 
     assert not hasattr(Stage.run, "__wrapped__")
     assert hasattr(Stage.compile, "__wrapped__")
+
+
+def test_methods_of_arrays_and_tracers_have_no_boundaries() -> None:
+    assert extend.Tracer is Tracer
+    assert Tracer.item.__code__.co_name == "method"

@@ -482,7 +482,9 @@ def test_a_fit_refuses_what_is_outside_of_the_support() -> None:
 
 def test_a_wrong_name_of_an_argument_shows_the_signature() -> None:
     key = fxflow.random.key(0)
-    with pytest.raises(TypeError, match=r"'size'; the signature is rvs\(key, a, loc=0"):
+    with pytest.raises(
+        TypeError, match=r"'size' is shape here; the signature is rvs\(key, a, loc=0"
+    ):
         stats.gamma.rvs(key, 1.0, size=3)
 
 
