@@ -13,16 +13,18 @@ from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.library import library
 from fxflow.core.tree import register_pytree_node_class
 from fxflow.errors import ArgumentError, ShapeError
-from fxflow.lax.axes import canonical_axis, natural
+from fxflow.lax.axes import natural
 from fxflow.numpy._operands import ArrayLike, promote_inexact
 from fxflow.scipy.interpolate._extensions import extended
-from fxflow.scipy.interpolate.piecewise import (
+from fxflow.scipy.interpolate._intervals import (
     Extrapolate,
-    PPoly,
-    _extrapolation,
-    _require_ascending,
-    _spread,
+    Piecewise,
+    beyond,
+    extrapolation,
+    require_ascending,
+    spread,
 )
+from fxflow.scipy.interpolate.piecewise import PPoly
 
 
 @library("extrapolate")
@@ -32,27 +34,24 @@ def _evaluated(c: Array, x: Array, at: Array, extrapolate: bool | str) -> Array:
         at = x[0] + fnp.mod(at - x[0], x[-1] - x[0])
     i = fnp.clip(fnp.searchsorted(x, at, side="right") - 1, 0, x.aval.size - 2)
     rows = c[:, i]
-    s = _spread((at - x[i]) / (x[i + 1] - x[i]), rows, 1)
+    s = spread((at - x[i]) / (x[i + 1] - x[i]), rows, 1)
     while rows.aval.shape[0] > 1:
         rows = rows[:-1] + (rows[1:] - rows[:-1]) * s
-    lost = at != at
-    if extrapolate is False:
-        lost = lost | (at < x[0]) | (at > x[-1])
-    return fnp.where(_spread(lost, rows[0], 0), fnp.nan, rows[0])
+    return beyond(rows[0], x, at, extrapolate)
 
 
 def _derived(c: Array, x: Array) -> Array:
     k = c.aval.shape[0] - 1
     if not k:
         return fnp.zeros_like(c)
-    return k * fnp.diff(c, axis=0) / _spread(fnp.diff(x), c, 1)
+    return k * fnp.diff(c, axis=0) / spread(fnp.diff(x), c, 1)
 
 
 @library()
 def _integrated(c: Array, x: Array) -> Array:
     """Returns coefficients of the integral from the first breakpoint."""
     k = c.aval.shape[0]
-    sums = fnp.cumsum(c, 0) / k * _spread(fnp.diff(x), c, 1)
+    sums = fnp.cumsum(c, 0) / k * spread(fnp.diff(x), c, 1)
     before = fnp.cumsum(sums[-1], 0) - sums[-1]
     return fnp.concatenate([fnp.zeros_like(c[:1]), sums], 0) + before
 
@@ -90,7 +89,7 @@ def _hermite(width: Array, left: list[Array], right: list[Array]) -> Array:
     def scaled(values: Array, q: int) -> Array:
         # Falling powers of the degree: those that q derivatives make.
         falling = math.prod(range(n - q, n))
-        return values * _spread(width**q, values, 0) / falling
+        return values * spread(width**q, values, 0) / falling
 
     for q, values in enumerate(left):
         c[q] = scaled(values, q)
@@ -106,7 +105,7 @@ def _hermite(width: Array, left: list[Array], right: list[Array]) -> Array:
 
 
 @register_pytree_node_class
-class BPoly:
+class BPoly(Piecewise["BPoly"]):
     """Polynomials between breakpoints, in Bernstein's basis.
 
     Between x[i] and x[i + 1] the value is the sum of c[a, i] binom(k, a) s^a
@@ -139,153 +138,20 @@ class BPoly:
     Source: `scipy.interpolate.BPoly`; G. Farin, Curves and Surfaces for CAGD, 2002.
     """
 
-    c: Array
-    x: Array
-    extrapolate: bool | str
-    axis: int
+    @staticmethod
+    def _at(c: Array, x: Array, at: Array, extrapolate: bool | str) -> Array:
+        return _evaluated(c, x, at, extrapolate)
 
-    def __init__(
-        self,
-        c: ArrayLike,
-        x: ArrayLike,
-        extrapolate: Extrapolate = None,
-        axis: int = 0,
-    ) -> None:
-        name = "BPoly"
-        c, x = promote_inexact(name, fnp.asarray(c), fnp.asarray(x))
-        x = fnp.real(x)
-        if c.aval.ndim < 2 or x.aval.ndim != 1 or x.aval.size < 2:
-            raise ShapeError(
-                f"{name}: c must be array[k + 1, m, ...] and x array[m + 1], m > 0, "
-                f"got {c.aval} and {x.aval}"
-            )
-        axis = canonical_axis(name, axis, c.aval.ndim - 1)
-        c = fnp.moveaxis(c, (axis, axis + 1), (0, 1))
-        if c.aval.shape[1] != x.aval.size - 1 or not c.aval.shape[0]:
-            raise ShapeError(
-                f"{name}: c must have coefficients for each of {x.aval.size - 1} "
-                f"intervals, got {c.aval}"
-            )
-        _require_ascending(name, x)
-        how = _extrapolation(name, True if extrapolate is None else extrapolate)
-        self._set(c, x, how, axis)
+    @staticmethod
+    def _derived(c: Array, x: Array) -> Array:
+        return _derived(c, x)
 
-    def _set(self, c: Any, x: Any, extrapolate: bool | str, axis: int) -> None:
-        self.c, self.x, self.extrapolate, self.axis = c, x, extrapolate, axis
-
-    @classmethod
-    def construct_fast(
-        cls, c: Any, x: Any, extrapolate: Extrapolate = None, axis: int = 0
-    ) -> BPoly:
-        """Returns polynomials without checks.
-
-        Args:
-          c: array[k + 1, m, ...]: coefficients.
-          x: array[m + 1]: breakpoints.
-          extrapolate: as for `BPoly`.
-          axis: where the points of a result stand.
-        """
-        out = object.__new__(cls)
-        out._set(c, x, True if extrapolate is None else extrapolate, axis)
-        return out
-
-    def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        """Returns the arrays, and the rest."""
-        return (self.c, self.x), (self.extrapolate, self.axis)
-
-    @classmethod
-    def tree_unflatten(cls, aux: Any, children: Any) -> BPoly:
-        """Returns polynomials of their parts."""
-        return cls.construct_fast(*children, *aux)
+    @staticmethod
+    def _summed(c: Array, x: Array) -> Array:
+        return _integrated(c, x)
 
     def _like(self, c: Array, extrapolate: bool | str) -> BPoly:
-        return self.construct_fast(c, self.x, extrapolate, self.axis)
-
-    def __call__(self, x: ArrayLike, nu: int = 0, extrapolate: Any = None) -> Array:
-        """Returns values, or those of a derivative.
-
-        Args:
-          x: real array-like[*s].
-          nu: the order of the derivative.
-          extrapolate: in place of the object's own.
-
-        Returns:
-          Array with *s in place of the axis of the breakpoints.
-
-        Raises:
-          ArgumentError: `nu` is negative, or there is no such `extrapolate`.
-        """
-        how = self.extrapolate if extrapolate is None else extrapolate
-        how = _extrapolation("BPoly", how)
-        f = self.derivative(natural("BPoly", "nu", nu, 0))
-        at, points = promote_inexact("BPoly", fnp.asarray(x), self.x)
-        out = _evaluated(f.c, points, at, how)
-        d = at.aval.ndim
-        if self.axis and d:
-            return fnp.moveaxis(out, range(d), range(self.axis, self.axis + d))
-        return fnp.asarray(out)
-
-    def derivative(self, nu: int = 1) -> BPoly:
-        """Returns the polynomials of a derivative.
-
-        Args:
-          nu: its order; that of a negative one is an integral.
-
-        Returns:
-          BPoly.
-        """
-        if nu < 0:
-            return self.antiderivative(-nu)
-        c = self.c
-        for _ in range(nu):
-            c = _derived(c, self.x)
-        return self._like(c, self.extrapolate)
-
-    def antiderivative(self, nu: int = 1) -> BPoly:
-        """Returns the polynomials of an integral, 0 at the first breakpoint.
-
-        Args:
-          nu: how often to integrate; a negative one differentiates.
-
-        Returns:
-          BPoly, which is nan beyond the breakpoints if the integrand was periodic.
-        """
-        if nu <= 0:
-            return self.derivative(-nu)
-        c = self.c
-        for _ in range(nu):
-            c = _integrated(c, self.x)
-        how = False if self.extrapolate == "periodic" else self.extrapolate
-        return self._like(c, how)
-
-    def integrate(self, a: ArrayLike, b: ArrayLike, extrapolate: Any = None) -> Array:
-        """Returns the integral from one point to another.
-
-        Args:
-          a: real number: the lower bound.
-          b: real number: the upper bound.
-          extrapolate: in place of the object's own; without it nan, if a bound is
-            beyond the breakpoints.
-
-        Returns:
-          Array[...].
-
-        Raises:
-          ArgumentError: there is no such `extrapolate`.
-        """
-        how = self.extrapolate if extrapolate is None else extrapolate
-        how = _extrapolation("BPoly", how)
-        c = _integrated(self.c, self.x)
-        a, b, x = promote_inexact("BPoly", a, b, self.x)
-        bounds = fnp.stack([a, b])
-        if how != "periodic":
-            ends = _evaluated(c, x, bounds, how)
-            return ends[1] - ends[0]
-        period = x[-1] - x[0]
-        turns = fnp.floor((bounds - x[0]) / period)
-        whole = _evaluated(c, x, x[-1], True)
-        ends = _evaluated(c, x, bounds - turns * period, True)
-        return ends[1] - ends[0] + (turns[1] - turns[0]) * whole
+        return BPoly.construct_fast(c, self.x, extrapolate, self.axis)
 
     def extend(self, c: ArrayLike, x: ArrayLike) -> BPoly:
         """Returns polynomials with more intervals, at the end or before the first one.
@@ -323,7 +189,7 @@ class BPoly:
                 f"BPoly.from_power_basis: pp must be a PPoly, got {pp!r}"
             )
         k = pp.c.shape[0] - 1
-        width = _spread(fnp.diff(pp.x), pp.c, 1)
+        width = spread(fnp.diff(pp.x), pp.c, 1)
         rows: list[Any] = [0.0] * (k + 1)
         for a in range(k + 1):
             power = k - a
@@ -336,7 +202,7 @@ class BPoly:
     def to_power_basis(self) -> PPoly:
         """Returns the same polynomials in powers, as `PPoly`."""
         k = self.c.shape[0] - 1
-        width = _spread(fnp.diff(self.x), self.c, 1)
+        width = spread(fnp.diff(self.x), self.c, 1)
         rows: list[Any] = [0.0] * (k + 1)
         for a in range(k + 1):
             for s in range(a, k + 1):
@@ -382,7 +248,7 @@ class BPoly:
             )
         if not all(v.ndim for v in values):
             raise ShapeError(f"{name}: yi has no axis of derivatives: give yi[:, None]")
-        _require_ascending(name, x)
+        require_ascending(name, x)
         values = promote_inexact(name, *values, x)[:-1]
         m = len(values) - 1
         given = [orders] * m if orders is None or np.ndim(orders) == 0 else list(orders)
@@ -402,7 +268,7 @@ class BPoly:
             parts.append(_raised(made, size - n1 - n2))
             order += mine
         c = fnp.concatenate(parts, 1)[:, np.argsort(order)]
-        how = _extrapolation(name, True if extrapolate is None else extrapolate)
+        how = extrapolation(name, True if extrapolate is None else extrapolate)
         return cls.construct_fast(c, x, how, 0)
 
 

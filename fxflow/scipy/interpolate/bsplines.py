@@ -15,13 +15,8 @@ from fxflow.core.tree import register_pytree_node_class
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis, natural
 from fxflow.numpy._operands import ArrayLike, promote_inexact
-from fxflow.scipy.interpolate.piecewise import (
-    Extrapolate,
-    _extrapolation,
-    _samples,
-    _smooth_slopes,
-    _spread,
-)
+from fxflow.scipy.interpolate._intervals import Extrapolate, extrapolation, spread
+from fxflow.scipy.interpolate.piecewise import _samples, _smooth_slopes
 
 #: Rows of a block of a banded system.
 _BLOCK = 32
@@ -62,11 +57,11 @@ def _evaluated(t: Array, c: Array, x: Array, k: int, extrapolate: Any) -> Array:
     out: Any = 0.0
     for j, weight in enumerate(_weights(t, x, k, i)):
         rows = c[i - k + j]
-        out = out + rows * _spread(weight, rows, 0)
+        out = out + rows * spread(weight, rows, 0)
     lost = x != x
     if extrapolate is False:
         lost = lost | (x < t[k]) | (x > t[n])
-    return fnp.where(_spread(lost, out, 0), fnp.nan, out)
+    return fnp.where(spread(lost, out, 0), fnp.nan, out)
 
 
 @library("k")
@@ -74,9 +69,9 @@ def _derived(t: Array, c: Array, k: int) -> Array:
     """Returns the coefficients of a derivative."""
     n = t.aval.size - k - 1
     width = t[k + 1 : k + n] - t[1:n]
-    some = _spread(width != 0, c[1:n], 0)
+    some = spread(width != 0, c[1:n], 0)
     return fnp.where(
-        some, k * fnp.diff(c[:n], axis=0) / fnp.where(some, _spread(width, c, 0), 1), 0
+        some, k * fnp.diff(c[:n], axis=0) / fnp.where(some, spread(width, c, 0), 1), 0
     )
 
 
@@ -85,7 +80,7 @@ def _integrated(t: Array, c: Array, k: int) -> Array:
     """Returns the coefficients of the integral from the first knot."""
     n = t.aval.size - k - 1
     width = (t[k + 1 : k + 1 + n] - t[:n]) / (k + 1)
-    sums = fnp.cumsum(c[:n] * _spread(width, c, 0), 0)
+    sums = fnp.cumsum(c[:n] * spread(width, c, 0), 0)
     return fnp.concatenate([fnp.zeros_like(c[:1]), sums], 0)
 
 
@@ -162,7 +157,7 @@ class BSpline:
                 raise ArgumentError(f"{name}: t must be finite and must not descend")
             if knots[k] == knots[n]:
                 raise ArgumentError(f"{name}: the base interval t[k] … t[n] is empty")
-        how = _extrapolation(name, True if extrapolate is None else extrapolate)
+        how = extrapolation(name, True if extrapolate is None else extrapolate)
         self._set(t, c[:n], k, how, axis)
 
     def _set(self, t: Any, c: Any, k: int, extrapolate: bool | str, axis: int) -> None:
@@ -255,7 +250,7 @@ class BSpline:
           ArgumentError: `nu` is negative, or there is no such `extrapolate`.
         """
         how = self.extrapolate if extrapolate is None else extrapolate
-        how = _extrapolation("BSpline", how)
+        how = extrapolation("BSpline", how)
         nu = natural("BSpline", "nu", nu, 0)
         at, _ = promote_inexact("BSpline", fnp.asarray(x), self.t)
         if nu > self.k:
@@ -329,7 +324,7 @@ class BSpline:
           ArgumentError: there is no such `extrapolate`.
         """
         how = self.extrapolate if extrapolate is None else extrapolate
-        how = _extrapolation("BSpline", how)
+        how = extrapolation("BSpline", how)
         a, b, t = promote_inexact("BSpline", a, b, self.t)
         n = t.aval.size - self.k - 1
         bounds = fnp.stack([a, b])

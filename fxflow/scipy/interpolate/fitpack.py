@@ -11,12 +11,13 @@ from fxflow.core.ir.trace import Tracer
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import natural
 from fxflow.numpy._operands import ArrayLike, promote_inexact
+from fxflow.scipy.interpolate._intervals import spread
 from fxflow.scipy.interpolate.bsplines import (
     BSpline,
     make_interp_spline,
     make_lsq_spline,
 )
-from fxflow.scipy.interpolate.piecewise import PPoly, _spread
+from fxflow.scipy.interpolate.piecewise import PPoly
 from fxflow.scipy.interpolate.smoothing_splines import make_splprep, make_splrep
 
 #: Knots, coefficients and degree, or a spline.
@@ -132,7 +133,7 @@ def splev(x: ArrayLike, tck: Tck, der: int = 0, ext: int = 0) -> Array:
         return out
     if ext == 2 and not isinstance(outside, Tracer) and bool(fnp.any(outside)):
         raise ArgumentError(f"{name}: a point lies beyond {first} … {last}")
-    return fnp.where(_spread(outside, out, 0), 0 if ext == 1 else fnp.nan, out)
+    return fnp.where(spread(outside, out, 0), 0 if ext == 1 else fnp.nan, out)
 
 
 def splint(a: ArrayLike, b: ArrayLike, tck: Tck) -> Array:
@@ -369,7 +370,7 @@ def insert(x: float, tck: Tck, m: int = 1, per: bool = False) -> Any:
         width = right - left
         share = (knot - left) / fnp.where(width == 0, 1, width)
         share = fnp.where(i <= at - k, 1, fnp.where(i > at, 0, share))
-        share = _spread(share.astype(t.dtype), c, 0)
+        share = spread(share.astype(t.dtype), c, 0)
         mixed = (
             share * c[fnp.minimum(i, n - 1)] + (1 - share) * c[fnp.maximum(i - 1, 0)]
         )

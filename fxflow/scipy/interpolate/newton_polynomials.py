@@ -16,7 +16,8 @@ from fxflow.core.tree import register_pytree_node_class
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis, natural, number
 from fxflow.numpy._operands import ArrayLike, promote_inexact
-from fxflow.scipy.interpolate.piecewise import PchipInterpolator, _spread
+from fxflow.scipy.interpolate._intervals import spread
+from fxflow.scipy.interpolate.piecewise import PchipInterpolator
 from fxflow.transforms.arguments import require_callable
 
 
@@ -38,7 +39,7 @@ def _divided(x: Array, y: Array, repeats: tuple[int, ...]) -> Array:
         ends = np.arange(order, n)
         equal = same[ends, ends - order]
         step = x[order:] - x[: n - order]
-        step = _spread(fnp.where(equal, 1, step), rows, 0)
+        step = spread(fnp.where(equal, 1, step), rows, 0)
         slopes = y[np.minimum(first[ends] + order, n - 1)] / math.factorial(order)
         rows = fnp.where(
             equal.reshape(-1, *(1,) * (rows.ndim - 1)),
@@ -57,7 +58,7 @@ def _taylor(x: Array, c: Array, at: Array, count: int) -> Array:
     out = fnp.zeros(shape, c.dtype).at[0].set(c[n - 1])
     for k in range(n - 2, -1, -1):
         # p(t) (t - x[k]) + c[k], in powers of t - at.
-        step = _spread(at - x[k], out[0], 0)
+        step = spread(at - x[k], out[0], 0)
         shifted = fnp.concatenate([fnp.zeros_like(out[:1]), out[:-1]], 0)
         out = (out * step + shifted).at[0].add(c[k])
     return out
@@ -192,7 +193,7 @@ class KroghInterpolator:
         out, d = self._at(x, count)
         factorials = np.cumprod([1.0, *range(1, count)])
         scale = fnp.asarray(factorials, fnp.real(out).dtype)
-        return self._placed(out * _spread(scale, out, 0), d, 1)
+        return self._placed(out * spread(scale, out, 0), d, 1)
 
 
 def krogh_interpolate(

@@ -17,45 +17,30 @@ from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.library import library
 from fxflow.core.tree import register_pytree_node_class
 from fxflow.errors import ArgumentError, ConcretizationError, DtypeError, ShapeError
-from fxflow.lax.axes import canonical_axis, natural
+from fxflow.lax.axes import canonical_axis
 from fxflow.numpy._operands import ArrayLike, promote_inexact
 from fxflow.scipy.interpolate._extensions import extended
+from fxflow.scipy.interpolate._intervals import (
+    Extrapolate,
+    Piecewise,
+    beyond,
+    extrapolation,
+    require_ascending,
+    spread,
+)
 from fxflow.scipy.interpolate._roots import roots_between
 
 P = TypeVar("P", bound="PPoly")
-#: What stands for the values beyond the breakpoints.
-Extrapolate = bool | str | None
 
 
-def _extrapolation(name: str, value: Any) -> bool | str:
-    if isinstance(value, str) and value != "periodic":
-        raise ArgumentError(
-            f'{name}: extrapolate must be a bool or "periodic", got {value!r}'
-        )
-    return value if isinstance(value, str) else bool(value)
-
-
-def _require_ascending(name: str, x: Array) -> None:
-    if isinstance(x, Tracer):
-        return
-    if not np.all(np.diff(np.asarray(x)) > 0):
-        raise ArgumentError(f"{name}: x must be strictly ascending")
-
-
-def _spread(values: Array, like: Array, at: int) -> Array:
-    """Returns values with axes of length 1 behind, to broadcast against an array."""
-    rest = like.aval.ndim - at - values.aval.ndim
-    return fnp.reshape(values, (*values.aval.shape, *(1,) * rest))
-
-
-def _differentiated(c: Array, nu: int) -> Array:
+def _differentiated(c: Array, nu: int = 1) -> Array:
     """Returns coefficients of a derivative."""
     for _ in range(nu):
         k = c.aval.shape[0]
         if k == 1:
             return fnp.zeros_like(c)
         powers = fnp.asarray(np.arange(k - 1, 0, -1), dtypes.to_real(c.dtype))
-        c = c[:-1] * _spread(powers, c, 0)
+        c = c[:-1] * spread(powers, c, 0)
     return c
 
 
@@ -64,8 +49,8 @@ def _integrated(c: Array, x: Array) -> Array:
     """Returns coefficients of the integral from the first breakpoint."""
     k = c.aval.shape[0]
     powers = fnp.asarray(np.arange(k, 0, -1), dtypes.to_real(c.aval.dtype))
-    c = c / _spread(powers, c, 0)
-    width = _spread(fnp.diff(x), c, 1)
+    c = c / spread(powers, c, 0)
+    width = spread(fnp.diff(x), c, 1)
     whole = fnp.zeros_like(c[0])
     for row in c:
         whole = (whole + row) * width
@@ -80,18 +65,15 @@ def _evaluated(c: Array, x: Array, at: Array, extrapolate: bool | str) -> Array:
         at = x[0] + fnp.mod(at - x[0], x[-1] - x[0])
     i = fnp.clip(fnp.searchsorted(x, at, side="right") - 1, 0, x.aval.size - 2)
     rows = c[:, i]
-    s = _spread(at - x[i], rows, 1)
+    s = spread(at - x[i], rows, 1)
     out = rows[0]
     for row in rows[1:]:
         out = out * s + row
-    lost = at != at
-    if extrapolate is False:
-        lost = lost | (at < x[0]) | (at > x[-1])
-    return fnp.where(_spread(lost, out, 0), fnp.nan, out)
+    return beyond(out, x, at, extrapolate)
 
 
 @register_pytree_node_class
-class PPoly:
+class PPoly(Piecewise["PPoly"]):
     """Polynomials between breakpoints.
 
     Between x[i] and x[i + 1] the value is the sum of c[k - 1 - m, i] (t - x[i])^m.
@@ -124,158 +106,20 @@ class PPoly:
     Source: `scipy.interpolate.PPoly`.
     """
 
-    c: Array
-    x: Array
-    extrapolate: bool | str
-    axis: int
+    @staticmethod
+    def _at(c: Array, x: Array, at: Array, extrapolate: bool | str) -> Array:
+        return _evaluated(c, x, at, extrapolate)
 
-    def __init__(
-        self,
-        c: ArrayLike,
-        x: ArrayLike,
-        extrapolate: Extrapolate = None,
-        axis: int = 0,
-    ) -> None:
-        name = type(self).__name__
-        (x,) = promote_inexact(name, x)
-        c = promote_inexact(name, c, x)[0]
-        if c.aval.ndim < 2 or x.aval.ndim != 1 or x.aval.size < 2:
-            raise ShapeError(
-                f"{name}: c must be array[k, m, ...] and x array[m + 1], m > 0, got "
-                f"{c.aval} and {x.aval}"
-            )
-        axis = canonical_axis(name, axis, c.aval.ndim - 1)
-        c = fnp.moveaxis(c, (axis, axis + 1), (0, 1))
-        if c.aval.shape[1] != x.aval.size - 1 or not c.aval.shape[0]:
-            raise ShapeError(
-                f"{name}: c must have a polynomial for each of {x.aval.size - 1} "
-                f"intervals, got {c.aval}"
-            )
-        _require_ascending(name, x)
-        how = _extrapolation(name, True if extrapolate is None else extrapolate)
-        self._set(c, x, how, axis)
+    @staticmethod
+    def _derived(c: Array, x: Array) -> Array:
+        return _differentiated(c)
 
-    def _set(self, c: Any, x: Any, extrapolate: bool | str, axis: int) -> None:
-        self.c, self.x, self.extrapolate, self.axis = c, x, extrapolate, axis
+    @staticmethod
+    def _summed(c: Array, x: Array) -> Array:
+        return _integrated(c, x)
 
-    def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        """Returns the arrays, and the rest."""
-        return (self.c, self.x), (self.extrapolate, self.axis)
-
-    @classmethod
-    def tree_unflatten(cls: type[P], aux: Any, children: Any) -> P:
-        """Returns polynomials of their parts."""
-        out = object.__new__(cls)
-        out._set(*children, *aux)
-        return out
-
-    def _polynomials(self, c: Array, extrapolate: bool | str) -> PPoly:
-        out = object.__new__(PPoly)
-        out._set(c, self.x, extrapolate, self.axis)
-        return out
-
-    def __call__(self, x: ArrayLike, nu: int = 0, extrapolate: Any = None) -> Array:
-        """Returns values, or those of a derivative.
-
-        Args:
-          x: real array-like[*s].
-          nu: the order of the derivative.
-          extrapolate: in place of the object's own.
-
-        Returns:
-          Array with *s in place of the axis of the breakpoints.
-
-        Raises:
-          ArgumentError: `nu` is negative, or there is no such `extrapolate`.
-        """
-        name = type(self).__name__
-        how = self.extrapolate if extrapolate is None else extrapolate
-        how = _extrapolation(name, how)
-        c = _differentiated(self.c, natural(name, "nu", nu, 0))
-        at, points = promote_inexact(name, x, self.x)
-        out = _evaluated(c, points, at, how)
-        d = at.aval.ndim
-        return (
-            fnp.moveaxis(out, range(d), range(self.axis, self.axis + d))
-            if self.axis and d
-            else out
-        )
-
-    def derivative(self, nu: int = 1) -> PPoly:
-        """Returns the polynomials of a derivative.
-
-        Args:
-          nu: its order; that of a negative one is an integral.
-
-        Returns:
-          PPoly.
-        """
-        if nu < 0:
-            return self.antiderivative(-nu)
-        return self._polynomials(_differentiated(self.c, nu), self.extrapolate)
-
-    def antiderivative(self, nu: int = 1) -> PPoly:
-        """Returns the polynomials of an integral, 0 at the first breakpoint.
-
-        Args:
-          nu: how often to integrate; a negative one differentiates.
-
-        Returns:
-          PPoly, which goes on beyond the breakpoints if the integrand was periodic.
-        """
-        if nu <= 0:
-            return self.derivative(-nu)
-        c = self.c
-        for _ in range(nu):
-            c = _integrated(c, self.x)
-        how = False if self.extrapolate == "periodic" else self.extrapolate
-        return self._polynomials(c, how)
-
-    def integrate(self, a: ArrayLike, b: ArrayLike, extrapolate: Any = None) -> Array:
-        """Returns the integral from one point to another.
-
-        Args:
-          a: real number: the lower bound.
-          b: real number: the upper bound.
-          extrapolate: in place of the object's own; without it nan, if a bound is
-            beyond the breakpoints.
-
-        Returns:
-          Array[...].
-
-        Raises:
-          ArgumentError: there is no such `extrapolate`.
-        """
-        name = type(self).__name__
-        how = self.extrapolate if extrapolate is None else extrapolate
-        how = _extrapolation(name, how)
-        c = _integrated(self.c, self.x)
-        a, b, x = promote_inexact(name, a, b, self.x)
-        bounds = fnp.stack([a, b])
-        if how != "periodic":
-            ends = _evaluated(c, x, bounds, how)
-            return ends[1] - ends[0]
-        turns = fnp.floor((bounds - x[0]) / (x[-1] - x[0]))
-        inside = bounds - turns * (x[-1] - x[0])
-        whole = _evaluated(c, x, x[-1], True)
-        ends = _evaluated(c, x, inside, True)
-        return ends[1] - ends[0] + (turns[1] - turns[0]) * whole
-
-    @classmethod
-    def construct_fast(
-        cls: type[P], c: Any, x: Any, extrapolate: Extrapolate = None, axis: int = 0
-    ) -> P:
-        """Returns polynomials without checks.
-
-        Args:
-          c: array[k, m, ...]: coefficients.
-          x: array[m + 1]: breakpoints.
-          extrapolate: as for `PPoly`.
-          axis: where the points of a result stand.
-        """
-        out = object.__new__(cls)
-        out._set(c, x, True if extrapolate is None else extrapolate, axis)
-        return out
+    def _like(self, c: Array, extrapolate: bool | str) -> PPoly:
+        return PPoly.construct_fast(c, self.x, extrapolate, self.axis)
 
     def extend(self, c: ArrayLike, x: ArrayLike) -> PPoly:
         """Returns polynomials with more intervals, at the end or before the first one.
@@ -322,7 +166,7 @@ class PPoly:
         ]
         how = tck.extrapolate if extrapolate is None else extrapolate
         out = object.__new__(PPoly)
-        out._set(fnp.stack(rows), x, _extrapolation("PPoly.from_spline", how), tck.axis)
+        out._set(fnp.stack(rows), x, extrapolation("PPoly.from_spline", how), tck.axis)
         return out
 
     def solve(
@@ -354,7 +198,7 @@ class PPoly:
         if dtypes.is_complex(self.c.dtype):
             raise ArgumentError(f"{name}: coefficients must be real, got {self.c.aval}")
         how = self.extrapolate if extrapolate is None else extrapolate
-        beyond = bool(_extrapolation(name, how))
+        beyond = bool(extrapolation(name, how))
         c, x = np.asarray(self.c, np.float64), np.asarray(self.x, np.float64)
         flat = c.reshape(*c.shape[:2], -1)
         found = [
@@ -405,14 +249,14 @@ def _samples(
             )
         if not isinstance(v, Tracer) and not np.all(np.isfinite(np.asarray(v))):
             raise ArgumentError(f"{name}: samples must be finite")
-    _require_ascending(name, x)
+    require_ascending(name, x)
     return x, [fnp.moveaxis(v, axis, 0) for v in values], axis
 
 
 @library()
 def _cubics(x: Array, y: Array, slopes: Array) -> Array:
     """Returns coefficients of cubics with these values and slopes at the points."""
-    h = _spread(fnp.diff(x), y, 0)
+    h = spread(fnp.diff(x), y, 0)
     secant = fnp.diff(y, axis=0) / h
     bend = (slopes[:-1] + slopes[1:] - 2 * secant) / h
     return fnp.stack([bend / h, (secant - slopes[:-1]) / h - bend, slopes[:-1], y[:-1]])
@@ -457,7 +301,7 @@ class CubicHermiteSpline(PPoly):
     ) -> None:
         name = "CubicHermiteSpline"
         points, (values, slopes), axis = _samples(name, x, y, axis, dydx)
-        how = _extrapolation(name, True if extrapolate is None else extrapolate)
+        how = extrapolation(name, True if extrapolate is None else extrapolate)
         self._set(_cubics(points, values, slopes), points, how, axis)
 
 
@@ -469,7 +313,7 @@ def _require_real(name: str, y: Array) -> None:
 @library()
 def _monotone_slopes(x: Array, y: Array) -> Array:
     """Returns slopes by Fritsch and Butland's weighted harmonic means."""
-    h = _spread(fnp.diff(x), y, 0)
+    h = spread(fnp.diff(x), y, 0)
     m = fnp.diff(y, axis=0) / h
     if x.aval.size == 2:
         return fnp.concatenate([m, m], 0)
@@ -525,7 +369,7 @@ class PchipInterpolator(PPoly):
         name = "PchipInterpolator"
         points, (values,), axis = _samples(name, x, y, axis)
         _require_real(name, values)
-        how = _extrapolation(name, True if extrapolate is None else extrapolate)
+        how = extrapolation(name, True if extrapolate is None else extrapolate)
         slopes = _monotone_slopes(points, values)
         self._set(_cubics(points, values, slopes), points, how, axis)
 
@@ -533,7 +377,7 @@ class PchipInterpolator(PPoly):
 @library("modified")
 def _local_slopes(x: Array, y: Array, modified: bool) -> Array:
     """Returns Akima's slopes."""
-    m = fnp.diff(y, axis=0) / _spread(fnp.diff(x), y, 0)
+    m = fnp.diff(y, axis=0) / spread(fnp.diff(x), y, 0)
     if x.aval.size == 2:
         return fnp.concatenate([m, m], 0)
     left = 2 * m[:1] - m[1:2]
@@ -599,7 +443,7 @@ class Akima1DInterpolator(PPoly):
             )
         points, (values,), axis = _samples(name, x, y, axis)
         _require_real(name, values)
-        how = _extrapolation(name, False if extrapolate is None else extrapolate)
+        how = extrapolation(name, False if extrapolate is None else extrapolate)
         slopes = _local_slopes(points, values, method == "makima")
         self._set(_cubics(points, values, slopes), points, how, axis)
 
@@ -780,5 +624,5 @@ class CubicSpline(PPoly):
         given = [0.0 if isinstance(e, str) else e[1] for e in ends]
         slopes = _smooth_slopes(points, values, given, kinds)
         default = "periodic" if periodic else True
-        how = _extrapolation(name, default if extrapolate is None else extrapolate)
+        how = extrapolation(name, default if extrapolate is None else extrapolate)
         self._set(_cubics(points, values, slopes), points, how, axis)

@@ -14,8 +14,8 @@ from fxflow.core.tree import register_pytree_node_class
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis
 from fxflow.numpy._operands import ArrayLike, promote_inexact
+from fxflow.scipy.interpolate._intervals import spread
 from fxflow.scipy.interpolate.bsplines import BSpline, make_interp_spline
-from fxflow.scipy.interpolate.piecewise import _spread
 
 
 @library()
@@ -284,9 +284,9 @@ class interp1d:
         out = self._inside(at, points)
         if not isinstance(self.fill_value, str):
             below, above = self.fill_value
-            out = fnp.where(_spread(at < points[0], out, 0), below, out)
-            out = fnp.where(_spread(at > points[-1], out, 0), above, out)
-        out = fnp.where(_spread(at != at, out, 0), fnp.nan, out).astype(self.y.dtype)
+            out = fnp.where(spread(at < points[0], out, 0), below, out)
+            out = fnp.where(spread(at > points[-1], out, 0), above, out)
+        out = fnp.where(spread(at != at, out, 0), fnp.nan, out).astype(self.y.dtype)
         d = at.aval.ndim
         if self.axis and d:
             return fnp.moveaxis(out, range(d), range(self.axis, self.axis + d))
@@ -310,8 +310,8 @@ class interp1d:
                 - before
             )
             out = self.y[fnp.clip(i, 0, n - 1)]
-            return fnp.where(_spread((i < 0) | (i > n - 1), out, 0), fnp.nan, out)
+            return fnp.where(spread((i < 0) | (i > n - 1), out, 0), fnp.nan, out)
         i = fnp.clip(fnp.searchsorted(points, at) - 1, 0, n - 2)
         low, high = self.y[i], self.y[i + 1]
         part = (at - points[i]) / (points[i + 1] - points[i])
-        return low + (high - low) * _spread(part, low, 0)
+        return low + (high - low) * spread(part, low, 0)

@@ -14,13 +14,13 @@ from fxflow.core.tree import register_pytree_node_class
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis, integer, natural
 from fxflow.numpy._operands import ArrayLike, promote_inexact
+from fxflow.scipy.interpolate._intervals import require_ascending
 from fxflow.scipy.interpolate._scattered import points_of
 from fxflow.scipy.interpolate.bsplines import BSpline, _design, _interval, _weights
 from fxflow.scipy.interpolate.piecewise import (
     PPoly,
     _differentiated,
     _integrated,
-    _require_ascending,
 )
 
 
@@ -122,7 +122,7 @@ class NdPPoly:
             )
         x = [fnp.real(v) for v in x]
         for points in x:
-            _require_ascending(name, points)
+            require_ascending(name, points)
         self._set(c, tuple(x), True if extrapolate is None else bool(extrapolate))
 
     def _set(self, c: Any, x: Any, extrapolate: bool) -> None:
