@@ -133,8 +133,8 @@ def _guarded(values: Any, positive: int) -> Callable[..., Any]:
             known = known & (other > 0) & (other < math.inf)
         inside = known & (x > 0) & (x < math.inf)
         safe = [fnp.where(inside, v, 1) for v in (x, *others)]
-        # 0 is a limit without a logarithm.
-        least = fnp.maximum(fnp.where(inside, nc, 1), 1e-300)
+        # 0 is a limit without a logarithm; powers of 1e-60 are in the range.
+        least = fnp.maximum(fnp.where(inside, nc, 1), 1e-60)
         out = values(*safe, least)
         out = fnp.where(inside, out, fnp.where(x > 0, 1.0, 0.0))
         return fnp.where(known, out, math.nan)

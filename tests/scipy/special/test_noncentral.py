@@ -103,3 +103,14 @@ def test_parameters_out_of_range() -> None:
     assert float(special.ncfdtrinc(2.0, 3.0, p, 1.0)) == pytest.approx(1.5, rel=1e-4)
     p = float(special.nctdtr(3.0, 0.5, 1.0))
     assert float(special.nctdtrinc(3.0, p, 1.0)) == pytest.approx(0.5, rel=1e-4)
+
+
+@pytest.mark.parametrize("nc", [0.0, 1e-300, 1e-80, 1e-9])
+def test_the_limit_without_noncentrality(nc: float) -> None:
+    with fxflow.config.override(x64=True):
+        found = special.chndtr(np.array([0.01, 3.0, 40.0]), 2.0, nc)
+        want = scipy.special.chdtr(2.0, [0.01, 3.0, 40.0])
+        np.testing.assert_allclose(found, want, 1e-9)
+        found = special.ncfdtr(2.0, 3.0, nc, np.array([0.01, 1.5]))
+        want = scipy.special.fdtr(2.0, 3.0, [0.01, 1.5])
+        np.testing.assert_allclose(found, want, 1e-9)
