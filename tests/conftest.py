@@ -54,6 +54,8 @@ def pytest_collection_modifyitems(
 ) -> None:
     """Marks the tests that start processes; leaves out soaks that are not asked for.
 
+    Workers collect for themselves, and must name tests alike: an address is refused.
+
     Files with processes, which mostly wait, are spread evenly among the others, which
     mostly compute.
     """
@@ -65,6 +67,8 @@ def pytest_collection_modifyitems(
             item.add_marker("processes")
             if sys.platform == "win32":
                 item.add_marker(pytest.mark.skip(reason="Windows lacks POSIX calls"))
+        if " at 0x" in item.nodeid:
+            raise pytest.UsageError(f"{item.nodeid}: give the parameters ids")
     items[:] = spread(items)
     if "soak" not in config.option.markexpr:
         soaks = [item for item in items if item.get_closest_marker("soak")]

@@ -26,7 +26,10 @@ AT = RNG.random((2, 4, 3))
         {"function": lambda r: r**3},
         {"function": lambda self, r: r / self.epsilon},
     ],
-    ids=str,
+    ids=[
+        *("default", "inverse", "gaussian", "thin_plate", "quintic"),
+        *("function", "method"),
+    ],
 )
 def test_values_agree_with_scipy(settings: dict[str, Any]) -> None:
     with fxflow.config.override(x64=True):
