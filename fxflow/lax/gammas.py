@@ -37,7 +37,7 @@ from fxflow.lax.trigonometric import sin
 # -- log Γ -----------------------------------------------------------------------------
 
 # log Γ(2 + z) is (1 - γ) z + Σ (ζ(k) - 1) (-z)ᵏ / k over k = 2, 3, … (DLMF 5.7.3).
-_EULER = 0.57721566490153286061
+EULER = 0.57721566490153286061
 _ZETA_LESS_ONE = (
     0.6449340668482264,
     0.2020569031595943,
@@ -65,7 +65,7 @@ _ZETA_LESS_ONE = (
     2.980350351465228e-08,
 )
 _SERIES = (
-    1 - _EULER,
+    1 - EULER,
     *((-1) ** k * z / k for k, z in enumerate(_ZETA_LESS_ONE, 2)),
 )
 
@@ -92,8 +92,8 @@ def log_gamma_from_one(z: Any) -> Any:
 
 
 # log Γ(x) = (x - ½) log x - x + ½ log 2π + 1/12x - 1/360x³ + …  (DLMF 5.11.1); from
-# LARGE on these terms are exact to 64 bits.
-_STIRLING = (
+# LARGE on the terms but the last one are exact to 64 bits.
+STIRLING = (
     1 / 12,
     -1 / 360,
     1 / 1260,
@@ -101,6 +101,7 @@ _STIRLING = (
     1 / 1188,
     -691 / 360360,
     1 / 156,
+    -3617 / 122400,
 )
 LARGE = 10.0
 
@@ -108,7 +109,7 @@ LARGE = 10.0
 def stirling_rest(x: Any) -> Any:
     """Returns log Γ(x) - ((x - ½) log x - x + ½ log 2π) for x ≥ `LARGE`."""
     inverse = div(arith.constant(1, typeof(x).dtype), mul(x, x))
-    return div(_polynomial(inverse, _STIRLING), x)
+    return div(_polynomial(inverse, STIRLING[:-1]), x)
 
 
 def _from_half(y: Any) -> Any:

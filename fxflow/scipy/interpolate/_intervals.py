@@ -41,11 +41,13 @@ def spread(values: Array, like: Array, at: int) -> Array:
     return fnp.reshape(values, (*values.aval.shape, *(1,) * rest))
 
 
-def beyond(out: Array, x: Array, at: Array, extrapolate: bool | str) -> Array:
-    """Returns values with nan beyond the breakpoints, if nothing goes on there."""
+def beyond(
+    out: Array, low: Array, high: Array, at: Array, extrapolate: bool | str
+) -> Array:
+    """Returns values at points with nan beyond bounds, if nothing goes on there."""
     lost = at != at
     if extrapolate is False:
-        lost = lost | (at < x[0]) | (at > x[-1])
+        lost = lost | (at < low) | (at > high)
     return fnp.where(spread(lost, out, 0), fnp.nan, out)
 
 

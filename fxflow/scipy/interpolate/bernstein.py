@@ -37,7 +37,7 @@ def _evaluated(c: Array, x: Array, at: Array, extrapolate: bool | str) -> Array:
     s = spread((at - x[i]) / (x[i + 1] - x[i]), rows, 1)
     while rows.aval.shape[0] > 1:
         rows = rows[:-1] + (rows[1:] - rows[:-1]) * s
-    return beyond(rows[0], x, at, extrapolate)
+    return beyond(rows[0], x[0], x[-1], at, extrapolate)
 
 
 def _derived(c: Array, x: Array) -> Array:

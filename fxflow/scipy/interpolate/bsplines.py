@@ -15,7 +15,12 @@ from fxflow.core.tree import register_pytree_node_class
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis, natural
 from fxflow.numpy._operands import ArrayLike, promote_inexact
-from fxflow.scipy.interpolate._intervals import Extrapolate, extrapolation, spread
+from fxflow.scipy.interpolate._intervals import (
+    Extrapolate,
+    beyond,
+    extrapolation,
+    spread,
+)
 from fxflow.scipy.interpolate.piecewise import _samples, _smooth_slopes
 
 #: Rows of a block of a banded system.
@@ -58,10 +63,7 @@ def _evaluated(t: Array, c: Array, x: Array, k: int, extrapolate: Any) -> Array:
     for j, weight in enumerate(_weights(t, x, k, i)):
         rows = c[i - k + j]
         out = out + rows * spread(weight, rows, 0)
-    lost = x != x
-    if extrapolate is False:
-        lost = lost | (x < t[k]) | (x > t[n])
-    return fnp.where(spread(lost, out, 0), fnp.nan, out)
+    return beyond(out, t[k], t[n], x, extrapolate)
 
 
 @library("k")

@@ -69,7 +69,7 @@ def _evaluated(c: Array, x: Array, at: Array, extrapolate: bool | str) -> Array:
     out = rows[0]
     for row in rows[1:]:
         out = out * s + row
-    return beyond(out, x, at, extrapolate)
+    return beyond(out, x[0], x[-1], at, extrapolate)
 
 
 @register_pytree_node_class

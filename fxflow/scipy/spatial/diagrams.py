@@ -19,12 +19,11 @@ from fxflow.lax.axes import number
 from fxflow.numpy._operands import ArrayLike, promote_inexact
 from fxflow.scipy.spatial import _simplices as parts
 from fxflow.scipy.spatial.triangulations import (
+    REMEDY,
     ConvexHull,
     OfPoints,
     require_whole,
 )
-
-_REMEDY = "make the object of known points outside, and call its with_points inside"
 
 
 def _frozen(rows: Any) -> tuple[tuple[int, ...], ...]:
@@ -85,9 +84,7 @@ class Voronoi(OfPoints):
         qhull_options: str | None = None,
     ) -> None:
         name = "Voronoi"
-        require_whole(name, incremental)
-        self.points = parts.points_of(name, "points", points)
-        x = parts.known(name, self.points, _REMEDY)
+        x = self._keep(name, points, incremental)
         found = parts.qhull(
             name, lambda s: s.Voronoi(x, bool(furthest_site), False, qhull_options)
         )
@@ -418,7 +415,7 @@ class SphericalVoronoi:
             raise ShapeError(
                 f"{name}: center must have {d} coordinates, got {self.center.aval}"
             )
-        at = parts.known(name, x, _REMEDY)
+        at = parts.known(name, x, REMEDY)
         slack = threshold * self.radius
         if np.linalg.matrix_rank(at - at[:1], tol=slack) < d:
             raise ArgumentError(f"{name}: points lie in a plane")

@@ -23,6 +23,9 @@ from fxflow.scipy.spatial import _simplices as parts
 T = TypeVar("T", bound="OfPoints")
 
 
+REMEDY = "make the object of known points outside, and call its with_points inside"
+
+
 def require_whole(name: str, incremental: bool) -> None:
     """Refuses triangulations that grow.
 
@@ -62,6 +65,14 @@ class OfPoints:
         for name, value in zip(cls._STATIC, aux, strict=True):
             setattr(out, name, value)
         return out
+
+    def _keep(
+        self, name: str, points: ArrayLike, incremental: bool
+    ) -> np.ndarray[Any, Any]:
+        """Keeps the points; returns them as Qhull takes them."""
+        require_whole(name, incremental)
+        self.points = parts.points_of(name, "points", points)
+        return parts.known(name, self.points, REMEDY)
 
     def with_points(self: T, points: ArrayLike) -> T:
         """Returns the same simplices of other points, which may be traced.
@@ -171,13 +182,7 @@ class Delaunay(OfPoints):
         qhull_options: str | None = None,
     ) -> None:
         name = "Delaunay"
-        require_whole(name, incremental)
-        self.points = parts.points_of(name, "points", points)
-        x = parts.known(
-            name,
-            self.points,
-            "make the object of known points outside, and call its with_points inside",
-        )
+        x = self._keep(name, points, incremental)
         found = parts.qhull(
             name,
             lambda s: s.Delaunay(x, bool(furthest_site), False, qhull_options),
@@ -341,13 +346,7 @@ class ConvexHull(OfPoints):
         qhull_options: str | None = None,
     ) -> None:
         name = "ConvexHull"
-        require_whole(name, incremental)
-        self.points = parts.points_of(name, "points", points)
-        x = parts.known(
-            name,
-            self.points,
-            "make the object of known points outside, and call its with_points inside",
-        )
+        x = self._keep(name, points, incremental)
         found = parts.qhull(name, lambda s: s.ConvexHull(x, False, qhull_options))
         for what in ("vertices", "simplices", "neighbors"):
             setattr(self, what, fnp.asarray(getattr(found, what).astype(np.int32)))

@@ -17,6 +17,7 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import Completes, shared
 from fxflow.core.runtime.library import library
+from fxflow.lax.gammas import EULER
 from fxflow.numpy._operands import ArrayLike, convert
 from fxflow.scipy.special._cylinder import repeat
 from fxflow.scipy.special._derivatives import by_forward
@@ -26,7 +27,6 @@ from fxflow.scipy.special.bessel import i0
 from fxflow.scipy.special.order_zero_one import j0, k0, y0
 from fxflow.scipy.special.struve import modstruve, struve
 
-_EULER = 0.57721566490153286061
 _NODES, _MOST_STEPS = 50, 2000
 _NEAR, _K_NEAR = 4.0, 2.0
 
@@ -166,7 +166,7 @@ def _j0y0(x: Any) -> Any:
     size = lax.abs(x)
     near, low, high = _split(size, _NEAR)
     one, over, harmonic = _series(low, -1, 0, 1)
-    log = lax.log(low / 2) + _EULER
+    log = lax.log(low / 2) + EULER
     second = 2 / math.pi * low * (log * one - over - harmonic)
     j, y, _, _ = _hankel_tails(high)
     first = fnp.where(near, low * one, 1 - j)
@@ -180,7 +180,7 @@ def _i0k0(x: Any) -> Any:
     at = fnp.where((size > 0) & (size <= 700), size, 1)
     first = at * _series(at, 1, 0, 1)[0]
     one, over, harmonic = _series(low, 1, 0, 1)
-    log = lax.log(low / 2) + _EULER
+    log = lax.log(low / 2) + EULER
     second = low * (over + harmonic - log * one)
     second = fnp.where(near, second, 0.5 * math.pi - _k_tails(high)[0])
     first = fnp.where(size > 700, math.inf, first)
@@ -192,11 +192,11 @@ def _j0y0_over(x: Any) -> Any:
     near, low, high = _split(size, _NEAR)
     one, over, harmonic = _series(low, -1, 0, 0)
     log = lax.log(low / 2)
-    full = log + _EULER
-    start = 0.5 * log * log + _EULER * log - math.pi**2 / 12 + _EULER**2 / 2
+    full = log + EULER
+    start = 0.5 * log * log + EULER * log - math.pi**2 / 12 + EULER**2 / 2
     start = start + full * one - over - harmonic
     _, _, j, y = _hankel_tails(high)
-    first = fnp.where(near, -one, lax.log(high / 2) + _EULER + j)
+    first = fnp.where(near, -one, lax.log(high / 2) + EULER + j)
     second = fnp.where(near, -2 / math.pi * start, y)
     ends = (math.inf, 0.0)
     return _ended(x, (first, second), (0.0, -math.inf), ends, (1, None))
@@ -209,8 +209,8 @@ def _i0k0_over(x: Any) -> Any:
     first = fnp.where(size > 700, math.inf, _series(at, 1, 0, 0)[0])
     one, over, harmonic = _series(low, 1, 0, 0)
     log = lax.log(low / 2)
-    second = 0.5 * log * log + _EULER * log + math.pi**2 / 24 + _EULER**2 / 2
-    second = second + (log + _EULER) * one - over - harmonic
+    second = 0.5 * log * log + EULER * log + math.pi**2 / 24 + EULER**2 / 2
+    second = second + (log + EULER) * one - over - harmonic
     second = fnp.where(near, second, _k_tails(high)[1])
     return _ended(x, (first, second), (0.0, math.inf), (math.inf, 0.0), (1, None))
 
@@ -242,7 +242,7 @@ def _struve0(x: Any) -> Any:
     # H₀ is 2 x / π times a series of Γ(k + 3/2), with the even powers here.
     one = 2 / math.pi * low * low * _series(low, -1, 0.5, 2)[0]
     y = -_hankel_tails(high)[1]
-    far = y + 2 / math.pi * (lax.log(2 * high) + _EULER) + _struve_rests(high)[0]
+    far = y + 2 / math.pi * (lax.log(2 * high) + EULER) + _struve_rests(high)[0]
     value = fnp.where(near, one, far)
     return _ended(x, (value,), (0.0,), (math.inf,), (1,))[0]
 

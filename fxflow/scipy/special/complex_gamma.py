@@ -9,22 +9,11 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.library import library
+from fxflow.lax.gammas import EULER, STIRLING
 from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.special._operands import operands, safe
 
-# Stirling's series, B₂ₖ / (2k (2k - 1)).
-_STIRLING = (
-    1 / 12,
-    -1 / 360,
-    1 / 1260,
-    -1 / 1680,
-    1 / 1188,
-    -691 / 360360,
-    1 / 156,
-    -3617 / 122400,
-)
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
-_EULER = 0.57721566490153286061
 
 
 def _zeta(k: int) -> float:
@@ -36,7 +25,7 @@ def _zeta(k: int) -> float:
 
 
 # Coefficients of log Γ(1 + w) in powers of -w.
-_AROUND_ONE = (0.0, _EULER, *(_zeta(k) / k for k in range(2, 28)))
+_AROUND_ONE = (0.0, EULER, *(_zeta(k) / k for k in range(2, 28)))
 
 
 def _polynomial(x: Any, coefficients: Any) -> Any:
@@ -52,7 +41,7 @@ def _safe(condition: Any, z: Any, value: complex) -> Any:
 
 def _stirling(z: Any) -> Any:
     inverse = 1 / z
-    series = inverse * _polynomial(inverse * inverse, _STIRLING)
+    series = inverse * _polynomial(inverse * inverse, STIRLING)
     return (z - 0.5) * lax.log(z) - z + _HALF_LOG_2PI + series
 
 

@@ -14,11 +14,10 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.library import library
 from fxflow.lax._last_terms import count_of_terms, digits, from_last_term
+from fxflow.lax.gammas import EULER
 from fxflow.numpy._operands import ArrayLike, convert
 from fxflow.scipy.special._operands import operands, safe, special_docs
 from fxflow.transforms.custom_jvp import custom_jvp
-
-_EULER = 0.57721566490153286061
 
 
 def _in_32_bits(x: Any) -> Any:
@@ -58,7 +57,7 @@ def _fraction(n: Any, x: Any, count: int) -> Any:
 def _exp1(x: Any) -> Any:
     near = x < 2
     low = safe(near & (x > 0), x, 1)
-    below = -_EULER - lax.log(low) - _series(-low)
+    below = -EULER - lax.log(low) - _series(-low)
     high = safe(~near & (x < math.inf), x, 2)
     above = lax.exp(-high) * _fraction(fnp.ones_like(x), high, 64)
     out = fnp.where(near, below, above)
@@ -75,7 +74,7 @@ def _expi(x: Any) -> Any:
     limit = 40.0 if wide else 18.0
     near = (x > 0) & (x < limit)
     low = safe(near, x, 1)
-    below = _EULER + lax.log(low) + _series(low)
+    below = EULER + lax.log(low) + _series(low)
     high = safe(x >= limit, x, limit)
 
     # The asymptotic series, up to its smallest term.
@@ -217,7 +216,7 @@ def _chi(x: Any) -> Any:
         term = term * square / (2 * k * (2 * k - 1))
         return term, total + term / (2 * k)
 
-    start = fnp.ones_like(low), _EULER + lax.log(low)
+    start = fnp.ones_like(low), EULER + lax.log(low)
     below = fnp.where(size == 0, -math.inf, _loop(13, step, *start)[1])
     return fnp.where(near, below, 0.5 * (_expi(high) - _exp1(high)))
 

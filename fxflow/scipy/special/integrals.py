@@ -15,13 +15,12 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.library import library
+from fxflow.lax.gammas import EULER
 from fxflow.numpy._operands import ArrayLike, convert
 from fxflow.scipy.special._operands import operands, safe, special_docs
 from fxflow.scipy.special._sici_tables import F_TERMS, G_TERMS
 from fxflow.scipy.special.error_functions import wofz
 from fxflow.transforms.custom_jvp import custom_jvp
-
-_EULER = 0.57721566490153286061
 
 
 def _wide_enough(name: str, *args: Any) -> tuple[list[Any], Any]:
@@ -169,7 +168,7 @@ def _ci(x: Any) -> Any:
     low = safe(near & (size > 0), size, 1)
     high = safe(~near & (size < math.inf), size, 4)
     f, g = _auxiliary(high)
-    below = _EULER + lax.log(low) + _near_terms(low)[1]
+    below = EULER + lax.log(low) + _near_terms(low)[1]
     sine, cosine = _waves(high)
     far = f * sine - g * cosine
     out = fnp.where(near, below, fnp.where(size == math.inf, 0, far))

@@ -15,12 +15,12 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.library import library
+from fxflow.lax.gammas import EULER
 from fxflow.numpy._operands import ArrayLike, convert
 from fxflow.scipy.special._cylinder import repeat
 from fxflow.scipy.special._derivatives import by_forward
 from fxflow.scipy.special._operands import docs_of, in_64_bits, operands
 
-_EULER = 0.57721566490153286061
 _HALF = math.sqrt(0.5)
 _SERIES, _FAR, _NODES, _TERMS = 3.0, 25.0, 64, 26
 
@@ -51,7 +51,7 @@ def _near(x: Any) -> tuple[Any, ...]:
     start = (one, zero, one, *(zero,) * 7)
     _, _, a, b, ha, hb, da, db, dha, dhb = repeat(20, step, start)
     # K₀ = -(log(z / 2) + γ) I₀ + Σ, where log z has the imaginary part π / 4.
-    log = lax.log(0.5 * x) + _EULER
+    log = lax.log(0.5 * x) + EULER
     fourth = math.pi / 4
     ker, kei = ha - log * a + fourth * b, hb - log * b - fourth * a
     dker = (dha - log * da + fourth * db - a) / x

@@ -18,8 +18,8 @@ from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import integer
+from fxflow.lax.gammas import EULER
 
-_EULER = 0.57721566490153286061
 _SPACING, _NEWTON = 0.5, 4
 _HIGHEST, _MOST = 10_000, 10_000
 
@@ -86,7 +86,7 @@ def _three_orders(n: int, x: Any) -> tuple[Any, Any]:
     j0, j1 = here / size, above / size
     if n == 0:
         j[0] = -j1
-    log = 2 / np.pi * (np.log(x / 2) + _EULER)
+    log = 2 / np.pi * (np.log(x / 2) + EULER)
     y0 = log * j0 - 4 / np.pi * zero / size
     y1 = log * j1 - 2 / np.pi / x * j0 + 2 / np.pi * one / size
     orders = [-y1, y0, y1]  # of -1, 0, 1

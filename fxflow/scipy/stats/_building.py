@@ -27,7 +27,6 @@ Formula = Callable[..., Any]
 Formulas = dict[str, Any]
 
 LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
-EULER = float(np.euler_gamma)
 ZETA_3 = 1.2020569031595942
 
 

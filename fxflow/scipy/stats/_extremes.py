@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from fxflow import lax
 from fxflow import numpy as fnp
+from fxflow.lax.gammas import EULER
 from fxflow.scipy.special._operands import expm1_over, log1p_over
 from fxflow.scipy.special.entropies import xlogy
 from fxflow.scipy.special.exponential_integrals import exp1
 from fxflow.scipy.special.gammas import betaln, gammaln
 from fxflow.scipy.stats._building import (
-    EULER,
     ZETA_3,
     mirrored,
     reversed_tails,

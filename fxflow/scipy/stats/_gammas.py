@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from fxflow import lax
 from fxflow import numpy as fnp
+from fxflow.lax.gammas import EULER
 from fxflow.lax.incomplete_gamma import log_density
 from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.special._operands import in_64_bits
@@ -15,7 +16,6 @@ from fxflow.scipy.special.entropies import xlogy
 from fxflow.scipy.special.gammas import gammaln
 from fxflow.scipy.special.normal import log_ndtr, ndtri
 from fxflow.scipy.stats._building import (
-    EULER,
     LOG_SQRT_2PI,
     ZETA_3,
     gamma_quantile,

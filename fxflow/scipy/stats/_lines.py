@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from fxflow import lax
 from fxflow import numpy as fnp
+from fxflow.lax.gammas import EULER
 from fxflow.scipy.special._operands import expm1_over, log1p_over
 from fxflow.scipy.special.gammas import betaln, gammaln
 from fxflow.scipy.special.normal import log_ndtr, ndtri, ndtri_exp
 from fxflow.scipy.special.order_zero_one import k1e
 from fxflow.scipy.special.zeta_functions import zeta
 from fxflow.scipy.stats._building import (
-    EULER,
     LOG_SQRT_2PI,
     ZETA_3,
     from_middle,
