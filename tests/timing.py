@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 #: Processor seconds of the folders' tests in CI, setup and child processes included:
-#: a quarter more than was measured on 2 cores, with the tenth of the slow tests that
+#: a quarter more than was measured on 2 cores, with the part of the slow tests that
 #: takes longest.
 BUDGETS: dict[str, float] = {
     "fxflow": 150,
