@@ -38,6 +38,7 @@ from fxflow.distributed.parameter_server.worker.training import (
     TrafficReport,
     WorkerState,
 )
+from fxflow.distributed.parameter_server.worker.reader import ParameterReader, Reading
 from fxflow.distributed.zero import StepMetrics
 
 __all__ = [
@@ -45,8 +46,10 @@ __all__ = [
     "Consistency",
     "Filter",
     "LocalServers",
+    "ParameterReader",
     "ParameterServer",
     "PlacementPlan",
+    "Reading",
     "StepMetrics",
     "TableSpec",
     "Tensor",

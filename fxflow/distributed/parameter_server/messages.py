@@ -212,10 +212,16 @@ class Read(NamedTuple):
 
 @fields_of("pull_rows")
 class PullRows(NamedTuple):
-    """Requests rows of tables, by arrays of ids."""
+    """Requests rows of tables, by arrays of ids.
+
+    Attributes:
+      create: whether to create missing rows; else they are not, but the answer has
+        their initial values.
+    """
 
     shard: int
     request: int = 0
+    create: bool = True
 
 
 @fields_of("rows")
@@ -225,6 +231,41 @@ class Rows(NamedTuple):
     shard: int = -1
     request: int = 0
     table: str = ""
+
+
+@fields_of("describe")
+class Describe(NamedTuple):
+    """Asks which parameters and tables a shard has."""
+
+    shard: int
+    request: int = 0
+
+
+@fields_of("described")
+class Described(NamedTuple):
+    """Answers `Describe`, with a description as JSON in an array.
+
+    Attributes:
+      begun: whether the shard is trained; if not, there is no description.
+    """
+
+    shard: int
+    request: int
+    view: ViewFields
+    begun: bool
+
+
+@fields_of("read_params")
+class ReadParams(NamedTuple):
+    """Requests the current parameters at once; `Params` answers.
+
+    Attributes:
+      have: version that the reader has.
+    """
+
+    shard: int
+    have: int = -1
+    request: int = 0
 
 
 @fields_of("refuse")

@@ -39,7 +39,8 @@ class Cluster:
 
     Attributes:
       servers: addresses of the jobs `ps`, ``host:port``.
-      job: of this process: `ps`, `worker`, `chief` or `evaluator`.
+      job: of this process: `ps`, `worker`, `chief`, `evaluator`, or, for a
+        `ParameterReader`, `reader`.
       index: of this process among those of its job.
       keys: of the run; None on the loopback.
       workers: the initial number of jobs `worker`; 0: unknown. More may join.
@@ -63,8 +64,8 @@ class Cluster:
 
     @property
     def trains(self) -> bool:
-        """Whether this process is a worker or the chief, not an evaluator."""
-        return self.job != "evaluator"
+        """Whether this process is a worker or the chief, and does not only read."""
+        return self.job not in ("evaluator", "reader")
 
     @property
     def trainers(self) -> tuple[str, ...]:
@@ -304,18 +305,24 @@ def connect(
     """
     if cluster is None:
         local = LocalServers()
-        client = _client(local.cluster, deadline)
+        client = client_of(local.cluster, deadline)
 
         def finish() -> None:
             client.close()
             local.close()
 
         return client, finish
-    client = _client(cluster, deadline)
+    client = client_of(cluster, deadline)
     return client, client.close
 
 
-def _client(cluster: Cluster, deadline: float) -> WorkerClient:
+def client_of(cluster: Cluster, deadline: float) -> WorkerClient:
+    """Returns the connection of a process to the servers.
+
+    Args:
+      cluster: the cluster, with this process's job.
+      deadline: seconds after which a wait fails.
+    """
     return WorkerClient(
         first_view(cluster.servers, shards=cluster.shards),
         keys=cluster.keys,

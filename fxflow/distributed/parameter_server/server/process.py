@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import secrets
 import sys
@@ -10,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +29,12 @@ from fxflow.distributed.parameter_server.monitor.tracing import (
     ServerTracing,
     TraceSpan,
 )
+from fxflow.distributed.parameter_server.server import reads
+from fxflow.distributed.parameter_server.server.peers import (
+    UNKNOWN,
+    PendingPull,
+    WorkerProcess,
+)
 from fxflow.distributed.parameter_server.server.replicas import Replicas
 from fxflow.distributed.parameter_server.server.shard import Shard, Turn
 from fxflow.distributed.parameter_server.server.snapshots import Cuts
@@ -45,40 +50,8 @@ _VOTE_TIMEOUT = 3.0
 _CHECK_AFTER = 1.0
 
 
-class _WorkerProcess(NamedTuple):
-    """A worker process.
-
-    Attributes:
-      name: the worker's name, for messages.
-      peer: the process's address on the listener.
-      heard: the time of its last message.
-    """
-
-    name: str
-    peer: bytes
-    heard: float
-
-
-_UNKNOWN = _WorkerProcess("", b"", 0.0)
-
-
 class _NotServed(Exception):
     """This server does not serve the shard."""
-
-
-@dataclasses.dataclass
-class _PendingPull:
-    """A pull that has not been answered yet."""
-
-    peer: bytes
-    worker: int
-    fields: messages.Gradient | messages.Pull
-    clock: int
-    begun: int = dataclasses.field(default_factory=time.monotonic_ns)
-
-    def __post_init__(self) -> None:
-        self.shard, self.seen = self.fields.shard, self.fields.have
-        self.end = time.monotonic() + self.fields.deadline
 
 
 class ShardServer:
@@ -128,8 +101,8 @@ class ShardServer:
         self.number, self._lost_after = number, lost_after
         self.incarnation = secrets.randbits(62)
         self._store = Store(number, folder)
-        self._pending: list[_PendingPull] = []
-        self._workers: dict[int, _WorkerProcess] = {}
+        self._pending: list[PendingPull] = []
+        self._workers: dict[int, WorkerProcess] = {}
         self._cuts = Cuts()
         #: Shard → the worker that sends the rows of its initial snapshot.
         self._senders: dict[int, int] = {}
@@ -144,6 +117,8 @@ class ShardServer:
             messages.Join: self._on_join,
             messages.Pull: self._on_pull,
             messages.PullRows: self._on_pull_rows,
+            messages.Describe: self._on_describe,
+            messages.ReadParams: self._on_read_params,
             messages.Gradient: self._on_push,
             messages.Cut: self._on_cut,
             messages.ReadRows: self._on_read_rows,
@@ -325,14 +300,14 @@ class ShardServer:
 
     def _with_name(self, text: str, worker: int) -> str:
         """Returns a text with the worker's name in place of its number."""
-        name = self._workers.get(worker, _UNKNOWN).name
+        name = self._workers.get(worker, UNKNOWN).name
         return text.replace(f"worker {worker}", name) if name else text
 
     def _note_worker(self, peer: bytes, message: Message) -> None:
         if message.worker:
-            name = self._workers.get(message.worker, _UNKNOWN).name
+            name = self._workers.get(message.worker, UNKNOWN).name
             name = getattr(message.fields, "name", "") or name
-            self._workers[message.worker] = _WorkerProcess(name, peer, time.monotonic())
+            self._workers[message.worker] = WorkerProcess(name, peer, time.monotonic())
 
     def _reply(
         self,
@@ -395,7 +370,7 @@ class ShardServer:
             self.listener.send(pull.peer, Message.of(failure, pull.worker))
 
     def _described(self, worker: int) -> str:
-        name, _, heard = self._workers.get(worker, _UNKNOWN)
+        name, _, heard = self._workers.get(worker, UNKNOWN)
         ago = f", heard {time.monotonic() - heard:.1f} s ago" if heard else ""
         return f"{name or f'worker {worker}'}{ago}"
 
@@ -406,7 +381,7 @@ class ShardServer:
             if previous.primary(number) != self.number:
                 self._register_workers(number)
 
-    def _is_disconnected(self, known: _WorkerProcess) -> bool:
+    def _is_disconnected(self, known: WorkerProcess) -> bool:
         """Returns whether a worker's connection is closed, as after a kill.
 
         A worker that only lost its connection will join again.
@@ -420,7 +395,7 @@ class ShardServer:
         """
         shard, now = self.shards[number], time.monotonic()
         for worker in shard.group:
-            known = _WorkerProcess(shard.names.get(worker, ""), b"", now)
+            known = WorkerProcess(shard.names.get(worker, ""), b"", now)
             self._workers.setdefault(worker, known)
 
     def _drop_lost(self, worker: int, why: str) -> None:
@@ -487,7 +462,7 @@ class ShardServer:
             self.tracing.recorder.add(span)
             self._answer(pull)
 
-    def _answer(self, pull: _PendingPull, sequence: int = 0, dropped: str = "") -> None:
+    def _answer(self, pull: PendingPull, sequence: int = 0, dropped: str = "") -> None:
         """Sends parameters; with a sequence number, also acknowledges that push."""
         shard = self.shards[pull.shard]
         assert shard.model is not None
@@ -638,7 +613,7 @@ class ShardServer:
 
     def _drop_previous(self, worker: int) -> None:
         """Drops the previous process of a worker if it has exited."""
-        name = self._workers.get(worker, _UNKNOWN).name
+        name = self._workers.get(worker, UNKNOWN).name
         for other, known in list(self._workers.items()):
             same = other != worker and name and known.name == name
             if same and self._is_disconnected(known):
@@ -646,7 +621,7 @@ class ShardServer:
 
     def _on_pull(self, peer: bytes, message: Message, asked: messages.Pull) -> None:
         shard = self._served(asked.shard)
-        pull = _PendingPull(peer, message.worker, asked, asked.clock)
+        pull = PendingPull(peer, message.worker, asked, asked.clock)
         if shard.may_read(pull.worker, pull.clock):
             self._answer(pull)
         else:
@@ -655,14 +630,32 @@ class ShardServer:
     def _on_pull_rows(
         self, peer: bytes, message: Message, pull: messages.PullRows
     ) -> None:
-        shard = self._served(pull.shard)
+        tables = {n: self._served(pull.shard).table(n) for n in message.arrays}
         rows = {
-            name: shard.table(name).pull(ids) for name, ids in message.arrays.items()
+            name: tables[name].pull(ids) if pull.create else tables[name].read(ids)
+            for name, ids in message.arrays.items()
         }
         self.meter.moved("pull", {}, rows, tables=True)
         self._reply(peer, message, messages.Rows(pull.shard, pull.request), rows)
 
-    def _defer(self, pull: _PendingPull) -> None:
+    def _on_describe(
+        self, peer: bytes, message: Message, asked: messages.Describe
+    ) -> None:
+        shard, view = self._served(asked.shard), self.view.to_json()
+        begun = bool(shard.fingerprint)
+        described = messages.Described(asked.shard, asked.request, view, begun)
+        self._reply(peer, message, described, reads.description(shard))
+
+    def _on_read_params(
+        self, peer: bytes, message: Message, read: messages.ReadParams
+    ) -> None:
+        shard = self._served(read.shard)
+        params, arrays = reads.current_params(shard, read)
+        if shard.model is not None:
+            self.meter.moved("pull", shard.model.filters["pull"], arrays)
+        self._reply(peer, message, params, arrays)
+
+    def _defer(self, pull: PendingPull) -> None:
         # A repeated request replaces the earlier one.
         mine = pull.worker, pull.shard
         others = [p for p in self._pending if (p.worker, p.shard) != mine]
@@ -694,7 +687,7 @@ class ShardServer:
         if not push.pull:
             self._reply(peer, message, ack)
             return
-        pull = _PendingPull(peer, message.worker, push, push.clock + 1)
+        pull = PendingPull(peer, message.worker, push, push.clock + 1)
         if shard.may_read(pull.worker, pull.clock):
             # One message for both: a message costs a worker as much as a small step.
             self._answer(pull, message.sequence, dropped)
@@ -769,18 +762,6 @@ class ShardServer:
     def stats(self) -> dict[str, Any]:
         """Returns the state and statistics of this server, as JSON."""
         now = time.monotonic()
-        shards = {}
-        for number, shard in self.shards.items():
-            shards[str(number)] = {
-                "bytes": shard.model.nbytes if shard.model else 0,
-                "index": shard.position.entries,
-                "version": shard.group.version,
-                "serves": self._replicas.serves(number),
-                "holders": list(self.view.holders[number]),
-                "places": list(self.view.places[number]),
-                **dataclasses.asdict(shard.counts),
-                "clocks": {str(w): shard.group[w].clock for w in shard.group},
-            }
         workers = {
             str(worker): {"name": known.name, "heard": now - known.heard}
             for worker, known in self._workers.items()
@@ -789,7 +770,12 @@ class ShardServer:
             "server": self.number,
             "epoch": self.view.epoch,
             "view": self.view.to_json(),
-            "shards": shards,
+            "shards": {
+                str(number): reads.statistics(
+                    number, shard, self.view, self._replicas.serves(number)
+                )
+                for number, shard in self.shards.items()
+            },
             "workers": workers,
             "waiting": len(self._pending),
             "traffic": self.listener.traffic.to_dict(),

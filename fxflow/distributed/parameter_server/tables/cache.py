@@ -116,6 +116,20 @@ class RowCache:
         self._count(hits=hits, misses=len(ids) - hits, stale=int(known.sum()) - hits)
         return rows, here
 
+    def clocks(self, ids: Ids) -> npt.NDArray[np.int64]:
+        """Returns the clocks at which rows were pulled, whether fresh or not.
+
+        Args:
+          ids: int64[n].
+
+        Returns:
+          int64[n], −1 for rows that are not cached.
+        """
+        slots = self._memory.find(ids)
+        found = np.full(len(ids), -1, np.int64)
+        found[slots >= 0] = self._memory.fields[_CLOCKS][slots[slots >= 0]]
+        return found
+
     def put(self, ids: Ids, rows: npt.NDArray[Any], clock: int) -> None:
         """Adds pulled rows.
 

@@ -161,6 +161,48 @@ class RowTable:
                 found[piece] = rows[self._locate(ids[piece])]
             return found
 
+    def read(self, ids: npt.ArrayLike) -> Rows:
+        """Returns rows without a change of the table: missing rows are not created.
+
+        Rows on disk stay there, and the order of eviction is that before the call.
+
+        Args:
+          ids: integers ≥ 0, `[n]`, with or without repetitions.
+
+        Returns:
+          `[n, *shape]`, a copy; missing rows have their initial values.
+
+        Raises:
+          ArgumentError: the ids are not integers in one axis.
+          OutOfRangeError: an id is negative, or 2⁶³ or more.
+        """
+        ids = self._ids(ids)
+        rows = self._memory.fields[0]
+        found = np.empty((len(ids), *rows.shape[1:]), rows.dtype)
+        with self._lock:
+            slots = self._memory.find(ids)
+            here = slots >= 0
+            found[here] = rows[slots[here]]
+            missing = np.flatnonzero(~here)
+            if len(missing):
+                new, inverse = np.unique(ids[missing], return_inverse=True)
+                found[missing] = self._read_missing(new)[inverse]
+        return found
+
+    def _read_missing(self, ids: Ids) -> Rows:
+        """Returns distinct rows that are not in memory."""
+        disk = self._disk
+        here = np.zeros(len(ids), bool)
+        loaded: Sequence[Rows] = ()
+        if disk is not None and len(disk):
+            here, loaded = disk.get(ids)
+        made = self._make(ids[~here])[0]
+        found = np.empty((len(ids), *made.shape[1:]), made.dtype)
+        found[~here] = made
+        if loaded:
+            found[here] = loaded[0]
+        return found
+
     def push(
         self, ids: npt.ArrayLike, gradients: npt.ArrayLike, scale: float = 1.0
     ) -> None:

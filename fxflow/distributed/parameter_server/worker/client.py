@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import itertools
 import queue
 import secrets
 import sys
@@ -141,7 +142,7 @@ class WorkerClient:
         self.tracing = WorkerTracing()
         self._questions: dict[int, Question] = {}
         self._left: Deadline | None = None
-        self._requests = 0
+        self._requests = itertools.count(1)  # `next` is atomic: threads may ask
         self._error: Exception | None = None
         #: Methods for the thread to call, with their arguments; None: leave the run.
         self._orders: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -238,7 +239,7 @@ class WorkerClient:
     def rows(
         self, ids: Sequence[Mapping[str, HostArray]]
     ) -> dict[int, dict[str, HostArray]]:
-        """Pulls rows of tables.
+        """Pulls rows of tables; a process that does not train creates none.
 
         Args:
           ids: ids by table, for each shard; empty: the shard gets no request.
@@ -250,7 +251,9 @@ class WorkerClient:
           DistributedError: a server did not answer in time.
         """
         wanted = {shard: arrays for shard, arrays in enumerate(ids) if arrays}
-        asked = {shard: messages.PullRows(shard) for shard in wanted}
+        asked = {
+            shard: messages.PullRows(shard, create=self._joins) for shard in wanted
+        }
         answers = self.ask(asked, wanted)
         return {shard: answer.arrays for shard, answer in answers.items()}
 
@@ -286,8 +289,7 @@ class WorkerClient:
         self, shard: int, fields: Any, arrays: Mapping[str, HostArray]
     ) -> Question:
         """Queues a request."""
-        self._requests += 1
-        request = -self._requests
+        request = -next(self._requests)
         message = Message.of(
             fields._replace(request=request),
             worker=self.number if self._joins else 0,
@@ -317,6 +319,14 @@ class WorkerClient:
             kind = LostCutError if reply.fields.again else DistributedError
             raise kind(f"{where}: {_why(reply, model)}")
         return reply
+
+    def learn(self, view: View) -> None:
+        """Enters a view if it is newer.
+
+        Args:
+          view: a view that a server sent.
+        """
+        self._call(self._enter_view, view)
 
     def traffic(self) -> tuple[dict[str, int], dict[str, int]]:
         """Returns the bytes sent and received so far, by kind of message."""
@@ -692,8 +702,7 @@ class WorkerClient:
 
     def _ask_params(self, shard: _Shard) -> None:
         assert shard.ticket is not None
-        self._requests += 1
-        shard.request = self._requests
+        shard.request = next(self._requests)
         seconds = max(0.0, shard.ticket.deadline.left - 0.5)
         have, request = shard.have.version, shard.request
         pull = messages.Pull(shard.number, shard.clock, have, request, seconds)
@@ -736,8 +745,7 @@ class WorkerClient:
         head = self.number, self._sequence, self.view.epoch
         begun = time.monotonic_ns()
         for i, shard in self._shards.items():
-            self._requests += 1
-            shard.request, shard.ticket = self._requests, ticket
+            shard.request, shard.ticket = next(self._requests), ticket
             arrays: dict[str, HostArray] = {}
             if parts is not None:
                 arrays = {str(j): x for j, x in enumerate(parts[i])}

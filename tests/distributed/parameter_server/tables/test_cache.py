@@ -225,3 +225,11 @@ def test_invalid_tables_and_ids_are_rejected() -> None:
         server.step(state, bad, ids={"words": np.array([1])})
     server.close()
     local.close()
+
+
+def test_clocks_are_those_of_the_last_pull() -> None:
+    cache = RowCache((2,), np.float32, bound=0, rows=10)
+    cache.put(np.array([3, 8]), np.ones((2, 2), np.float32), clock=5)
+    cache.put(np.array([8]), np.ones((1, 2), np.float32), clock=7)
+    cache.put(np.array([3]), np.ones((1, 2), np.float32), clock=4)
+    assert cache.clocks(np.array([8, 9, 3])).tolist() == [7, -1, 5]

@@ -399,3 +399,16 @@ def test_blocks_of_long_rows_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = list(iter(cut.next, None))
     assert max(len(block.ids) for block in blocks) == 10
     assert sorted(np.concatenate([b.ids for b in blocks])) == ids.tolist()
+
+
+def test_reading_changes_nothing(tmp_path: Path) -> None:
+    for table in plain(), on_disk(tmp_path, 4):
+        ids = np.arange(10)
+        table.push(ids, np.ones((10, WIDTH), np.float32))
+        counts, asked = table.counts, [12, 0, 9, 12, 5]
+        found = table.read(asked)
+        assert table.counts == counts and len(table) == 10
+        assert table.read([]).shape == (0, WIDTH)
+        assert np.array_equal(found, table.pull(asked))
+        assert len(table) == 11
+        table.close()
