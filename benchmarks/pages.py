@@ -25,6 +25,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fxflow.devices import process
+
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
 INDEX = HERE / "RESULTS.md"
@@ -65,13 +67,9 @@ SECTIONS = {
 
 def machine() -> dict[str, Any]:
     """Returns what this machine is, without anything that names a person or host."""
-    cpu = platform.processor() or platform.machine()
+    cpu = process.processor().get("model name") or platform.machine()
     about: dict[str, Any] = {"system": platform.system()}
     try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                cpu = line.partition(":")[2].strip()
-                break
         memory = Path("/proc/meminfo").read_text().split()[1]
         about["memory"] = f"{int(memory) / 2**20:.0f} GiB"
     except OSError:
@@ -82,9 +80,7 @@ def machine() -> dict[str, Any]:
         about["gpu"] = ", ".join(shown.stdout.split("\n")).strip(", ")
     except (OSError, subprocess.CalledProcessError):
         pass
-    has_affinity = hasattr(os, "sched_getaffinity")
-    cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count()
-    return {"cpu": cpu, "cores": cores, **about}
+    return {"cpu": cpu, "cores": process.cores(), **about}
 
 
 def described(about: dict[str, Any]) -> str:

@@ -190,8 +190,13 @@ def canonical_shape(name: str, shape: Any, what: str = "shape") -> Shape:
     return lengths
 
 
-def shape_or_length(name: str, shape: Any) -> Shape:
+def shape_or_length(name: str, shape: Any, what: str = "shape") -> Shape:
     """Returns a shape as NumPy takes it: a sequence of lengths, or one length.
+
+    Args:
+      name: of the function, for the message.
+      shape: an integer or an iterable of integers.
+      what: the argument's name.
 
     Raises:
       ArgumentError: it is neither an integer nor a sequence of integers.
@@ -202,10 +207,10 @@ def shape_or_length(name: str, shape: Any) -> Shape:
             shape = (shape,)
         elif isinstance(shape, str) or not isinstance(shape, Iterable):
             raise ArgumentError(
-                f"{name}: shape must be an integer or a sequence of integers, got "
+                f"{name}: {what} must be an integer or a sequence of integers, got "
                 f"{shape!r}"
             )
-    return canonical_shape(name, shape)
+    return canonical_shape(name, shape, what)
 
 
 def without(shape: Shape, axes: Sequence[int]) -> Shape:

@@ -90,11 +90,16 @@ class ConvGeneralDilated(Bilinear):
         batch, features = lhs.shape[lhs_spec[0]], lhs.shape[lhs_spec[1]]
         out_features, per_group = rhs.shape[rhs_spec[0]], rhs.shape[rhs_spec[1]]
         if features != per_group * feature_group_count:
+            takes = f"{per_group}"
+            if feature_group_count != 1:
+                takes = (
+                    f"{feature_group_count} groups of {per_group}, that is "
+                    f"{feature_group_count * per_group}"
+                )
             raise ShapeError(
                 f"{self.name}: the input has {features} features, but the kernel "
-                f"takes {per_group} in each of {feature_group_count} groups "
-                f"({operands_text(lhs, rhs, dimension_numbers)}): their product must "
-                f"be the number of input features{default_hint(dimension_numbers)}"
+                f"takes {takes} ({operands_text(lhs, rhs, dimension_numbers)})"
+                f"{default_hint(dimension_numbers)}"
             )
         groups = operands_text(lhs, rhs, dimension_numbers)
         for what, count in (

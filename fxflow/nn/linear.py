@@ -194,8 +194,9 @@ def conv(
     groups = inputs // kernel.shape[-2] if inputs and kernel.shape[-2] else 1
     if image.ndim != kernel.ndim or inputs != groups * kernel.shape[-2]:
         raise ShapeError(
-            f"conv: x must be float[batch, {len(spatial)} spatial axes, inputs], the "
-            f"inputs a multiple of the {kernel.shape[-2]} of w {kernel}, got {image}"
+            f"conv: x must be float[batch, {len(spatial)} spatial axes, inputs] with "
+            f"a multiple of {kernel.shape[-2]} inputs, which w {kernel} takes, got "
+            f"{image}: channels are the last axis"
         )
     per_axis = f"one for each of the {len(spatial)} spatial axes"
     for what, value in (("strides", strides), ("dilation", dilation)):

@@ -109,9 +109,10 @@ def array_of(value: Any, name: str, dtype: Any = None) -> Array:
         return value
     if isinstance(value, list | tuple):
         # The items may be traced by now: they are not what the user wrote.
+        items = f"{len(value)} item{'s' * (len(value) != 1)}"
         raise ArgumentError(
-            f"{name}: got a {type(value).__name__} of {len(value)} items, which is not "
-            "an array: convert it with fnp.asarray"
+            f"{name}: got a {type(value).__name__} of {items}, "
+            "which is not an array: convert it with fnp.asarray"
         )
     if dtype is not None and dtypes.is_wide(dtypes.dtype(dtype)):
         return _wide_array(value, name)

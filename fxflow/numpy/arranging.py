@@ -51,7 +51,7 @@ def tile(A: ArrayLike, reps: Any) -> Array:
 
     Source: `numpy.tile`.
     """
-    return _tile(A, shape_or_length("tile", reps))
+    return _tile(A, shape_or_length("tile", reps, "reps"))
 
 
 @library("reps")
@@ -184,7 +184,7 @@ def resize(a: ArrayLike, new_shape: Any) -> Array:
 
     Source: `numpy.resize`.
     """
-    shape = shape_or_length("resize", new_shape)
+    shape = shape_or_length("resize", new_shape, "new_shape")
     flat = ravel(array_of(a, "resize"))
     total = math.prod(shape)
     if not flat.size or not total:

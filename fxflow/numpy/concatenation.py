@@ -101,7 +101,7 @@ def _concatenate(arrays: Sequence[Any], axis: int | None, dtype: Any) -> Array:
             "concatenate: 0-d arrays have no axis to be joined along: use stack"
         )
     axis = canonical_axis("concatenate", axis, first.ndim)
-    for part in parts[1:]:
+    for i, part in enumerate(parts):
         aval = part.aval
         if aval.ndim != first.ndim or any(
             n != m
@@ -109,8 +109,8 @@ def _concatenate(arrays: Sequence[Any], axis: int | None, dtype: Any) -> Array:
             if d != axis
         ):
             raise ShapeError(
-                f"concatenate: {first} and {aval} cannot be joined along axis {axis}: "
-                "their other lengths must be equal"
+                f"concatenate: arrays[0] is {first}, arrays[{i}] is {aval}: arrays may "
+                f"differ only in the length of axis {axis}"
             )
     return parts[0] if len(parts) == 1 else lax.concatenate(parts, axis)
 
@@ -146,11 +146,11 @@ def _stack(arrays: Sequence[Any], axis: int, dtype: Any) -> Array:
     parts = _one_dtype("stack", arrays, dtype)
     shape = parts[0].aval.shape
     axis = canonical_axis("stack", axis, len(shape) + 1)
-    for part in parts:
+    for i, part in enumerate(parts):
         if part.aval.shape != shape:
             raise ShapeError(
-                f"stack: {parts[0].aval} and {part.aval} differ in shape; arrays must "
-                "have one shape to be stacked"
+                f"stack: arrays[0] is {parts[0].aval}, arrays[{i}] is {part.aval}: "
+                "arrays must have one shape to be stacked"
             )
     long = (*shape[:axis], 1, *shape[axis:])
     parts = [lax.reshape(p, long) for p in parts]

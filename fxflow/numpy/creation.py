@@ -55,7 +55,8 @@ def _from_list(data: Any, dtype: Any) -> Any:
         host = np.array(data)
     except ValueError as error:
         raise ArgumentError(
-            f"array: nested lists must have one length at each level: {error}"
+            "array: nested lists must have one length at each level: "
+            f"{_ragged(data) or error}"
         ) from None
     if host.dtype.kind == "O":
         if kinds <= _PLAIN | {list, tuple}:
@@ -67,6 +68,26 @@ def _from_list(data: Any, dtype: Any) -> Any:
     if dtype is None and not host.size:
         dtype = dtypes.default_float()
     return wrap_host(_host_as(host, dtype))
+
+
+def _ragged(data: Any) -> str | None:
+    """Returns in words where nested lists differ: `[0] has 2 items, [1] has 1 item`."""
+    level = [("", data)]
+    while level:
+        items = [(f"{at}[{i}]", x) for at, node in level for i, x in enumerate(node)]
+        texts = [_length_text(x) for _, x in items]
+        for (at, _), text in zip(items, texts, strict=True):
+            if text != texts[0]:
+                return f"{items[0][0]} {texts[0]}, {at} {text}"
+        level = [(at, x) for at, x in items if isinstance(x, list | tuple)]
+    return None
+
+
+def _length_text(item: Any) -> str:
+    if not isinstance(item, list | tuple) and not np.ndim(item):
+        return "is a number"
+    count = len(item)
+    return f"has {count} item{'s' * (count != 1)}"
 
 
 def _host_as(host: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:

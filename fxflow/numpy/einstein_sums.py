@@ -234,7 +234,8 @@ def _einsum(
 
 def _sizes(inputs: tuple[Labels, ...], arrays: Sequence[Any]) -> dict[Any, int]:
     sizes: dict[Any, int] = {}
-    for x, labels in zip(arrays, inputs, strict=True):
+    owner: dict[Any, int] = {}  # the operand that gave the length
+    for i, (x, labels) in enumerate(zip(arrays, inputs, strict=True)):
         own: dict[Any, int] = {}
         for n, length in zip(labels, x.aval.shape, strict=True):
             if own.setdefault(n, length) != length:
@@ -243,13 +244,13 @@ def _sizes(inputs: tuple[Labels, ...], arrays: Sequence[Any]) -> dict[Any, int]:
                     f"have lengths {own[n]} and {length}"
                 )
             known = sizes.setdefault(n, length)
-            if known == 1:
-                sizes[n] = length
+            if known == 1 or n not in owner:
+                sizes[n], owner[n] = length, i
             elif length not in (1, known):
                 what = f"label {n!r}" if isinstance(n, str) else "axes of '...'"
                 raise ShapeError(
-                    f"einsum: {what} stands for lengths {known} and {length}; "
-                    f"operands are {', '.join(str(a.aval) for a in arrays)}"
+                    f"einsum: {what} has length {known} in operand {owner[n]} "
+                    f"({arrays[owner[n]].aval}), but {length} in operand {i} ({x.aval})"
                 )
     return sizes
 

@@ -260,8 +260,9 @@ def _extremum(
         raise ArgumentError(f"{name}: where= needs initial=, a value for no elements")
     if initial is None and size_of(tuple(aval.shape[i] for i in axes)) == 0 and axes:
         raise ShapeError(
-            f"{name}: there is no {name} of no elements: {aval} is empty along axis "
-            f"{axis}; pass initial="
+            f"{name}: an empty array has no {name}: {aval} has no elements"
+            + ("" if axis is None else f" along axis {axis}")
+            + "; pass initial="
         )
     array = convert(array, aval.dtype)
     if dtypes.is_complex(aval.dtype):

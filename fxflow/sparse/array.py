@@ -644,8 +644,8 @@ class SparseArray(Extremes):
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
         """Refuses: arrays are immutable."""
         raise TypeError(
-            f"sparse arrays are immutable, {self!r} included: make a new one, such as "
-            "sparse.from_scipy of a to_scipy() that was changed"
+            f"sparse arrays are immutable, {self!r} included: change a "
+            "SciPy copy (to_scipy()) and convert it back (sparse.from_scipy)"
         )
 
     def __getitem__(self, index: Any) -> Any:

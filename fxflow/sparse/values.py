@@ -82,10 +82,11 @@ def product(pattern: Pattern, values: Any, x: Any) -> Any:
     values, x = _common(flat(pattern, values), x)
     shape = typeof(x).shape
     m, n = pattern.shape
-    if not shape or shape[-2 if len(shape) > 1 else 0] != n:
+    axis = -2 if len(shape) > 1 else 0
+    if not shape or shape[axis] != n:
         raise ShapeError(
-            f"matmul: a sparse array of shape [{m},{n}] does not fit {typeof(x)}: "
-            f"the axis of length {n} of the one meets that of the other"
+            f"matmul: axis 1 of a sparse array of shape [{m},{n}] and axis {axis} of "
+            f"{typeof(x)} are multiplied and summed over, but their lengths differ"
         )
     if len(shape) > 2:
         x = fnp.reshape(fnp.moveaxis(x, -2, 0), (n, -1))

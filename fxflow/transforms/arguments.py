@@ -381,8 +381,8 @@ def resolve_names(
     for name in argnames:
         if name not in names and not keywords:
             raise ArgumentError(
-                f"jit: {what}_argnames={name!r} is no parameter of {name_of(fun)}, "
-                f"which has {', '.join(names) or 'none'}"
+                f"jit: {what}_argnames={name!r} is not a parameter of "
+                f"{name_of(fun)}, which has {', '.join(names) or 'none'}"
             )
     for index in argnums:
         if not variadic and not -len(positional) <= index < len(positional):

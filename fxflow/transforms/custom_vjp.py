@@ -13,7 +13,7 @@ from fxflow.core.arrays.array import kind_of
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Zero
 from fxflow.core.ir.trace import by_user
-from fxflow.core.tree.paths import describe
+from fxflow.core.tree.paths import describe, keystr
 from fxflow.errors import ArgumentError, TreeError
 from fxflow.lax.custom_calls import CustomVJPCall
 from fxflow.lax.custom_rules import Backward, TracedVJPRule
@@ -192,16 +192,20 @@ class _UserBackward(Frozen, eq=False):
                 f"{count}, the cotangents of its arguments, got {describe(out)}"
             )
         what = (
-            f"custom_vjp: the cotangent that the backward pass of {rule.name} returns"
+            f"custom_vjp: the cotangent that the backward pass of {rule.name} returns "
+            "for argument "
         )
         flat: list[Any] = []
+        labels: list[str] = []
         for i, (part, ct) in enumerate(zip(parts, out, strict=True)):
-            flat += matched_leaves(part, ct, f"{what} for argument {i}")
+            flat += matched_leaves(part, ct, f"{what}{i}")
+            inside = tree.leaves_with_path(part.unflatten(range(part.num_leaves)))
+            labels += [f"{what}{i}{keystr(path)}" for path, _ in inside]
         return [
             Zero(aval.tangent())
             if ct is None
-            else checked_tangent(ct, aval, what, numbers=True)
-            for ct, aval in zip(flat, rule.of.in_avals, strict=True)
+            else checked_tangent(ct, aval, label, numbers=True)
+            for ct, aval, label in zip(flat, rule.of.in_avals, labels, strict=True)
         ]
 
 

@@ -118,8 +118,8 @@ def common_size(
     if len(found) > 1:
         listed = ", ".join(f"{where} is {size}" for size, where in found.items())
         raise ShapeError(
-            f"vmap: mapped axes of {name} differ in length: {listed}: in_axes says "
-            "which axes to map, None there passes an argument whole"
+            f"vmap: mapped axes of {name} differ in length: {listed}; in_axes says "
+            "which axes to map, and None in it passes an argument unmapped"
         )
     return next(iter(found))
 
@@ -243,7 +243,7 @@ def vmap(
                 axis,
                 typeof(x).ndim,
                 f"vmap: in_axes for argument {label} of {name}, {typeof(x)}",
-                "; None there passes it whole"
+                "; None in in_axes passes it unmapped"
                 + ", random.split(key, n) makes a key for each"
                 * dtypes.is_key(typeof(x).dtype),
             )

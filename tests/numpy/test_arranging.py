@@ -92,7 +92,7 @@ def test_resize_and_trim() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
-        (lambda: fnp.tile(X, -1), ShapeError, "tile: lengths in shape must not be"),
+        (lambda: fnp.tile(X, -1), ShapeError, "tile: lengths in reps must not be"),
         (lambda: fnp.repeat(X, -1), ShapeError, "must not be negative"),
         (lambda: fnp.repeat(X, 1.5), DtypeError, "repeats must be integers"),
         (lambda: fnp.repeat(X, [1, 2], 0), ShapeError, "do not fit axis 0"),

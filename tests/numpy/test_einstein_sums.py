@@ -111,7 +111,9 @@ def test_subscripts_that_do_not_fit_are_refused() -> None:
         fnp.einsum("ij->z", a)
     with pytest.raises(ArgumentError, match="twice"):
         fnp.einsum("ij->ii", a)
-    with pytest.raises(ShapeError, match="'j' stands for lengths 3 and 2"):
+    with pytest.raises(
+        ShapeError, match=r"'j' has length 3 in operand 0 .* 2 in operand 1"
+    ):
         fnp.einsum("ij,jk", a, b)
     with pytest.raises(ArgumentError, match="letters"):
         fnp.einsum("i1", a)

@@ -242,7 +242,7 @@ def test_the_tenth_trace_warns_by_itself():
         (
             lambda: jit(lambda x: x, static_argnames="y"),
             TypeError,
-            "'y' is no parameter",
+            "'y' is not a parameter",
         ),
         (lambda: jit(lambda x: x, static_argnums=3), TypeError, "out of range"),
         (

@@ -82,9 +82,12 @@ def test_tsne():
     with pytest.raises(ArgumentError, match="above the perplexity 30"):
         viz.tsne(np.eye(3))
     pytest.importorskip("sklearn", reason="pip install 'fxflow[viz]'")
+    threadpoolctl = pytest.importorskip("threadpoolctl", reason="part of scikit-learn")
     rng = np.random.default_rng(0)
     vectors = np.concatenate([rng.normal(c, 0.1, (15, 4)) for c in (0, 5)])
-    points = np.asarray(viz.tsne(vectors, perplexity=5))
+    # Threads that wait for each other took 15 s on a busy machine; one takes 0.3 s.
+    with threadpoolctl.threadpool_limits(1):
+        points = np.asarray(viz.tsne(vectors, perplexity=5))
     first, second = points[:15].mean(axis=0), points[15:].mean(axis=0)
     spread = max(points[:15].std(), points[15:].std())
     assert points.shape == (30, 2) and np.linalg.norm(first - second) > spread

@@ -288,6 +288,10 @@ class Array(_Typed, ArrayInterface):
 
     def item(self, *args: int) -> Any:
         """Returns one element as a Python scalar."""
+        if not args and self.aval.size != 1:
+            raise ValueError(
+                f"item: takes an array of one element, got {self.aval}: give its index"
+            )
         return self._value().item(*args)
 
     def tolist(self) -> Any:

@@ -127,7 +127,7 @@ def _key_difference(expected: Sequence[Any], got: Sequence[Any]) -> tuple[str, s
     missing = [k for k in expected if k not in got]
     extra = [k for k in got if k not in expected]
     parts = [f"without {_list(missing)}"] if missing else []
-    parts += [f"with {_list(extra)} besides"] if extra else []
+    parts += [f"with the unexpected {_list(extra)}"] if extra else []
     return f"a dict with keys {_list(expected)}", f"one {' and '.join(parts)}"
 
 

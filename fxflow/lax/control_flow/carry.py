@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fxflow.core import tree
-from fxflow.core.arrays import Aval, dtypes, promotion, typeof
+from fxflow.core.arrays import Array, Aval, dtypes, promotion, typeof
 from fxflow.core.arrays.array import is_arraylike, not_an_array
 from fxflow.core.ir.primitive import table
 from fxflow.core.ir.references import Ref
@@ -28,10 +28,10 @@ def require_callable(function: Any, what: str) -> None:
       ArgumentError: it is something else.
     """
     if not callable(function):
-        raise ArgumentError(
-            f"{what} must be a function, got {type(function).__name__} "
-            f"{str(function)[:60]}"
-        )
+        given = f"{type(function).__name__} {str(function)[:60]}"
+        if isinstance(function, Array):
+            given = f"the array {function.aval}"
+        raise ArgumentError(f"{what} must be a function, got {given}")
 
 
 def leaves_of(value: Any, what: str, *, refs: bool = False) -> tuple[list[Any], Any]:

@@ -689,7 +689,7 @@ def _length(xs: Any, slices: Values, length: int | None) -> int:
         if not aval.ndim:
             raise ShapeError(
                 f"scan: xs{_path(xs, i)} is {aval}, which has no leading axis to loop "
-                "over"
+                "over: for a number of steps pass xs=None, length=n"
             )
     if length is not None:
         try:

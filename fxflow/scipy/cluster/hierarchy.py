@@ -651,7 +651,9 @@ def leaders(Z: ArrayLike, T: ArrayLike) -> tuple[Array, Array]:
     if names[-1] != -1:
         found.append((2 * n - 2, names[-1]))
     if len({v for _, v in found}) < len(found):
-        raise ArgumentError(f"{name}: a flat cluster of T is no cluster of the tree Z")
+        raise ArgumentError(
+            f"{name}: T has a flat cluster that the tree Z does not have"
+        )
     tops, numbers = zip(*found, strict=True)
     return fnp.asarray(tops, dtypes.int32), fnp.asarray(numbers, dtypes.int32)
 

@@ -283,9 +283,14 @@ def test_unflatten_errors() -> None:
         (
             {"a": 1, "b": 2},
             {"a": 1, "c": 2},
-            "expected a dict with keys 'a', 'b', got one without 'b' and with 'c'",
+            "expected a dict with keys 'a', 'b', got one without 'b' and with the "
+            "unexpected 'c'",
         ),
-        ({}, {"a": 1}, "expected a dict with keys (none), got one with 'a' besides"),
+        (
+            {},
+            {"a": 1},
+            "expected a dict with keys (none), got one with the unexpected 'a'",
+        ),
         ({"a": [1]}, {"a": print}, "at ['a'] expected a list of 1, got the leaf print"),
         ([None], [1], "at [0] expected None, got the leaf 1 of type int (None is a"),
         (Point(1, 2), (1, 2), "expected a Point of 2, got a tuple of 2"),

@@ -1,7 +1,8 @@
 """The messages of common mistakes are unchanged, and no worse than those of JAX.
 
 `messages.txt` holds our texts: `python -m tests.golden.errors.messages` writes them
-anew, and the difference is part of the review. `jax.tsv` holds facts about JAX's.
+anew, and the difference is part of the review. `jax.tsv` holds facts about JAX's, and
+`pytorch.tsv` what PyTorch says to the mistakes that exist there.
 """
 
 from __future__ import annotations
@@ -36,6 +37,21 @@ ALLOWED = {
     "optimizer_arguments": "optax takes the parameters for a state",
     "unknown_platform": "`devices` stands below what shortens tracebacks",
     "imported_name": "Python 3.13 underlines it; the facts about JAX are of 3.11",
+}
+PYTORCH = {
+    name: text
+    for name, _, text in (
+        line.split("\t")
+        for line in (messages.HERE / "pytorch.tsv").read_text("utf-8").splitlines()
+        if not line.startswith("#")
+    )
+}
+#: Numbers in PyTorch's text that ours need not have, and why.
+OTHER_NUMBERS = {
+    "tile_negative": "of the result, -3 elements: the user wrote -1",
+    "hstack_two_arguments": "how many arguments were given",
+    "custom_vjp_cotangent_shape": "the gradient there has two elements",
+    "cho_solve_of_a_matrix": "another function, which takes the factor alone",
 }
 
 
@@ -89,3 +105,15 @@ def test_no_more_is_printed_than_by_jax(found):
 def test_jax_refuses_all_of_them_too():
     assert {n for n, (kind, *_) in FACTS.items() if kind == "none"} <= set(ALLOWED)
     assert len(FACTS) >= 60
+
+
+def test_messages_hold_the_numbers_that_pytorch_names(found):
+    # Lengths, sizes and places above 1: fewer of them would be less clear.
+    assert set(PYTORCH) <= set(found) and len(PYTORCH) >= 110
+    lacking = {}
+    for name, text in PYTORCH.items():
+        theirs = {n for n in re.findall(r"(?<![\w.])\d+", text) if int(n) > 1}
+        missing = theirs - set(re.findall(r"\d+", found[name][0]))
+        if missing and name not in OTHER_NUMBERS:
+            lacking[name] = (sorted(missing), text)
+    assert lacking == {}
