@@ -9,6 +9,8 @@ See `docs/guides/serving.md` and `docs/design/0008-serving.md`. Reading order:
 """
 
 # fmt: off
+import typing as _typing
+
 from fxflow.core.boundary import public as _public
 from fxflow.serve.containers import Model, ModelSource, load_model
 from fxflow.serve.repository import Repository
@@ -18,11 +20,24 @@ from fxflow.serve.service import (
 )
 from fxflow.serve.versions import Versions, VersionsConfig
 
+if _typing.TYPE_CHECKING:
+    from fxflow.serve.tables.model import Recommender, load_recommender
+    from fxflow.serve.tables.saving import save_recommender
+
 __all__ = [
     "Model", "ModelConfig", "ModelService", "ModelSource", "Prediction",
     "PredictionRequest", "Repository", "load_model",
     "Selector", "SelectorConfig", "Versions", "VersionsConfig",
+    # models with tables
+    "Recommender", "load_recommender", "save_recommender",
 ]
 
-_public(globals(), __all__)
+_public(
+    globals(),
+    __all__,
+    elsewhere={
+        "tables.model": "Recommender load_recommender",
+        "tables.saving": "save_recommender",
+    },
+)
 # fmt: on

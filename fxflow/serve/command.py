@@ -64,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "what",
         metavar="CONFIG|MODEL",
-        help="serving.toml, model.fx, models.py:name, module:name",
+        help="serving.toml, model.fx, models.py:name, module:name, a folder",
     )
     add("--name", metavar="NAME", help="model name in requests (default: from MODEL)")
     add("--slo", metavar="TIME", help="latency objective (default 100ms)")
@@ -162,6 +162,8 @@ def _name_of(source: str) -> str:
     """Returns the default name of a model."""
     if source.endswith(".fx"):
         return re.sub(r"[^\w.]*\*.*", "", Path(source).stem)
+    if Path(source).is_dir():
+        return Path(source).resolve().name
     return source.rpartition(":")[2].rpartition(".")[2]
 
 

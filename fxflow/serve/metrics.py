@@ -14,6 +14,7 @@ from fxflow.serve.service import MetricsSink
 
 #: Histogram bounds in seconds, around typical latency objectives.
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
+AGES = (0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 600, 3600, 86400)
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 #: Statistic of a service → help text.
 _GAUGES = {
@@ -126,6 +127,12 @@ class Metrics(MetricsSink):
         self._rows = registry.histogram(
             "batch_rows", "Rows of batches.", "model", bounds=ROWS
         )
+        self._ages = registry.histogram(
+            "table_age_seconds",
+            "Seconds since the rows of a batch were read from where they change.",
+            "model",
+            bounds=AGES,
+        )
         # Looking up labels takes longer than counting.
         self._of_batches = functools.cache(
             lambda model: (self._rows.labels(model), self._batch_seconds.labels(model))
@@ -166,6 +173,10 @@ class Metrics(MetricsSink):
         of_rows.observe(rows)
         of_seconds.observe(seconds)
         self._tallies[model].batch(rows, seconds, requests, queued)
+
+    def age(self, model: str, seconds: float) -> None:
+        """Counts a batch with tables; `seconds` is the age of its rows."""
+        self._ages.labels(model).observe(seconds)
 
     def request(self, model: str, status: int, seconds: float) -> None:
         """Counts a request."""

@@ -524,6 +524,7 @@ class Selector:
                 tuple(names[k] for k in late),
                 confidence,
             ),
+            max((a.age for a in arrived.values() if a.age is not None), default=None),
         )
 
     # -- feedback ----------------------------------------------------------------------

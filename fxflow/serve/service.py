@@ -169,6 +169,8 @@ class Prediction(NamedTuple):
       ran: seconds of the batch, or of the stream so far.
       rows: rows of the batch; 0 if the answer was cached.
       provenance: for a group, the models that produced the answer.
+      age: seconds since the rows of tables that it is made of were read from where
+        they change; None: the model has no such tables.
     """
 
     outputs: dict[str, np.ndarray[Any, Any]]
@@ -176,6 +178,7 @@ class Prediction(NamedTuple):
     ran: float
     rows: int
     provenance: Provenance | None = None
+    age: float | None = None
 
 
 class MetricsSink:
@@ -185,6 +188,9 @@ class MetricsSink:
         self, model: str, rows: int, seconds: float, requests: int, queued: float
     ) -> None:
         """Counts a batch; `queued` is the total wait of its requests."""
+
+    def age(self, model: str, seconds: float) -> None:
+        """Counts a batch with tables; `seconds` is the age of its rows."""
 
     def request(self, model: str, status: int, seconds: float) -> None:
         """Counts a request."""
@@ -440,7 +446,7 @@ class ModelService:
                 return Prediction(known, 0.0, 0.0, 0)
         entry = self._entered(signature, arrays, request)
         answer: Prediction = await self._turn(entry)
-        if key:
+        if key and answer.age is None:
             self._cache.put(key, answer.outputs)
         return answer
 
@@ -629,9 +635,9 @@ class ModelService:
         ]
         begun = self._now()
         try:
-            outputs, busy = await replica.call(parts, rows, self._hang)
+            outputs, busy, age = await replica.call(parts, rows, self._hang)
         except ServeError as error:
-            if len(batch) > 1 and replica.ready and error.status == 500:
+            if len(batch) > 1 and replica.ready and error.status in (400, 500):
                 # The model raised: run each request alone to find the faulty one.
                 for entry in batch:
                     if not entry.item.future.done():
@@ -656,6 +662,8 @@ class ModelService:
         )
         queued = len(batch) * begun - sum(entry.arrived for entry in batch)
         self._meter.batch(self.config.name, rows, seconds, len(batch), queued)
+        if age is not None:
+            self._meter.age(self.config.name, age)
         at = 0
         for entry in batch:
             future = entry.item.future
@@ -666,7 +674,7 @@ class ModelService:
                     for spec, value in zip(signature.outputs, outputs, strict=True)
                 }
                 future.set_result(
-                    Prediction(named, begun - entry.arrived, seconds, rows)
+                    Prediction(named, begun - entry.arrived, seconds, rows, None, age)
                 )
             at += entry.rows
 

@@ -110,6 +110,8 @@ class ModelSignature:
       batched: whether the first axis of each is the batch axis.
       sizes: the batch sizes that it is compiled for; empty: it takes any size.
       streamed: whether it answers a request with a stream of results.
+      objects: whether an element of an input of strings is the text of a JSON object,
+        which JSON requests may contain as it is.
     """
 
     inputs: tuple[TensorSpec, ...]
@@ -117,6 +119,7 @@ class ModelSignature:
     batched: bool
     sizes: tuple[int, ...] = ()
     streamed: bool = False
+    objects: bool = False
 
     def __hash__(self) -> int:
         return self._hash
@@ -137,6 +140,7 @@ class ModelSignature:
             "batched": self.batched,
             "sizes": list(self.sizes),
             "streamed": self.streamed,
+            "objects": self.objects,
         }
 
     @classmethod
@@ -154,7 +158,8 @@ class ModelSignature:
             for specs in (value["inputs"], value["outputs"])
         )
         sizes, streamed = tuple(value["sizes"]), value["streamed"]
-        return cls(inputs, outputs, value["batched"], sizes, streamed)
+        objects = value.get("objects", False)
+        return cls(inputs, outputs, value["batched"], sizes, streamed, objects)
 
     def check_types(self, given: Mapping[str, tuple[str, tuple[int, ...]]]) -> int:
         """Checks the datatypes and shapes of a request's inputs.

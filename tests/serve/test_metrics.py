@@ -60,6 +60,7 @@ def test_the_client_library_of_prometheus_reads_it() -> None:
         **{
             f"{prefix}{name}": "histogram"
             for name in (
+                "table_age_seconds",
                 *("request_seconds", "batch_seconds", "batch_rows"),
                 *("first_result_seconds", "next_result_seconds"),
             )

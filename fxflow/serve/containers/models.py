@@ -1,7 +1,7 @@
 """Models: a function with its parameters and the types of its inputs.
 
 A model is named by a string, ``module:name``, ``path/to/file.py:name`` or ``model.fx``,
-because each process loads it anew (`load_model`). The name refers to a `Model`, a
+because each process loads it anew (`loading`). The name refers to a `Model`, a
 function that returns one (`factory`), an exported program, or any callable that takes
 arrays, whose types the configuration gives.
 
@@ -14,17 +14,12 @@ stored in a separate file next to them.
 from __future__ import annotations
 
 import asyncio
-import importlib
-import importlib.util
 import inspect
-import sys
 import warnings
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, closing
 from dataclasses import replace
 from glob import glob
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -65,6 +60,10 @@ class Model:
       sizes: the batch sizes that it runs with, to which other batches are padded;
         empty: `sizes_up_to` the largest batch if it is compiled, else any size.
 
+    Attributes:
+      age: seconds since the data that the last batch used was read from where it
+        changes; None: nothing changes.
+
     Raises:
       ServeError: an input's type is invalid.
 
@@ -79,6 +78,8 @@ class Model:
       >>> model.run([np.ones((2, 3), np.float32)], rows=2)[0].tolist()
       [[2.0, 2.0, 2.0], [2.0, 2.0, 2.0]]
     """
+
+    age: float | None
 
     def __init__(
         self,
@@ -127,6 +128,7 @@ class Model:
             raise ServeError(f"sizes must be batch sizes, at least 1; got {sizes}")
         self._sizes = tuple(sorted(set(sizes)))
         self._outputs: tuple[TensorSpec, ...] = ()
+        self.age = None
 
     def prepare(
         self, max_batch: int, run: Callable[[Any], Any] = asyncio.run
@@ -465,86 +467,3 @@ def _fixed(spec: TensorSpec) -> tuple[int | None, ...]:
 
 def _listed(specs: Sequence[TensorSpec]) -> str:
     return ", ".join(f"{spec.name}: {spec}" for spec in specs)
-
-
-# -- models by name --------------------------------------------------------------------
-
-
-def load_model(
-    source: str,
-    *,
-    factory: bool = False,
-    arguments: Mapping[str, Any] | None = None,
-    inputs: Mapping[str, str] | None = None,
-    outputs: Sequence[str] = (),
-    batched: bool = True,
-) -> Model:
-    """Loads a model by name.
-
-    Args:
-      source: ``module:name``, ``path/to/file.py:name`` or ``path/to/model.fx``.
-      factory: whether the name is a function that returns the model.
-      arguments: keyword arguments for that function; for a `.fx` file, ``compiled``.
-      inputs: types of the inputs of a plain callable, which is not compiled; or names
-        and types of the inputs of a `.fx` file.
-      outputs: names of the outputs of such a callable or file.
-      batched: whether such a callable or file takes batches.
-
-    Returns:
-      The model.
-
-    Raises:
-      ServeError: there is no such object, or it is not a model.
-
-    Example:
-      >>> load_model("numpy:negative", inputs={"x": "f32[batch]"}).prepare(8).batched
-      True
-    """
-    if source.endswith(".fx"):
-        if factory or (unknown := (arguments or {}).keys() - {"compiled"}):
-            what = "factory" if factory else f"argument {min(unknown)!r}"
-            raise ServeError(f"{source!r} is a program: it takes no {what}")
-        return load_exported(
-            source, inputs=inputs, outputs=outputs, batched=batched, **(arguments or {})
-        )
-    place, _, name = source.rpartition(":")
-    if not place or not name:
-        raise ServeError(
-            "a model must be named as 'module:name', 'file.py:name' or 'model.fx', "
-            f"got {source!r}"
-        )
-    value: Any = _imported(place)
-    for part in name.split("."):
-        if not hasattr(value, part):
-            raise ServeError(f"there is no {name!r} in {place!r}")
-        value = getattr(value, part)
-    if factory:
-        value = value(**(arguments or {}))
-    elif arguments:
-        raise ServeError(f"arguments are for a factory, and {source!r} is not called")
-    if isinstance(value, Model):
-        return value
-    if not callable(value):
-        raise ServeError(f"{source!r} is not a model, but a {type(value).__name__}")
-    if not inputs:
-        raise ServeError(
-            f"{source!r} is a {type(value).__name__}: give the types of its inputs, "
-            "such as inputs = {x = 'f32[batch,784]'}, or make it a fxflow.serve.Model"
-        )
-    return Model(value, inputs=inputs, outputs=outputs, batched=batched, jit=False)
-
-
-def _imported(place: str) -> ModuleType:
-    if not place.endswith(".py"):
-        return importlib.import_module(place)
-    path = Path(place).resolve()
-    if not path.is_file():
-        raise ServeError(f"there is no file {place!r}")
-    # Let it import modules next to it, as a script can.
-    sys.path.insert(0, str(path.parent))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module

@@ -158,6 +158,21 @@ class ModelSource:
         }
 
 
+class BatchResult(NamedTuple):
+    """The result of a batch.
+
+    Attributes:
+      outputs: the outputs, in order.
+      seconds: seconds that the process took.
+      age: seconds since the data that it used was read from where it changes; None:
+        nothing changes.
+    """
+
+    outputs: list[np.ndarray[Any, Any]]
+    seconds: float
+    age: float | None
+
+
 class Replica:
     """Keeps one process of a model running.
 
@@ -380,7 +395,7 @@ class Replica:
 
     async def call(
         self, parts: list[list[np.ndarray[Any, Any]]], rows: int, timeout: float
-    ) -> tuple[list[np.ndarray[Any, Any]], float]:
+    ) -> BatchResult:
         """Runs one batch; one call at a time.
 
         Args:
@@ -389,10 +404,11 @@ class Replica:
           timeout: seconds after which the process counts as hung and is killed.
 
         Returns:
-          The outputs, and the seconds that the process took.
+          The outputs, and the time.
 
         Raises:
-          ServeError: the model raised, exited or hung; or the batch is too large.
+          ServeError: the model raised, exited or hung, or refuses the inputs (status
+            400); or the batch is too large.
         """
         signature = self._ready_signature()
         region = self._regions[0]
@@ -409,12 +425,16 @@ class Replica:
             timer.cancel()
             self._answer = None
         if "error" in message:
-            raise ServeError(f"the model failed: {message['message']}", 500)
+            status = int(message.get("status", 500))
+            words = str(message["message"])
+            if status == 500:
+                raise ServeError(f"the model failed: {words}", 500)
+            raise ServeError(words.removeprefix("ServeError: "), status, 1.0)
         try:
             if message["done"] != number:
                 raise ValueError(f"answer {message['done']} to call {number}")
             outputs = read_outputs(region, signature.outputs, message["tensors"])
-            return outputs, float(message["seconds"])
+            return BatchResult(outputs, float(message["seconds"]), message.get("age"))
         except (KeyError, TypeError, ValueError, ServeError) as error:
             self.kill(f"its answer is malformed: {error}")
             raise ServeError(f"the model's answer is malformed: {error}", 500) from None

@@ -24,7 +24,8 @@ from typing import Any
 from fxflow.distributed.messages.channel import AsyncChannel, Channel
 from fxflow.distributed.processes import require_posix
 from fxflow.errors import ExportError, ServeError
-from fxflow.serve.containers.models import Model, load_model
+from fxflow.serve.containers.loading import load_model
+from fxflow.serve.containers.models import Model
 from fxflow.serve.containers.regions import (
     Region,
     Streams,
@@ -61,14 +62,16 @@ def run_call(model: Model, region: Region, call: dict[str, Any]) -> dict[str, An
       call: ``rows``, and ``tensors`` as (datatype, shape, offset, bytes).
 
     Returns:
-      The reply: the places of the results, and the seconds that the call took.
+      The reply: the places of the results, the seconds that the call took, and the age
+      of the data that it used, if it changes.
     """
     start = time.perf_counter()
     inputs, free = read_inputs(region, call["tensors"])
     outputs = model.run(inputs, call["rows"])
     tensors = write_outputs(region, outputs, aligned(free))
     seconds = time.perf_counter() - start
-    return {"done": call["call"], "tensors": tensors, "seconds": seconds}
+    reply = {"done": call["call"], "tensors": tensors, "seconds": seconds}
+    return reply if model.age is None else {**reply, "age": model.age}
 
 
 def main(argv: list[str]) -> int:
@@ -115,6 +118,8 @@ def _serve(control: socket.socket, regions: list[Region]) -> int:
             answer = run_call(model, regions[0], call)
         except Exception as error:
             answer = {"error": call["call"], "message": error_text(error)}
+            if isinstance(error, ServeError):
+                answer["status"] = error.status
         channel.send(answer)
 
 

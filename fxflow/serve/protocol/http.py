@@ -38,6 +38,7 @@ from fxflow.serve.protocol.front import (
 )
 from fxflow.serve.protocol.tensors import (
     InferRequest,
+    answer_parameters,
     bad,
     dumps,
     parse_feedback,
@@ -45,7 +46,6 @@ from fxflow.serve.protocol.tensors import (
     parse_infer,
     parse_json,
     parse_plain,
-    provenance_parameters,
     write_generate,
     write_infer,
     write_plain,
@@ -383,7 +383,7 @@ class _Predictions(_Bodies):
             served.signature,
             served.config.name,
             served.versions[0] if of is None else of.version,
-            None if of is None else provenance_parameters(of),
+            answer_parameters(answer),
         )
         headers = _explained(answer)
         if size is None:
@@ -478,6 +478,8 @@ def _explained(answer: Prediction) -> dict[str, str]:
         "Server-Timing": f"queue;dur={answer.queued * 1e3:.3f}, "
         f"batch;dur={answer.ran * 1e3:.3f}, rows;dur={answer.rows}"
     }
+    if answer.age is not None:
+        headers["Table-Age"] = f"{answer.age:.3f}"
     if (of := answer.provenance) is not None:
         headers["Request-Id"] = quote(of.id, safe=" !#$&'()*+,/:;=?@[]~")
         headers["Models"] = ", ".join(of.models)

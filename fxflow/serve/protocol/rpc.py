@@ -28,9 +28,9 @@ from fxflow.serve.protocol.front import (
 )
 from fxflow.serve.protocol.tensors import (
     InferRequest,
+    answer_parameters,
     bad,
     check_output,
-    provenance_parameters,
     scheduling,
 )
 from fxflow.serve.service import Prediction
@@ -371,9 +371,7 @@ class _Methods:
             model_name=served.config.name,
             model_version=served.versions[0] if of is None else of.version,
             id=parsed.id if of is None else of.id,
-            parameters=self._infer_parameters(
-                ({} if of is None else provenance_parameters(of)) | parameters
-            ),
+            parameters=self._infer_parameters(answer_parameters(answer) | parameters),
             outputs=outputs,
             raw_output_contents=raw,
         )

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from fxflow.errors import ServeError
-from fxflow.serve.service import Provenance
+from fxflow.serve.service import Prediction
 from fxflow.serve.signatures import (
     DATATYPES,
     ModelSignature,
@@ -197,7 +197,11 @@ def parse_infer(
                 bad(f"input {name!r}: {error}")
             rest = rest[size:]
         else:
-            inputs[name] = from_json(name, entry["data"], datatype, shape, bools=bools)
+            inputs[name] = from_json(
+                *(name, entry["data"], datatype, shape),
+                bools=bools,
+                objects=signature.objects,
+            )
     if len(rest):
         bad(f"{len(rest)} bytes are left after the last binary tensor")
     return InferRequest(inputs, *head[1:])
@@ -339,7 +343,13 @@ def _check_kinds(name: str, flat: list[Any], datatype: str, allowed: set[type]) 
 
 
 def from_json(
-    name: str, data: Any, datatype: str, shape: tuple[int, ...], *, bools: bool = True
+    name: str,
+    data: Any,
+    datatype: str,
+    shape: tuple[int, ...],
+    *,
+    bools: bool = True,
+    objects: bool = False,
 ) -> Array:
     """Converts a flat or nested list from JSON to a tensor.
 
@@ -350,6 +360,7 @@ def from_json(
       shape: the tensor's shape.
       bools: whether `data` may have bools; if not, floats are packed without checking
         each type, which doubles the time.
+      objects: whether an object may stand for its text, in a tensor of strings.
 
     Returns:
       An array.
@@ -371,6 +382,8 @@ def from_json(
     allowed: set[type] = {int}
     if datatype == "BYTES":
         allowed = {str}
+        if objects:
+            flat = [dumps(x).decode() if type(x) is dict else x for x in flat]
     elif datatype == "BOOL":
         allowed = {bool}
     elif dtype.kind not in "iu":
@@ -533,7 +546,9 @@ def plain_inputs(
         tensors[name] = datatype, tuple(shape)
     rows = signature.check_types(tensors)
     inputs = {
-        name: from_json(name, value[name], *tensors[name], bools=bools)
+        name: from_json(
+            *(name, value[name], *tensors[name]), bools=bools, objects=signature.objects
+        )
         for name in tensors
     }
     return InferRequest(inputs, rows)
@@ -617,20 +632,25 @@ def write_generate(
     return found
 
 
-def provenance_parameters(answer: Provenance) -> dict[str, Any]:
-    """Returns an answer's provenance as parameters of the protocol.
+def answer_parameters(answer: Prediction) -> dict[str, Any]:
+    """Returns an answer's provenance and age as parameters of the protocol.
 
     Args:
-      answer: the provenance.
+      answer: the answer.
 
     Returns:
       Strings and numbers by name; ``confidence`` is the minimum over all rows.
     """
-    found: dict[str, Any] = {"models": ",".join(answer.models)}
-    if answer.late:
-        found["late"] = ",".join(answer.late)
-    if answer.confidence is not None:
-        found["confidence"] = round(float(answer.confidence.min(initial=1.0)), 6)
+    found: dict[str, Any] = {}
+    if answer.age is not None:
+        found["table_age"] = round(answer.age, 3)
+    if (of := answer.provenance) is None:
+        return found
+    found["models"] = ",".join(of.models)
+    if of.late:
+        found["late"] = ",".join(of.late)
+    if of.confidence is not None:
+        found["confidence"] = round(float(of.confidence.min(initial=1.0)), 6)
     return found
 
 

@@ -451,9 +451,9 @@ class _Reader:
     def read(self, name: str, feature: Feature) -> list[_Column]:
         """Returns the columns of a feature."""
         lists = getattr(feature, "width", None) is not None
-        found = [self._column(c, lists) for c in _columns(feature)]
+        found = [self._column(c, lists) for c in columns_of(feature)]
         numbers = isinstance(feature, Bucket | Normalize)
-        for column, what in zip(_columns(feature), found, strict=True):
+        for column, what in zip(columns_of(feature), found, strict=True):
             if (what.kind == "string") if numbers else (what.kind == "float"):
                 wanted = "numbers" if numbers else "strings or integers"
                 raise DtypeError(
@@ -464,7 +464,7 @@ class _Reader:
 
     def lengths(self, name: str, feature: Feature) -> HostArray:
         """Returns the lengths of the lists of a feature."""
-        (column,) = _columns(feature)
+        (column,) = columns_of(feature)
         return self._lengths[column]
 
     def _column(self, name: str, lists: bool) -> _Column:
@@ -568,8 +568,12 @@ def _mixed_kinds(name: str, row: int, value: Any, wanted: str) -> DtypeError:
     )
 
 
-def _columns(feature: Feature) -> Sequence[str]:
-    """Returns the names of a feature's columns."""
+def columns_of(feature: Feature) -> Sequence[str]:
+    """Returns the names of a feature's columns.
+
+    Args:
+      feature: the feature.
+    """
     return feature.columns if isinstance(feature, Cross) else (feature.column,)
 
 

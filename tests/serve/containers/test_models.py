@@ -14,7 +14,8 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import ShapeDtypeStruct, export
 from fxflow.errors import ExportError, ServeError
-from fxflow.serve.containers.models import Model, load_model
+from fxflow.serve.containers.loading import load_model
+from fxflow.serve.containers.models import Model
 from fxflow.transforms.explain import WARN_FROM
 
 ZOO = "tests.serve.zoo"

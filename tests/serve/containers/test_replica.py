@@ -58,7 +58,7 @@ def test_each_fault_costs_only_its_own_call(caplog: pytest.LogCaptureFixture) ->
 
     async def body(replica: Replica) -> None:
         parts = [[np.ones((1, 2), np.float32) * 7, np.ones((2, 2), np.float32) * 8]]
-        (y,), seconds = await replica.call(parts, 3, 10)
+        (y,), seconds, _ = await replica.call(parts, 3, 10)
         assert y.tolist() == [[7, 7], [8, 8], [8, 8]] and seconds > 0
         with pytest.raises(ServeError, match="failed: ValueError: one is not liked"):
             await replica.call(x(1), 1, 10)

@@ -12,7 +12,7 @@ import pytest
 
 from fxflow.distributed.messages.channel import Channel
 from fxflow.errors import ServeError
-from fxflow.serve.containers.models import load_model
+from fxflow.serve.containers.loading import load_model
 from fxflow.serve.containers.regions import Region
 from fxflow.serve.containers.replica import ModelSource
 from fxflow.serve.containers.worker import run_call
