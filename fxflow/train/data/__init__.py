@@ -8,8 +8,9 @@ For example::
         ...  # save the position, batches.state; dataset.iterate(state) resumes there
 
 Read the modules in this order: `streams` (sources), `numbers` (elements by number),
-`batching`, `parallel`, `transfer`, `dataset` (the methods), `sources`; and by itself
-`features` (raw columns as arrays, the same in training and serving).
+`batching`, `parallel`, `transfer`, `dataset` (the methods), `paths`, `sources`; for
+tables of rows `parts`, `readers`; and by itself `features` (raw columns as arrays, the
+same in training and serving).
 """
 
 # fmt: off
@@ -18,6 +19,8 @@ from fxflow.train.data.dataset import DataIterator, Dataset, IndexedDataset
 from fxflow.train.data.features import (
     Bucket, Cross, Features, FittedFeatures, Hash, Normalize, Vocabulary,
 )
+from fxflow.train.data.parts import BadRows, Follow
+from fxflow.train.data.readers import csv, json_lines, parquet, records
 from fxflow.train.data.sources import (
     arrays, concatenate, files, indexed, iterable, lines, mix, zip,
 )
@@ -26,6 +29,7 @@ __all__ = [
     "Bucket", "Cross", "Features", "FittedFeatures", "Hash", "Normalize", "Vocabulary",
     "DataIterator", "Dataset", "IndexedDataset",
     "arrays", "files", "indexed", "iterable", "lines",
+    "BadRows", "Follow", "csv", "json_lines", "parquet", "records",
     "concatenate", "mix", "zip",
 ]
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import base64
-import glob
-import gzip
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import IO, Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -18,10 +15,10 @@ from fxflow.train.data import numbers, streams
 from fxflow.train.data.dataset import Dataset, IndexedDataset
 from fxflow.train.data.numbers import Numbered
 from fxflow.train.data.parallel import Pairs
+from fxflow.train.data.paths import Path, names, opened
 from fxflow.train.data.streams import Source, State
 
 T = TypeVar("T")
-Path = str | os.PathLike[str]
 
 
 def arrays(arrays: Any) -> IndexedDataset[Any]:
@@ -95,7 +92,7 @@ def files(paths: Path | Iterable[Path]) -> IndexedDataset[str]:
     Raises:
       DataError: no file matches.
     """
-    found = _names("files", paths)
+    found = names("files", paths)
     return IndexedDataset(Numbered(len(found), lambda at: found[at % len(found)]))
 
 
@@ -116,7 +113,7 @@ def lines(
       DataError: no file matches; or, on reading, a line is not text, and the message
         gives its number.
     """
-    found = _names("lines", paths)
+    found = names("lines", paths)
 
     def start(epoch: int) -> State:
         return {"file": 0, "offset": 0, "line": 0}
@@ -124,7 +121,7 @@ def lines(
     def run(state: State) -> Pairs[str, State]:
         offset, line = state["offset"], state["line"]
         for file in range(state["file"], len(found)):
-            with _open(found[file]) as stream:
+            with opened(found[file]) as stream:
                 stream.seek(offset)
                 for raw in stream:
                     offset += len(raw)
@@ -139,43 +136,6 @@ def lines(
             offset = line = 0
 
     return Dataset(Source(start, run))
-
-
-def _names(name: str, paths: Any) -> list[str]:
-    if not isinstance(paths, (str, os.PathLike)):
-        return [os.fspath(path) for path in paths]
-    pattern = os.fspath(paths)
-    if "://" in pattern:
-        fsspec = _fsspec()
-        system, inner = fsspec.core.url_to_fs(pattern)
-        found = sorted(map(system.unstrip_protocol, system.glob(inner)))
-    elif os.path.exists(pattern):
-        found = [pattern]
-    else:
-        found = sorted(glob.glob(pattern, recursive=True))
-    if not found:
-        raise DataError(f"{name}: no file matches {pattern!r}")
-    return cast(list[str], found)
-
-
-def _open(path: str) -> IO[bytes]:
-    if "://" in path:
-        compression = "gzip" if path.endswith(".gz") else None
-        opened = _fsspec().open(path, "rb", compression=compression).open()
-        return cast(IO[bytes], opened)
-    return cast(
-        IO[bytes], gzip.open(path) if path.endswith(".gz") else open(path, "rb")
-    )
-
-
-def _fsspec() -> Any:
-    try:
-        import fsspec
-    except ImportError:
-        raise ImportError(
-            "files at URLs need fsspec: pip install 'fxflow[data]'"
-        ) from None
-    return fsspec
 
 
 # -- iterables -------------------------------------------------------------------------
