@@ -55,7 +55,9 @@ if _typing.TYPE_CHECKING:
         gru, gru_cell, gru_cell_init, gru_init, gru_state, lstm, lstm_cell,
         lstm_cell_init, lstm_init, lstm_state,
     )
-    from fxflow.nn.sampled_losses import nce_loss, sampled_softmax_loss
+    from fxflow.nn.sampled_losses import (
+        in_batch_softmax_loss, nce_loss, sampled_softmax_loss,
+    )
     from fxflow.nn.scaled_products import (
         get_scaled_dot_general_config, scaled_dot_general, scaled_matmul,
     )
@@ -67,7 +69,8 @@ __all__ = [
     "embedding", "embedding_bag", "embedding_init", "gelu",
     "get_scaled_dot_general_config", "glu",
     "group_norm", "group_norm_init", "gru", "gru_cell", "gru_cell_init", "gru_init",
-    "gru_state", "hard_sigmoid", "hard_silu", "hard_tanh", "identity", "initializers",
+    "gru_state", "hard_sigmoid", "hard_silu", "hard_tanh", "identity",
+    "in_batch_softmax_loss", "initializers",
     "instance_norm", "instance_norm_init", "layer_norm", "layer_norm_init",
     "leaky_relu", "linear", "linear_cross_entropy", "linear_init", "log1mexp",
     "log_sigmoid", "log_softmax", "log_uniform_candidates", "logmeanexp", "logsumexp",
@@ -104,7 +107,7 @@ _public(
             "gru gru_cell gru_cell_init gru_init gru_state lstm lstm_cell "
             "lstm_cell_init lstm_init lstm_state"
         ),
-        "sampled_losses": "nce_loss sampled_softmax_loss",
+        "sampled_losses": "in_batch_softmax_loss nce_loss sampled_softmax_loss",
         "scaled_products": (
             "get_scaled_dot_general_config scaled_dot_general scaled_matmul"
         ),

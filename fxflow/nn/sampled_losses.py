@@ -175,3 +175,77 @@ def sampled_softmax_loss(
     chosen = log_softmax(both)[..., : typeof(true).shape[-1]]
     out: Array = fnp.negative(fnp.mean(chosen, -1))
     return out
+
+
+def in_batch_softmax_loss(
+    queries: ArrayLike,
+    items: ArrayLike,
+    *,
+    ids: ArrayLike | None = None,
+    log_expected: ArrayLike | None = None,
+) -> Array:
+    r"""Returns the cross entropy of a softmax over the items of the batch.
+
+    .. math::
+       -\log \frac{e^{s_{ii}}}{\sum_j e^{s_{ij}}}, \qquad
+       s_{ij} = q_i \cdot v_j - \log E_j
+
+    Item i is the right one for query i, and the others are its negatives: it trains two
+    towers, without the vectors of all items. Frequent items are negatives more often,
+    which E corrects for: how often each was expected in a batch.
+
+    Args:
+      queries: float[batch, features]. Divide them by a temperature, if any.
+      items: float[m, features], with m ≥ batch: those of the queries in their order,
+        followed by other negatives, if any.
+      ids: int[m], which items these are: one that is the right one of a query is not
+        its negative, too. None: all differ.
+      log_expected: float[m], logarithms of how often each item is expected, up to a
+        constant, such as those of its share of the examples; None: equally often.
+
+    Returns:
+      float[batch], the loss of each query.
+
+    Raises:
+      ArgumentError: an argument is not an array.
+      DtypeError: queries, items or `log_expected` are not floats, or the ids not
+        integers.
+      ShapeError: shapes do not fit.
+
+    Special cases:
+      A batch of one query, without other items, gives 0.
+
+    Example:
+      >>> towers = fnp.eye(3) * 5
+      >>> nn.in_batch_softmax_loss(towers, fnp.eye(3))
+      Array([0.0133859, 0.0133859, 0.0133859], dtype=float32)
+
+    Source: Yi et al. 2019, "Sampling-bias-corrected neural modeling for large corpus
+    item recommendations"; more items: Yang et al. 2020, "Mixed negative sampling for
+    learning two-tower neural networks in recommendations".
+    """
+    name = "in_batch_softmax_loss"
+    one = typeof(floats(name, "queries", queries, "batch", "features"))
+    other = typeof(floats(name, "items", items, "m", "features"))
+    if (
+        not one.ndim == other.ndim == 2
+        or one.shape[1] != other.shape[1]
+        or one.shape[0] > other.shape[0]
+    ):
+        raise ShapeError(
+            f"{name}: queries must be float[batch, features] and items float[m, "
+            f"features] with m >= batch, got {one} and {other}"
+        )
+    batch, m = one.shape[0], other.shape[0]
+    logits = fnp.matmul(queries, fnp.transpose(items))
+    if log_expected is not None:
+        shaped(name, "log_expected", log_expected, (m,), "floats")
+        logits = fnp.subtract(logits, fnp.expand_dims(log_expected, 0))
+    if ids is not None:
+        shaped(name, "ids", ids, (m,), "integers")
+        own = fnp.expand_dims(fnp.asarray(ids)[:batch], 1)
+        hits = fnp.equal(own, fnp.expand_dims(ids, 0))
+        hits = fnp.logical_and(hits, fnp.logical_not(fnp.eye(batch, m, dtype=bool)))
+        logits = fnp.where(hits, -math.inf, logits)
+    out: Array = fnp.negative(fnp.diagonal(log_softmax(logits)))
+    return out

@@ -276,6 +276,166 @@ def top_k_accuracy(
     return mean(fnp.any(found, axis=-1), weights=weights)
 
 
+@boundary
+def log_loss(
+    logits: ArrayLike, labels: ArrayLike, *, weights: ArrayLike | None = None
+) -> Mean:
+    """Returns the mean negative log-likelihood of two classes, in nats.
+
+    Args:
+      logits: float[...], the log-odds of the positive class. From probabilities, they
+        are `fnp.log(p) - fnp.log1p(-p)`.
+      labels: of the same shape: booleans, or numbers from 0 to 1.
+      weights: as for `mean`.
+
+    Returns:
+      A `Mean`.
+
+    Raises:
+      ShapeError: the shapes differ.
+      DtypeError: the logits are not floats.
+
+    Example:
+      >>> found = train.metrics.log_loss(fnp.array([0.0, 2.0]), fnp.array([1, 1]))
+      >>> round(float(found.compute()), 3)
+      0.41
+    """
+    x, y = _floats("log_loss", "logits", logits), fnp.asarray(labels)
+    _require_same("log_loss", "logits", x, "labels", y)
+    x = x.astype(_accumulator(x))
+    y = y.astype(x.dtype)
+    # log(1 + eˣ) − x y, as terms that are not negative, so that none overflows.
+    size, against = fnp.abs(x), fnp.where(x > 0, 1 - y, y)
+    loss = fnp.log1p(fnp.exp(-size)) + fnp.where(against == 0, 0, against * size)
+    return mean(loss, weights=weights)
+
+
+def _floats(name: str, what: str, given: Any) -> Any:
+    """Returns an array of floats."""
+    found = fnp.asarray(given)
+    if not dtypes.is_floating(found.dtype):
+        raise DtypeError(f"{name}: {what} must be floats, got {typeof(found)}")
+    return found
+
+
+def _require_same(name: str, what: str, one: Any, others: str, other: Any) -> None:
+    if one.shape != other.shape:
+        raise ShapeError(
+            f"{name}: {what} and {others} must have the same shape, got {typeof(one)} "
+            f"and {typeof(other)}"
+        )
+
+
+# -- lists of items --------------------------------------------------------------------
+
+
+def _ranked(name: str, scores: Any, relevant: Any, k: int) -> tuple[Any, Any, int]:
+    """Returns what each item is worth, the same of the best `k`, and `k`."""
+    given = _floats(name, "scores", scores)
+    worth = fnp.asarray(relevant)
+    _require_same(name, "scores", given, "relevant", worth)
+    if given.ndim == 0:
+        raise ShapeError(f"{name}: scores must be float[..., items], got a scalar")
+    k = integer(name, "k", k)
+    if not 1 <= k <= given.shape[-1]:
+        raise ArgumentError(
+            f"{name}: k must be between 1 and {given.shape[-1]}, the number of items, "
+            f"got {k}"
+        )
+    worth = worth.astype(_accumulator(given, worth))
+    best = fnp.take_along_axis(worth, lax.top_k(given, k)[1], -1)
+    return worth, best, k
+
+
+def _mean_of_lists(name: str, values: Any, known: Any, weights: Any) -> Mean:
+    """Returns the mean over the lists that have something relevant."""
+    _, w = _weighted(name, values, weights)
+    return mean(fnp.where(known, values, 0), weights=fnp.where(known, w, 0))
+
+
+@boundary
+def recall_at_k(
+    scores: ArrayLike,
+    relevant: ArrayLike,
+    k: int,
+    *,
+    weights: ArrayLike | None = None,
+) -> Mean:
+    """Returns the share of a list's relevant items that are among its `k` best.
+
+    Args:
+      scores: float[..., items]. Items that do not count, such as those that a person
+        has seen, get -inf.
+      relevant: bool[..., items], or numbers: other than 0 is relevant.
+      k: the number of items, at least 1; among equal scores, the first count.
+      weights: [...], one for each list, broadcast.
+
+    Returns:
+      A `Mean` over the lists that have a relevant item.
+
+    Raises:
+      ShapeError: the shapes differ.
+      DtypeError: the scores are not floats.
+      ArgumentError: `k` is not between 1 and the number of items.
+
+    Example:
+      >>> scores = fnp.array([[0.9, 0.1, 0.5, 0.2], [0.3, 0.6, 0.1, 0.0]])
+      >>> relevant = fnp.array([[1, 1, 0, 0], [0, 1, 0, 0]])
+      >>> float(train.metrics.recall_at_k(scores, relevant, 2).compute())
+      0.75
+    """
+    worth, best, _ = _ranked(
+        "recall_at_k", scores, fnp.not_equal(fnp.asarray(relevant), 0), k
+    )
+    all_of_them = fnp.sum(worth, -1)
+    share = fnp.sum(best, -1) / fnp.maximum(all_of_them, 1)
+    return _mean_of_lists("recall_at_k", share, all_of_them > 0, weights)
+
+
+@boundary
+def ndcg_at_k(
+    scores: ArrayLike,
+    relevant: ArrayLike,
+    k: int,
+    *,
+    weights: ArrayLike | None = None,
+) -> Mean:
+    r"""Returns the normalized discounted cumulative gain of the `k` best items.
+
+    An item of gain g at place i, from 1, counts :math:`g / \log_2(i + 1)`; the sum is
+    divided by that of the best order.
+
+    Args:
+      scores: float[..., items], as for `recall_at_k`.
+      relevant: bool[..., items], or gains that are not negative.
+      k: the number of items, at least 1; among equal scores, the first count.
+      weights: [...], one for each list, broadcast.
+
+    Returns:
+      A `Mean` over the lists that have a relevant item.
+
+    Raises:
+      ShapeError: the shapes differ.
+      DtypeError: the scores are not floats.
+      ArgumentError: `k` is not between 1 and the number of items.
+
+    Example:
+      >>> scores = fnp.array([[0.9, 0.1, 0.5, 0.2]])
+      >>> found = train.metrics.ndcg_at_k(scores, fnp.array([[0, 0, 1, 0]]), 3)
+      >>> round(float(found.compute()), 3)
+      0.631
+
+    Source: Järvelin and Kekäläinen 2002, "Cumulated gain-based evaluation of IR
+    techniques".
+    """
+    worth, best, k = _ranked("ndcg_at_k", scores, relevant, k)
+    discounts = 1 / fnp.log2(fnp.arange(2, k + 2, dtype=worth.dtype))
+    ideal = fnp.sum(lax.top_k(worth, k)[0] * discounts, -1)
+    known = ideal > 0
+    gain = fnp.sum(best * discounts, -1) / fnp.where(known, ideal, 1)
+    return _mean_of_lists("ndcg_at_k", gain, known, weights)
+
+
 # -- tables ----------------------------------------------------------------------------
 
 
@@ -488,5 +648,122 @@ def scores(
     return Scores(
         empty.at[places].add(fnp.where(positive, counted, 0)),
         empty.at[places].add(fnp.where(positive, 0, counted)),
+        fnp.sum(fnp.where(inside, 0, w)),
+    )
+
+
+@register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Calibration(Metric):
+    """How often what was predicted with a probability has happened.
+
+    Attributes:
+      weight: float[bins], the weight of the examples by probability.
+      predicted: float[bins], the sums of weight times probability.
+      positive: float[bins], the weight of positive examples.
+      outside: the weight of examples whose probability is not in [0, 1].
+    """
+
+    weight: Array
+    predicted: Array
+    positive: Array
+    outside: Array
+
+    @classmethod
+    def empty(cls, bins: int = 20) -> Calibration:
+        """Returns the metric of no data.
+
+        Args:
+          bins: the number of bins.
+        """
+        zeros = fnp.zeros(bins)
+        return cls(zeros, zeros, zeros, fnp.zeros(()))
+
+    def compute(self) -> Array:
+        """Returns the expected calibration error; nan without data.
+
+        It is the mean over examples of the difference, in the bin of each, between the
+        mean probability and the share of positives.
+        """
+        gaps = fnp.abs(self.predicted - self.positive)
+        return fnp.sum(gaps) / fnp.sum(self.weight)
+
+    def bias(self) -> Array:
+        """Returns the mean probability divided by the share of positives.
+
+        It is inf, or nan, without positives.
+        """
+        return fnp.sum(self.predicted) / fnp.sum(self.positive)
+
+    def table(self) -> tuple[Array, Array, Array]:
+        """Returns the rows of a reliability diagram, float[bins] each.
+
+        These are mean probability, share of positives, and weight of each bin; the
+        first two are nan where a bin has no examples.
+        """
+        none = fnp.where(self.weight > 0, self.weight, fnp.nan)
+        return self.predicted / none, self.positive / none, self.weight
+
+
+@boundary
+def calibration(
+    probabilities: ArrayLike,
+    labels: ArrayLike,
+    *,
+    bins: int | ArrayLike = 20,
+    weights: ArrayLike | None = None,
+) -> Calibration:
+    """Returns how well probabilities fit to what happened.
+
+    Args:
+      probabilities: float[...], such as `nn.sigmoid(logits)`.
+      labels: bool[...] or int[...]; a label other than 0 is positive.
+      bins: the number of equal parts of [0, 1]; or the edges between bins, float[n],
+        ascending, for n + 1 bins: rare clicks need some below 0.05.
+      weights: as for `mean`.
+
+    Returns:
+      A `Calibration`; `compute` returns the expected calibration error, `table` a
+      reliability diagram.
+
+    Raises:
+      ShapeError: the shapes differ, or the edges are not an array of one axis.
+      DtypeError: the probabilities, or edges, are not floats.
+
+    Example:
+      >>> p, clicked = fnp.array([0.1, 0.1, 0.8, 0.6]), fnp.array([0, 1, 1, 1])
+      >>> found = train.metrics.calibration(p, clicked, bins=2)
+      >>> for row in zip(*found.table()):
+      ...     print("predicted {:.2f}, happened {:.2f}, of {:.0f}".format(*row))
+      predicted 0.10, happened 0.50, of 2
+      predicted 0.70, happened 1.00, of 2
+      >>> round(float(found.compute()), 2)
+      0.35
+
+    Source: Naeini, Cooper, Hauskrecht 2015, "Obtaining well calibrated probabilities
+    using Bayesian binning".
+    """
+    p = _floats("calibration", "probabilities", probabilities)
+    positive = fnp.asarray(labels) != 0
+    _require_same("calibration", "probabilities", p, "labels", positive)
+    inside = (p >= 0) & (p <= 1)
+    _, w = _weighted("calibration", inside, weights)
+    p = widened(fnp.where(inside, p, 0))
+    if isinstance(bins, int):
+        count = natural("calibration", "bins", bins)
+        places = fnp.minimum((p * count).astype(dtypes.int32), count - 1)
+    else:
+        edges = _floats("calibration", "edges of bins", bins)
+        if edges.ndim != 1:
+            raise ShapeError(
+                f"calibration: edges of bins must be float[n], got {typeof(edges)}"
+            )
+        count = edges.size + 1
+        places = fnp.searchsorted(edges.astype(p.dtype), p, side="right")
+    counted, empty = fnp.where(inside, w, 0), fnp.zeros(count, w.dtype)
+    return Calibration(
+        empty.at[places].add(counted),
+        empty.at[places].add(counted * p.astype(w.dtype)),
+        empty.at[places].add(fnp.where(positive, counted, 0)),
         fnp.sum(fnp.where(inside, 0, w)),
     )

@@ -137,3 +137,66 @@ def test_inputs_labels_and_candidates_that_do_not_fit_are_refused() -> None:
         nn.sampled_softmax_loss(params, x, LABELS, DRAWN._replace(hits=DRAWN.hits[0]))
     with pytest.raises(DtypeError, match="labels must be integers, got f32"):
         nn.nce_loss(params, x, x, DRAWN)
+
+
+# -- negatives of the batch ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("corrected", [False, True])
+@pytest.mark.parametrize("named", [False, True])
+def test_in_batch_softmax_as_formula(corrected: bool, named: bool) -> None:
+    q, v = RNG.normal(size=(4, FEATURES)), RNG.normal(size=(6, FEATURES))
+    ids, expected = np.array([2, 0, 2, 1, 0, 7]), RNG.normal(size=6)
+    want = []
+    for i in range(4):
+        keep = [j for j in range(6) if j == i or not (named and ids[j] == ids[i])]
+        scores = q[i] @ v[keep].T - (expected[keep] if corrected else 0)
+        want.append(-log_softmax(scores)[keep.index(i)])
+    options = {"ids": ids} if named else {}
+    if corrected:
+        options["log_expected"] = expected.astype(np.float32)
+    run = lambda q, v: nn.in_batch_softmax_loss(q, v, **options)
+    given = narrow((q, v))
+    np.testing.assert_allclose(run(*given), want, 1e-5)
+    np.testing.assert_allclose(fxflow.jit(run)(*given), want, 1e-5)
+    slopes = fxflow.grad(lambda q, v: run(q, v).sum(), (0, 1))(*given)
+    assert all(np.isfinite(s).all() for s in slopes)
+
+
+def test_in_batch_softmax_corrects_for_how_often_items_are_drawn() -> None:
+    """Drawn by a skewed law, the mean of the corrected losses has the whole softmax's
+    minimum: at the logits of that law, its slope with respect to an item's logit is 0.
+    """
+    share = np.array([0.55, 0.25, 0.1, 0.07, 0.03])
+    logits = np.log(np.array([0.1, 0.1, 0.2, 0.2, 0.4]))  # what the right model says
+    rng = np.random.default_rng(1)
+    right = rng.choice(5, 4000, p=np.exp(logits))
+    others = rng.choice(5, (4000, 40), p=share)
+    loss = lambda table, law: fnp.mean(
+        fxflow.vmap(
+            lambda one, many: nn.in_batch_softmax_loss(
+                fnp.ones((1, 1)),
+                table[fnp.concatenate([one[None], many])][:, None],
+                ids=fnp.concatenate([one[None], many]),
+                log_expected=law[fnp.concatenate([one[None], many])],
+            )[0]
+        )(right, others)
+    )
+    start = logits.astype(np.float32)
+    slope = fxflow.jit(fxflow.grad(loss))(start, np.log(share).astype(np.float32))
+    plain = fxflow.jit(fxflow.grad(loss))(start, np.zeros(5, np.float32))
+    assert np.abs(slope).max() < 0.03 < 0.1 < np.abs(plain).max()
+
+
+def test_in_batch_softmax_alone_and_wrong() -> None:
+    one = np.ones((1, 2), np.float32)
+    assert nn.in_batch_softmax_loss(one, one).tolist() == [0.0]
+    none = np.zeros((0, 2), np.float32)
+    assert nn.in_batch_softmax_loss(none, one).shape == (0,)
+    for queries, items in ((np.ones((2, 2), "f4"), one), (one, one[:, :1]), (one, 1.0)):
+        with pytest.raises(ShapeError, match="in_batch_softmax_loss: "):
+            nn.in_batch_softmax_loss(queries, items)
+    with pytest.raises(ShapeError, match="log_expected"):
+        nn.in_batch_softmax_loss(one, one, log_expected=np.ones(2, np.float32))
+    with pytest.raises(DtypeError, match="ids must be integers"):
+        nn.in_batch_softmax_loss(one, one, ids=np.ones(1, np.float32))

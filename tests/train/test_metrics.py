@@ -24,6 +24,7 @@ LABELS = RNG.integers(0, 5, 64)
 WEIGHTS = RNG.integers(0, 3, 64)
 CHANCES = RNG.random(64).astype(np.float32)
 POSITIVE = RNG.random(64) < CHANCES
+RELEVANT = RNG.integers(-3, 3, (64, 5)).clip(0)
 
 MADE: dict[str, Callable[..., Metric]] = {
     "mean": lambda i: metrics.mean(CHANCES[i], weights=WEIGHTS[i]),
@@ -35,6 +36,10 @@ MADE: dict[str, Callable[..., Metric]] = {
         LOGITS[i].argmax(1), LABELS[i], 5, weights=WEIGHTS[i]
     ),
     "scores": lambda i: metrics.scores(CHANCES[i], POSITIVE[i], bins=50),
+    "log loss": lambda i: metrics.log_loss(LOGITS[i, 0], POSITIVE[i]),
+    "recall": lambda i: metrics.recall_at_k(LOGITS[i], RELEVANT[i], 2),
+    "ndcg": lambda i: metrics.ndcg_at_k(LOGITS[i], RELEVANT[i], 3),
+    "calibration": lambda i: metrics.calibration(CHANCES[i], POSITIVE[i], bins=7),
 }
 
 
@@ -148,3 +153,96 @@ def test_16_bit_scores_are_in_the_right_bins() -> None:
     found = metrics.scores(p, np.array([0, 1]), bins=1000)
     places = np.flatnonzero(np.asarray(found.positive + found.negative))
     assert places.tolist() == [703, 996]
+
+
+# -- clicks and lists of items ---------------------------------------------------------
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_log_loss_equals_scikit_learn(seed: int) -> None:
+    sklearn = pytest.importorskip("sklearn.metrics")
+    rng = np.random.default_rng(seed)
+    x, y, w = rng.normal(0, 3, 50), rng.random(50) < 0.3, rng.integers(0, 3, 50)
+    y[:2] = True, False
+    p = 1 / (1 + np.exp(-x))
+    have = metrics.log_loss(x.astype(np.float32), y, weights=w + 1).compute()
+    want = sklearn.log_loss(y, p, sample_weight=w + 1)
+    np.testing.assert_allclose(have, want, rtol=1e-5)
+
+
+def test_log_loss_of_large_logits_and_soft_labels() -> None:
+    x = np.array([-200.0, 200.0, 200.0, np.inf, -np.inf, 0.5], np.float32)
+    y = np.array([0.0, 1.0, 0.0, 1.0, 0.0, 0.25], np.float32)
+    each = [metrics.log_loss(x[i : i + 1], y[i : i + 1]).compute() for i in range(6)]
+    soft = np.log1p(np.exp(0.5)) - 0.25 * 0.5
+    np.testing.assert_allclose(each[:3], [0, 0, 200], rtol=1e-6, atol=1e-30)
+    np.testing.assert_allclose(each[5], soft, rtol=1e-6)
+    assert each[3] == each[4] == 0
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 9))
+def test_ndcg_equals_scikit_learn(seed: int, k: int) -> None:
+    sklearn = pytest.importorskip("sklearn.metrics")
+    rng = np.random.default_rng(seed)
+    scores = rng.permuted(np.tile(np.arange(9.0), (12, 1)), axis=1).astype(np.float32)
+    gains = rng.integers(-2, 4, (12, 9)).clip(0)
+    known = gains.any(1)
+    have = metrics.ndcg_at_k(scores, gains, k).compute()
+    want = sklearn.ndcg_score(gains[known], scores[known], k=k)
+    np.testing.assert_allclose(have, want, rtol=1e-5)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 9))
+def test_recall_counts(seed: int, k: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores = rng.permuted(np.tile(np.arange(9.0), (12, 1)), axis=1).astype(np.float32)
+    relevant, weights = rng.random((12, 9)) < 0.2, rng.integers(1, 3, 12)
+    shares, sums = 0.0, 0
+    for row, wanted, weight in zip(scores, relevant, weights, strict=True):
+        if wanted.any():
+            best = set(np.argsort(-row)[:k])
+            found = len(best & set(np.flatnonzero(wanted)))
+            shares, sums = shares + weight * found / wanted.sum(), sums + weight
+    have = metrics.recall_at_k(scores, relevant, k, weights=weights)
+    np.testing.assert_allclose(have.compute(), shares / sums if sums else np.nan, 1e-5)
+
+
+def test_lists_of_items_are_checked() -> None:
+    with pytest.raises(ShapeError, match="recall_at_k: scores and relevant must have"):
+        metrics.recall_at_k(LOGITS, RELEVANT[:, :4], 2)
+    with pytest.raises(ArgumentError, match="ndcg_at_k: k must be between 1 and 5"):
+        metrics.ndcg_at_k(LOGITS, RELEVANT, 6)
+    with pytest.raises(DtypeError, match="recall_at_k: scores must be floats"):
+        metrics.recall_at_k(RELEVANT, RELEVANT, 1)
+    with pytest.raises(ShapeError, match="log_loss: logits and labels must have"):
+        metrics.log_loss(LOGITS, POSITIVE)
+
+
+@pytest.mark.parametrize("edges", [None, [0.05, 0.1, 0.5]])
+def test_calibration_is_the_gap_in_each_bin(edges: Any) -> None:
+    bins = 10 if edges is None else np.array(edges, np.float32)
+    places = np.digitize(CHANCES, np.arange(1, 10) / 10 if edges is None else bins)
+    made = fxflow.jit(lambda p, y: metrics.calibration(p, y, bins=bins))
+    found = made(CHANCES, POSITIVE)
+    predicted, happened, weight = (np.asarray(x) for x in found.table())
+    gap = 0.0
+    for place in range(len(weight)):
+        here = places == place
+        assert weight[place] == here.sum()
+        if here.any():
+            np.testing.assert_allclose(predicted[place], CHANCES[here].mean(), 1e-5)
+            np.testing.assert_allclose(happened[place], POSITIVE[here].mean(), 1e-5)
+            gap += abs(CHANCES[here].sum() - POSITIVE[here].sum()) / 64
+        else:
+            assert np.isnan(predicted[place]) and np.isnan(happened[place])
+    np.testing.assert_allclose(found.compute(), gap, rtol=1e-4)
+    np.testing.assert_allclose(found.bias(), CHANCES.sum() / POSITIVE.sum(), 1e-5)
+
+
+def test_calibration_leaves_out_what_is_not_a_probability() -> None:
+    p = np.array([0.0, 1.0, -0.1, 1.5, np.nan, 0.5], np.float32)
+    found = metrics.calibration(p, np.ones(6, bool), bins=2, weights=np.arange(6))
+    assert found.weight.tolist() == [0, 6] and found.outside == 9
+    assert metrics.Calibration.empty(2).merge(found).weight.tolist() == [0, 6]
+    with pytest.raises(ShapeError, match="edges of bins must be"):
+        metrics.calibration(p, np.ones(6), bins=np.ones((2, 2), np.float32))

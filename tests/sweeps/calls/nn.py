@@ -136,6 +136,13 @@ CALLS = [
     ),
     call("nn.unigram_candidates", KEY, CLASS, 4, floating(9, low=0.5), random=True),
     *each(N, "nce_loss sampled_softmax_loss", ROWS, floating(2, 3), CLASS, DRAWN),
+    call(
+        "nn.in_batch_softmax_loss",
+        floating(3, 4),
+        floating(5, 4),
+        ids=index(5, below=9),
+        log_expected=floating(5),
+    ),
     call("nn.linear_cross_entropy", ROWS, floating(2, 3), index(2, below=9), block=4),
     call("nn.ctc_loss", floating(2, 5, 4), SAID, label_mask=mask(2, 2)),
     call(
