@@ -14,8 +14,8 @@ SCHEMAS = json.loads(
     (Path(__file__).parent / "schemas" / "kubernetes.json").read_text()
 )
 OVERLAYS = ["run", "gpu", "elastic"]
-#: All kustomizations; the last three have test files of their own.
-FOLDERS = [*OVERLAYS, "dataflow", "parameter-server", "serving"]
+#: All kustomizations; the last four have test files of their own.
+FOLDERS = [*OVERLAYS, "dataflow", "parameter-server", "recommender", "serving"]
 CONTAINERFILE = (DEPLOY / "Containerfile").read_text()
 INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 Manifest = dict[str, Any]
