@@ -92,6 +92,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME=TYPE",
         help="an input of a plain callable, such as x=f32[batch,4]; repeatable",
     )
+    add(
+        "--servers",
+        metavar="HOST:PORT,...",
+        help="parameter servers with the tables of MODEL, a folder",
+    )
     add("--host", help="address to listen on (default 127.0.0.1: this machine only)")
     add("--port", type=int, help="HTTP port (default 8000; 0: any free port)")
     add(
@@ -141,11 +146,13 @@ def config_of(options: argparse.Namespace) -> ServerConfig:
         if not equals:
             raise ServeError(f"--input must be NAME=TYPE, got {text!r}")
         model.setdefault("inputs", {})[name] = kind
+    if options.servers:
+        model["arguments"] = {"servers": options.servers}
     tables: dict[str, Any]
     if options.what.endswith(".toml"):
-        if "inputs" in model or "factory" in model or options.name:
+        if model.keys() & {"inputs", "factory", "arguments"} or options.name:
             raise ServeError(
-                "--name, --input and --factory are for a model, not a file"
+                "--name, --input, --factory and --servers are for a model, not a file"
             )
         tables = read_config(Path(options.what))
         for name, table in dict(tables.get("models") or {}).items():

@@ -1,9 +1,9 @@
 """Models with tables of embeddings: their files, their rows, their predictions.
 
 `artifacts` reads the folder of a model, which `saving` writes: the dense part as a
-program, the features as JSON, the tables as memory-mapped arrays. `rows` has where rows
-come from: these files, or the servers that train the model. `model` makes ids of raw
-columns, reads their rows, and runs the dense part.
+program, the features as JSON, the tables as memory-mapped arrays. `rows` and `servers`
+have where rows come from: these files, or the servers that train the model. `model`
+makes ids of raw columns, reads their rows, and runs the dense part.
 """
 
 # fmt: off

@@ -13,7 +13,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from fxflow.serve.tables.artifacts import (
     raw_columns,
 )
 from fxflow.serve.tables.rows import MappedRows, RowSource
+from fxflow.serve.tables.servers import ServerRows
 from fxflow.transforms.jit import jit
 
 HostArray = np.ndarray[Any, Any]
@@ -179,17 +180,41 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names))
 
 
-def load_recommender(path: str | os.PathLike[str]) -> Recommender:
+def load_recommender(
+    path: str | os.PathLike[str],
+    *,
+    servers: Any = None,
+    staleness: float = 1.0,
+    timeout: float = 0.25,
+    unavailable: Literal["cached", "error"] = "cached",
+    cached_rows: int = 1 << 20,
+    start: float = 10.0,
+) -> Recommender:
     """Returns the model in a folder that `save_recommender` wrote.
+
+    Rows and dense parameters are those of the folder or, with `servers`, those that a
+    run is training: answers follow the training within `staleness` seconds.
 
     Args:
       path: the folder.
+      servers: addresses of the parameter servers, ``"host:port,host:port"`` or a list,
+        or as the argument `cluster` of `parameter_server`; None: the folder's rows.
+      staleness: seconds for which a row or parameter that was read may be used.
+      timeout: seconds after which the servers count as unavailable.
+      unavailable: what to do then: ``cached`` answers with what was read before, the
+        folder's rows and initial rows, whose age the answer shows; ``error`` refuses
+        requests until the servers answer again.
+      cached_rows: most rows of each table in memory.
+      start: seconds to wait for the servers when the model is loaded. With ``cached``,
+        a folder with rows is served if they do not answer.
 
     Returns:
       A model whose input is a row of raw columns.
 
     Raises:
-      ServeError: it is not such a folder, it is damaged, or of another version.
+      ServeError: it is not such a folder, it is damaged, or of another version; the
+        servers do not answer, or have other tables or parameters.
+      ArgumentError: an option is not one of these.
 
     Example:
       >>> load_recommender("no-such-folder")
@@ -197,4 +222,15 @@ def load_recommender(path: str | os.PathLike[str]) -> Recommender:
       fxflow.errors.ServeError: no-such-folder is not a folder that save_recommender ...
     """
     files = RecommenderFiles.read(path)
-    return Recommender(files, MappedRows(files))
+    if servers is None:
+        return Recommender(files, MappedRows(files))
+    rows = ServerRows(
+        files,
+        servers,
+        staleness=staleness,
+        timeout=timeout,
+        unavailable=unavailable,
+        cached_rows=cached_rows,
+        start=start,
+    )
+    return Recommender(files, rows)

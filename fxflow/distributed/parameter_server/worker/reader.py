@@ -92,6 +92,7 @@ class ParameterReader:
         None: only rows can be read.
       staleness: seconds for which values may be reused.
       deadline: seconds after which a wait fails.
+      start: seconds to wait for the servers and for the run to begin; None: `deadline`.
       on_late: what to do then: "error", or "stale": return old values if there are any.
       cached_rows: maximum number of rows of each table in memory; the least recently
         used ones are evicted.
@@ -132,6 +133,7 @@ class ParameterReader:
         like: Any = None,
         staleness: float = 1.0,
         deadline: float = 10.0,
+        start: float | None = None,
         on_late: OnLate = "error",
         cached_rows: int = 1 << 20,
     ) -> None:
@@ -153,9 +155,12 @@ class ParameterReader:
             )
         self._staleness, self._on_late = staleness, on_late
         self._lock = threading.Lock()
-        self._client = client_of(dataclasses.replace(found, job="reader"), deadline)
+        self._client = client_of(
+            dataclasses.replace(found, job="reader"), start or deadline
+        )
         try:
             described = self._described()
+            self._client.seconds = deadline
             self.tables = {
                 name: TableSpec.from_description(description)
                 for name, description in described[0]["tables"].items()
@@ -261,6 +266,26 @@ class ParameterReader:
         clocks = [int(r.clocks.min()) for r in found.values() if len(r.clocks)]
         values = {name: r.values[r.inverse] for name, r in found.items()}
         return Reading(values, _age(min(clocks, default=time.monotonic_ns())))
+
+    def cached(self, name: str, ids: Any) -> tuple[HostArray, HostArray, float]:
+        """Returns rows that are in memory, of any age, without a request.
+
+        Args:
+          name: name of the table.
+          ids: int64[n].
+
+        Returns:
+          Rows `[n, *row]`, zeros for others; bool[n], whether each is in memory; and
+          the age of the oldest one in seconds, 0 if there is none.
+
+        Raises:
+          ArgumentError: there is no such table, or ids are not integers.
+          OutOfRangeError: an id is negative, or not below the table's `rows`.
+        """
+        rows = self._cached(name, ids)
+        here = rows.clocks >= 0
+        age = _age(int(rows.clocks[here].min())) if here.any() else 0.0
+        return rows.values[rows.inverse], here[rows.inverse], age
 
     def close(self) -> None:
         """Closes the connections; may be called again."""

@@ -105,6 +105,18 @@ def test_values_are_reused_for_their_staleness_only(run: Run) -> None:
         check_all(reader.params().values, -1)
 
 
+def test_rows_in_memory_are_returned_without_a_request(run: Run) -> None:
+    with reader_of(run, staleness=0, start=30.0) as reader:
+        reader.rows({"words": [3, 5]})
+        sent = reader._client.traffic()[0]
+        rows, here, age = reader.cached("words", np.array([5, 4, 3, 5]))
+        assert here.tolist() == [True, False, True, True] and 0 < age < 600
+        check_all(rows[here], 1)
+        assert not rows[1].any()
+        assert reader.cached("words", np.array([4]))[2] == 0
+        assert reader._client.traffic()[0] == sent
+
+
 def test_reading_creates_no_rows(run: Run) -> None:
     before = run.created()
     with reader_of(run, staleness=0) as reader:
