@@ -350,8 +350,10 @@ def rollout_config(
         raise ServeError(
             f"{place}shares must be from 0 (shadow) to 1, and rise; got {list(shares)}"
         )
-    _ranges(place, config.plan, dict.fromkeys(("least", "window", "hold", "slow"), 0))
-    _ranges(place, config, {"copies": 0, "tolerance": -1e-300, "deadline": 0})
+    least = dict.fromkeys(("least", "window", "hold", "slow", "least_labels"), 0.0)
+    _ranges(place, config.plan, {**least, "labels": 0, "max_auc_loss": -1e-300})
+    least = dict.fromkeys(("copies", "deadline", "journal", "within"), 0.0)
+    _ranges(place, config, {**least, "tolerance": -1e-300})
     if config.plan.window < config.plan.least:
         raise ServeError(f"{place}window must be at least {config.plan.least}, 'least'")
     _one_of(place, config, "by", "request", "client")
@@ -383,7 +385,7 @@ def model_config(name: str, options: Mapping[str, Any]) -> ModelConfig:
         raise ServeError(f"{place}source is missing, such as 'models.py:digits'")
     config = ModelConfig(name, ModelSource(**of_source), **of_model)
     above = ("replicas", "capacity", "slo", "duration", "deadline", "hang")
-    _ranges(place, config, dict.fromkeys(above, 0))
+    _ranges(place, config, dict.fromkeys((*above, "journal", "within"), 0))
     _ranges(place, config.source, {"max_batch": 0, "streams": 0})
     for device in config.devices:
         try:

@@ -11,16 +11,52 @@ import json
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fxflow.errors import ServeError
 from fxflow.serve.selection.losses import parse_label
-from fxflow.serve.service import PredictionRequest
 
 Array = np.ndarray[Any, Any]
+
+
+@contextmanager
+def counted_feedback(meter: Any, name: str) -> Iterator[None]:
+    """Counts feedback by its result at the end of the block.
+
+    Args:
+      meter: a `MetricsSink`.
+      name: name of the model or group.
+    """
+    try:
+        yield
+    except ServeError as error:
+        kinds = {404: "unknown", 409: "repeated", 410: "late"}
+        meter.event("feedback", name, kinds.get(error.status, "refused"))
+        raise
+    meter.event("feedback", name, "joined")
+
+
+def check_label_by_id(id: str, label: Any, other: Mapping[str, Any]) -> None:
+    """Checks that feedback is a label for the id of a request.
+
+    Args:
+      id: the id.
+      label: the label.
+      other: the other members of the feedback.
+
+    Raises:
+      ServeError: status 400; it is not.
+    """
+    if not id or label is None or other:
+        raise ServeError(
+            "feedback of a model or roll-out must have 'id' and 'label', and nothing "
+            "else",
+            400,
+        )
 
 
 class JoinedFeedback(NamedTuple):
@@ -80,22 +116,28 @@ class FeedbackJournal:
             self._file = None
 
     def put(
-        self, request: PredictionRequest, model: str, scores: Array, *, objects: bool
+        self,
+        id: str,
+        inputs: Mapping[str, Array],
+        rows: int,
+        *,
+        model: str,
+        scores: Array,
+        objects: bool,
     ) -> None:
         """Adds an answered request; one with the same id is replaced.
 
         Args:
-          request: the request, which has an id.
+          id: the request's id.
+          inputs: its arrays by name.
+          rows: number of its rows.
           model: the model that answered.
           scores: its output, one row for each row of the request.
           objects: whether the input has rows as JSON objects.
         """
-        id = request.origin.id
         self._waiting.pop(id, None)
-        self._waiting[id] = _Waiting(
-            *(request.inputs, objects, request.rows, time.time()),
-            *({model: np.array(scores)}, model),
-        )
+        scored = {model: np.array(scores)}
+        self._waiting[id] = _Waiting(inputs, objects, rows, time.time(), scored, model)
         while len(self._waiting) > self._most:
             self._waiting.popitem(last=False)
 

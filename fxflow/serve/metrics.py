@@ -45,6 +45,8 @@ _GROUP_GAUGES = {
     "store": ("Whether the store is up, and its failures.", "what"),
     "share": ("Share of the requests that the candidate answers.", "model"),
     "rolled_back": ("Whether the candidate was rolled back.", "model"),
+    "auc": ("Area under the ROC curve over the last labels.", "model"),
+    "labels": ("Labels that the area is computed from.", "model"),
 }
 
 

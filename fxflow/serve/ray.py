@@ -78,7 +78,7 @@ class ModelReplica:
     """
 
     def __init__(self, config: ModelConfig) -> None:
-        one = dataclasses.replace(config, replicas=1)
+        one = dataclasses.replace(config, replicas=1, feedback=None)
         self._service = ModelService(one, _RayMetrics())
         self._started: asyncio.Task[None] | None = None
 
@@ -163,6 +163,9 @@ class _Remote:
         limit = allowed(request.timeout, self.deadline)
         reply = self._handle.submit.remote(request)
         return _answer(await self._reply(reply, limit, reply.cancel))
+
+    async def feedback(self, **given: Any) -> Any:
+        raise ServeError(f"{self.config.name!r} takes no feedback on Ray", 400)
 
     async def stream(
         self, request: PredictionRequest

@@ -14,8 +14,8 @@ import asyncio
 import hashlib
 import secrets
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ import numpy as np
 
 from fxflow.errors import ServeError
 from fxflow.serve.cache import key_of
+from fxflow.serve.feedback import counted_feedback
 from fxflow.serve.selection import ensembles, losses
 from fxflow.serve.selection.memory import Contexts, Journal, PredictionRecord
 from fxflow.serve.selection.policies import (
@@ -559,7 +560,7 @@ class Selector:
           ServeError: 400 if the feedback is invalid; 404 if no such prediction is
             known, 410 if it expired, 409 if it has feedback already.
         """
-        with self._counted_feedback():
+        with counted_feedback(self.meter, self.config.name):
             if bool(id) == (inputs is not None):
                 raise ServeError("feedback must have either 'id' or 'inputs'", 400)
             if sum(x is not None for x in (label, loss, losses)) != 1:
@@ -589,18 +590,6 @@ class Selector:
                 dict(zip(names, weights, strict=True)),
                 shared,
             )
-
-    @contextmanager
-    def _counted_feedback(self) -> Iterator[None]:
-        """Counts feedback by its result at the end of the block."""
-        try:
-            yield
-        except ServeError as error:
-            kinds = {404: "unknown", 409: "repeated", 410: "late"}
-            result = kinds.get(error.status, "refused")
-            self.meter.event("feedback", self.config.name, result)
-            raise
-        self.meter.event("feedback", self.config.name, "joined")
 
     async def _find(
         self,

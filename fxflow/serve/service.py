@@ -31,6 +31,12 @@ from fxflow.serve.batching import (
 from fxflow.serve.cache import PredictionCache, key_of
 from fxflow.serve.containers.regions import Stream
 from fxflow.serve.containers.replica import ModelSource, Replica, placement_of
+from fxflow.serve.feedback import (
+    FeedbackJournal,
+    JoinedFeedback,
+    check_label_by_id,
+    counted_feedback,
+)
 from fxflow.serve.signatures import ModelSignature
 
 #: Share of the objective that a batch may take: a request that arrives just after a
@@ -62,6 +68,10 @@ class ModelConfig:
         deadline, at least a second.
       cache: bytes of the prediction cache; 0: no cache. Only for models whose answers
         depend on nothing but the inputs.
+      feedback: file to which labels are appended with the columns of their requests,
+        for training; None: the model takes no labels.
+      journal: most requests that wait for their label.
+      within: seconds for which a request waits for its label.
       ray: options of the model's Ray Serve deployment; ignored without Ray.
     """
 
@@ -78,6 +88,9 @@ class ModelConfig:
     capacity: int = 1024
     hang: float | None = None
     cache: int = 0
+    feedback: str | None = None
+    journal: int = 100_000
+    within: float = 3600.0
     ray: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -296,6 +309,7 @@ class ModelService:
             Replica(config.source, self._pump, placement_of(devices[k % len(devices)]))
             for k in range(config.replicas)
         ]
+        self._journal: FeedbackJournal | None = None
         self._refused_at = -math.inf
         self._busy: set[Replica] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -310,6 +324,11 @@ class ModelService:
         Raises:
           ServeError: no process can load the model; the message says why.
         """
+        config = self.config
+        if config.feedback:
+            self._journal = FeedbackJournal(
+                config.feedback, config.journal, config.within
+            )
         for replica in self._replicas:
             replica.start()
         try:
@@ -344,6 +363,8 @@ class ModelService:
             self._timer.cancel()
         for entry in self._queue.drain():
             self._refuse(entry, ServeError("the server is shutting down", 503, 1.0))
+        if self._journal is not None:
+            self._journal.close()
         await asyncio.gather(*(replica.close() for replica in self._replicas))
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
@@ -353,6 +374,8 @@ class ModelService:
             wrong = "streams are for generators, and its function is not one"
         elif self.signature.streamed and self.config.cache:
             wrong = "cache: the results of a generator are not cached"
+        elif self.signature.streamed and self.config.feedback:
+            wrong = "feedback: the results of a generator have no labels"
         if wrong:
             raise ServeError(f"model {self.config.name!r}: {wrong}", 400)
 
@@ -443,12 +466,51 @@ class ModelService:
             key = key_of(arrays)
             known = self._cache.get(key)
             if known is not None:
-                return Prediction(known, 0.0, 0.0, 0)
+                return self._kept(request, Prediction(known, 0.0, 0.0, 0))
         entry = self._entered(signature, arrays, request)
         answer: Prediction = await self._turn(entry)
         if key and answer.age is None:
             self._cache.put(key, answer.outputs)
-        return answer
+        return self._kept(request, answer)
+
+    def _kept(self, request: PredictionRequest, answer: Prediction) -> Prediction:
+        """Keeps a request for its label, if there is a file for labels."""
+        if self._journal is None:
+            return answer
+        signature, name = self.signature, self.config.name
+        id = checked_origin(request.origin).id
+        scores = answer.outputs[signature.outputs[0].name]
+        self._journal.put(
+            *(id, request.inputs, request.rows),
+            model=name,
+            scores=scores if signature.batched else scores[None],
+            objects=signature.objects,
+        )
+        return answer._replace(provenance=Provenance(id, (name,), self.config.version))
+
+    async def feedback(
+        self, *, id: str = "", label: Any = None, **other: Any
+    ) -> JoinedFeedback:
+        """Appends the label of a request to the file for labels.
+
+        Args:
+          id: id of the request.
+          label: label of each row.
+          **other: nothing.
+
+        Raises:
+          ServeError: 400 if there is no file, or the feedback is invalid; 404 if no
+            such request waits, 410 if the label is late, 409 if it has one already.
+        """
+        with counted_feedback(self._meter, self.config.name):
+            if self._journal is None:
+                raise ServeError(
+                    f"{self.config.name!r} takes no feedback: its option 'feedback' "
+                    "names the file for labels",
+                    400,
+                )
+            check_label_by_id(id, label, other)
+            return self._journal.join(id, label)[0]
 
     async def stream(
         self, request: PredictionRequest

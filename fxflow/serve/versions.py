@@ -1,5 +1,10 @@
 """Rollouts: a stable version and a candidate under one name.
 
+With labels of requests (`feedback`), the areas under the ROC curves of both versions
+are compared: the candidate is rolled back if its area is smaller by more than is
+allowed and by more than chance, and gets a larger share only when it is shown not to be
+worse.
+
 As a shadow, the candidate gets a copy of each request after the stable version has
 answered, and the two answers are compared. As a canary it answers a share of the
 requests, always the same ones; if it fails, or takes half of the request's time, the
@@ -28,6 +33,13 @@ import numpy as np
 
 from fxflow.errors import ServeError
 from fxflow.serve.cache import key_of
+from fxflow.serve.feedback import (
+    FeedbackJournal,
+    JoinedFeedback,
+    check_label_by_id,
+    counted_feedback,
+)
+from fxflow.serve.selection.quality import Auc, AucWindow
 from fxflow.serve.service import (
     MetricsSink,
     ModelService,
@@ -101,6 +113,10 @@ class RolloutPlan:
       max_slow: allowed rate of late answers.
       least: requests to the candidate before it can be rolled back or forward.
       window: number of last requests that count.
+      max_auc_loss: how much smaller the candidate's area under the ROC curve may be
+        than the stable version's; None: labels do not decide.
+      least_labels: labels of each class and version before they decide.
+      labels: number of last labels of each version that count.
     """
 
     shares: tuple[float, ...] = (0.0, 0.01, 0.1, 0.5, 1.0)
@@ -110,6 +126,9 @@ class RolloutPlan:
     max_slow: float = 0.05
     least: int = 20
     window: int = 1000
+    max_auc_loss: float | None = None
+    least_labels: int = 100
+    labels: int = 100_000
 
 
 @dataclass(frozen=True)
@@ -119,7 +138,8 @@ class Rollout:
     The share grows in steps. The candidate is rolled back when the lower bound of
     Wilson's interval for its rate of failed or late requests exceeds the limit: one
     failure among three requests is not enough, ten are. Only the last `window` requests
-    of a step count.
+    of a step count. `judged` does the same by labels: the difference of two areas
+    counts beyond `_Z` of its standard errors, in both directions.
 
     Attributes:
       plan: its steps and limits.
@@ -127,6 +147,7 @@ class Rollout:
       back: why it was rolled back; empty if it was not.
       seen: for each of the last requests, whether it failed and whether it was late.
       total: requests to the candidate in this step.
+      aucs: the areas of the stable version and of the candidate.
 
     Example:
       >>> rollout = Rollout(RolloutPlan(shares=(0.1, 1.0), hold=30))
@@ -145,6 +166,7 @@ class Rollout:
     back: str = ""
     seen: tuple[tuple[bool, bool], ...] = ()
     total: int = 0
+    aucs: tuple[Auc, Auc] = (Auc(), Auc())
 
     @property
     def share(self) -> float:
@@ -184,9 +206,47 @@ class Rollout:
                     f"{bad} of {len(seen)} requests {words}; the allowed rate is "
                     f"{limit:g}"
                 )
-        if plan.hold is not None and now.total >= plan.hold:
-            return now.forward()
-        return now
+        return now._next()
+
+    def judged(self, stable: Auc, candidate: Auc) -> Rollout:
+        """Returns the rollout after more labels.
+
+        Args:
+          stable, candidate: the areas under the ROC curves of both versions.
+
+        Returns:
+          The rollout, possibly in the next step or rolled back.
+        """
+        now, plan = replace(self, aucs=(stable, candidate)), self.plan
+        if self.back or plan.max_auc_loss is None:
+            return now
+        lost, error = now._auc_loss()
+        if lost - error > plan.max_auc_loss:
+            return now.rolled_back(
+                f"its AUC is {candidate.value:.4f} after "
+                f"{candidate.positives + candidate.negatives} labels, the stable "
+                f"version's {stable.value:.4f}; the allowed loss is "
+                f"{plan.max_auc_loss:g}"
+            )
+        return now._next() if len(now.seen) >= plan.least else now
+
+    def _auc_loss(self) -> tuple[float, float]:
+        """Returns how much smaller the candidate's area is, and the error of that."""
+        stable, candidate = self.aucs
+        counts = (*stable[1:], *candidate[1:])
+        if min(counts) < self.plan.least_labels:
+            return 0.0, math.inf
+        lost = stable.value - candidate.value
+        return lost, _Z * math.hypot(stable.error, candidate.error)
+
+    def _next(self) -> Rollout:
+        """Returns the rollout in its next step, if that is due."""
+        plan = self.plan
+        if plan.hold is None or self.total < plan.hold:
+            return self
+        if plan.max_auc_loss is not None and sum(self._auc_loss()) > plan.max_auc_loss:
+            return self
+        return self.forward()
 
     def forward(self) -> Rollout:
         """Returns the rollout in its next step, or restarted if it was rolled back.
@@ -197,7 +257,7 @@ class Rollout:
         if self.back:
             return Rollout(self.plan)
         step = min(self.step + 1, len(self.plan.shares) - 1)
-        return self if step == self.step else Rollout(self.plan, step)
+        return self if step == self.step else Rollout(self.plan, step, aucs=self.aucs)
 
     def rolled_back(self, why: str) -> Rollout:
         """Returns the rollout with its candidate rolled back.
@@ -236,6 +296,12 @@ class VersionsConfig:
       deadline: seconds after which a request fails; None: the stable model's.
       tolerance: distance within which numbers of the two agree.
       copies: most shadow requests in flight.
+      output: the output whose area under the ROC curve is computed, numbers from 0 to
+        1; None: the first.
+      feedback: file to which labels are appended with the columns of their requests,
+        for training; None: no file.
+      journal: most requests that wait for their label.
+      within: seconds for which a request waits for its label.
     """
 
     name: str
@@ -246,6 +312,10 @@ class VersionsConfig:
     deadline: float | None = None
     tolerance: float = 1e-3
     copies: int = 64
+    output: str | None = None
+    feedback: str | None = None
+    journal: int = 100_000
+    within: float = 3600.0
 
     @property
     def models(self) -> tuple[str, str]:
@@ -315,6 +385,12 @@ class Versions:
         self.meter = meter or MetricsSink()
         self._member = member
         self._tasks: set[asyncio.Task[None]] = set()
+        self._journal: FeedbackJournal | None = None
+        if config.feedback or config.plan.max_auc_loss is not None:
+            self._journal = FeedbackJournal(
+                config.feedback, config.journal, config.within
+            )
+        self._windows = {name: AucWindow(config.plan.labels) for name in config.models}
 
     # -- status ------------------------------------------------------------------------
 
@@ -366,6 +442,33 @@ class Versions:
             except ServeError:
                 continue
         check_alike(self.config.name, found)
+        for signature in found.values():
+            self._check_feedback(signature)
+
+    def _check_feedback(self, signature: ModelSignature) -> None:
+        if self._journal is None:
+            return
+        place = f"rollouts.{self.config.name}"
+        if signature.streamed:
+            raise ServeError(f"{place}: the results of generators have no labels", 400)
+        outputs = {spec.name: spec for spec in signature.outputs}
+        name = self._output(signature)
+        if name not in outputs:
+            raise ServeError(
+                f"{place}: unknown output {name!r}; outputs: {', '.join(outputs)}", 400
+            )
+        if self.config.plan.max_auc_loss is None:
+            return
+        shape = outputs[name].shape[1 if signature.batched else 0 :]
+        if outputs[name].dtype.kind not in "fV" or shape not in ((), (1,)):
+            raise ServeError(
+                f"{place}: max_auc_loss needs an output with one score for each row, "
+                f"{name!r} is {outputs[name]}",
+                400,
+            )
+
+    def _output(self, signature: ModelSignature) -> str:
+        return self.config.output or signature.outputs[0].name
 
     def pinned(self, version: str) -> ModelService:
         """Returns the model with a version.
@@ -406,6 +509,10 @@ class Versions:
             "requests": rollout.total,
             "failed": sum(failed for failed, _ in rollout.seen),
             "late": sum(late for _, late in rollout.seen),
+            "auc": {
+                name: auc._asdict() if auc.positives and auc.negatives else None
+                for name, auc in zip(self.config.models, rollout.aucs, strict=True)
+            },
         }
 
     def stats(self) -> dict[tuple[str, str], float]:
@@ -415,21 +522,30 @@ class Versions:
           Numbers by name and label.
         """
         candidate = self.config.candidate
-        return {
+        found = {
             ("share", candidate): self.rollout.share,
             ("rolled_back", candidate): float(bool(self.rollout.back)),
         }
+        for name, auc in zip(self.config.models, self.rollout.aucs, strict=True):
+            if auc.positives and auc.negatives:
+                found["auc", name] = auc.value
+                found["labels", name] = auc.positives + auc.negatives
+        return found
 
     async def drain(self) -> None:
         """Cancels the shadow requests in flight."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._journal is not None:
+            self._journal.close()
 
     # -- steps -------------------------------------------------------------------------
 
     def forward(self) -> None:
         """Moves to the next share, or restarts a rollout that was rolled back."""
+        if self.rollout.back:
+            self._windows[self.config.candidate] = AucWindow(self.config.plan.labels)
         self._move(self.rollout.forward())
 
     def back(self, why: str = "by request") -> None:
@@ -491,6 +607,7 @@ class Versions:
             try:
                 async with aclosing(tried):
                     async for answer in tried:
+                        self._keep(request, self.config.candidate, answer)
                         yield answer
                 return
             except _Unanswered:
@@ -505,9 +622,60 @@ class Versions:
             async for answer in results:
                 if shadowed and len(kept) < _COMPARED:
                     kept.append(answer)
+                self._keep(request, self.config.stable, answer)
                 yield answer._replace(provenance=by)
         if shadowed:
             self._copy(request, kept)
+
+    def _scores(self, answer: Prediction) -> Array:
+        signature = self.signature
+        scores = answer.outputs[self._output(signature)]
+        return scores if signature.batched else scores[None]
+
+    def _keep(self, request: PredictionRequest, model: str, answer: Prediction) -> None:
+        """Keeps a request for its label."""
+        if self._journal is not None:
+            self._journal.put(
+                *(request.origin.id, request.inputs, request.rows),
+                model=model,
+                scores=self._scores(answer),
+                objects=self.signature.objects,
+            )
+
+    async def feedback(
+        self, *, id: str = "", label: Any = None, **other: Any
+    ) -> JoinedFeedback:
+        """Judges the versions by the label of a request, and writes it for training.
+
+        Args:
+          id: id of the request.
+          label: label of each row; positive unless 0.
+          **other: nothing.
+
+        Returns:
+          The versions whose answers it is about.
+
+        Raises:
+          ServeError: 400 if the rollout takes no labels, or the feedback is invalid;
+            404 if no such request waits, 410 if the label is late, 409 if it has one.
+        """
+        config = self.config
+        with counted_feedback(self.meter, config.name):
+            if self._journal is None:
+                raise ServeError(
+                    f"{config.name!r} takes no feedback: set its option 'max_auc_loss' "
+                    "or 'feedback'",
+                    400,
+                )
+            check_label_by_id(id, label, other)
+            joined, scored = self._journal.join(id, label)
+            if config.plan.max_auc_loss is not None:
+                for name, pairs in scored.items():
+                    for score, given in pairs:
+                        self._windows[name].add(float(score), given)
+                stable, candidate = (self._windows[m].auc() for m in config.models)
+                self._move(self.rollout.judged(stable, candidate))
+            return joined
 
     def _point(self, request: PredictionRequest) -> float:
         inputs, origin = request.inputs, request.origin
@@ -573,6 +741,12 @@ class Versions:
         try:
             async with aclosing(theirs):
                 async for answer in theirs:
+                    if self._journal is not None and not count:
+                        self._journal.put_other(
+                            request.origin.id,
+                            self.config.candidate,
+                            self._scores(answer),
+                        )
                     alike = (
                         alike
                         and count < len(kept)

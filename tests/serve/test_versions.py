@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from fxflow.errors import ServeError
 from fxflow.serve.containers.replica import ModelSource
 from fxflow.serve.repository import Repository
+from fxflow.serve.selection.quality import Auc
 from fxflow.serve.service import ModelConfig, PredictionRequest, RequestOrigin
 from fxflow.serve.versions import (
     Rollout,
@@ -36,10 +37,13 @@ from tests.serve.fakes import Fake, Heard, always, lookup, signature
 def using(
     body: Callable[[Versions, Fake, Fake, Heard], Awaitable[None]],
     plan: RolloutPlan,
+    *,
+    kind: str = "i64[batch]",
     **options: Any,
 ) -> None:
     async def main() -> None:
         stable, candidate = Fake(always(1)), Fake(always(2), version="2")
+        stable.signature = candidate.signature = signature(kind)
         heard = Heard()
         config = VersionsConfig("m", "old", "new", plan, **options)
         fakes = {"old": stable, "new": candidate}
@@ -477,3 +481,92 @@ def test_a_rollout_can_restart_after_a_rollback() -> None:
     assert rollout.after(failed=False, seconds=0.0) == rollout
     again = rollout.forward()
     assert (again.share, again.back) == (0.5, "")
+
+
+# -- labels ----------------------------------------------------------------------------
+
+
+def judged(plan: RolloutPlan, stable: Auc, candidate: Auc, requests: int) -> Rollout:
+    rollout = Rollout(plan)
+    for _ in range(requests):
+        rollout = rollout.after(failed=False, seconds=0.01)
+    return rollout.judged(stable, candidate)
+
+
+def test_labels_decide_beyond_chance_only() -> None:
+    plan = RolloutPlan(shares=(0.1, 1.0), hold=30, max_auc_loss=0.01)
+    many, few = 20_000, 500
+    good = judged(plan, Auc(0.75, many, many), Auc(0.751, many, many), 40)
+    assert good.step == 1 and not good.back and good.aucs[1].value == 0.751
+    # Equal, but that could be chance: neither forward nor back.
+    open_ = judged(plan, Auc(0.75, few, few), Auc(0.75, few, few), 40)
+    assert (open_.step, open_.back) == (0, "")
+    bad = judged(plan, Auc(0.75, many, many), Auc(0.70, many, many), 40)
+    assert bad.share == 0 and "its AUC is 0.7000 after 40000 labels" in bad.back
+    # Few labels say nothing, even without any request.
+    assert not judged(plan, Auc(0.9, 99, many), Auc(0.1, 99, many), 0).back
+    # Without enough requests the share does not grow.
+    assert judged(plan, Auc(0.75, many, many), Auc(0.75, many, many), 10).step == 0
+
+
+def test_no_share_grows_without_labels_if_they_decide() -> None:
+    plan = RolloutPlan(shares=(0.1, 1.0), hold=30, max_auc_loss=0.01)
+    rollout = Rollout(plan)
+    for _ in range(100):
+        rollout = rollout.after(failed=False, seconds=0.01)
+    assert rollout.step == 0
+
+
+@pytest.mark.parametrize(("better", "back"), [(0, True), (1, False)])
+def test_a_shadow_is_judged_by_labels(better: int, back: bool, tmp_path: Any) -> None:
+    """The candidate's scores are noise, or those of the stable version."""
+    plan = RolloutPlan(shares=(0.0, 1.0), hold=20, max_auc_loss=0.1)
+    file = tmp_path / "labels.jsonl"
+    noise = random.Random(0)
+
+    async def body(versions: Versions, old: Fake, new: Fake, heard: Heard) -> None:
+        old.says = lambda x: x
+        new.says = lambda x: x if better else x * 0 + noise.random()
+        for k in range(700):
+            clicked = k % 3 == 0
+            score = np.float32(min(max(noise.gauss(0.4 + 0.2 * clicked, 0.15), 0), 1))
+            request = PredictionRequest(
+                {"x": np.full(1, score)}, 1, origin=RequestOrigin(id=f"r{k}")
+            )
+            await versions.submit(request)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            joined = await versions.feedback(id=f"r{k}", label=[int(clicked)])
+            assert joined.rows == 1
+            if versions.rollout.back or versions.rollout.share:
+                break
+        assert bool(versions.rollout.back) == back
+        assert back or versions.rollout.share == 1.0
+        if back:
+            assert "its AUC is" in versions.rollout.back
+            assert heard.events["rollbacks", "new"] == 1
+        described = versions.describe()["auc"]
+        assert described["old"]["value"] > 0.7
+        assert ("auc", "new") in versions.stats()
+        with pytest.raises(ServeError, match="has feedback already"):
+            await versions.feedback(id="r0", label=[1])
+        with pytest.raises(ServeError, match="must have 'id' and 'label'"):
+            await versions.feedback(loss=0.5)
+        versions.forward()
+        assert not versions.rollout.back
+
+    using(body, plan, kind="f32[batch]", feedback=str(file))
+    assert len(file.read_text().splitlines()) >= 200
+
+
+def test_labels_need_scores(tmp_path: Any) -> None:
+    async def body(versions: Versions, old: Fake, new: Fake, heard: Heard) -> None:
+        with pytest.raises(ServeError, match="'m' takes no feedback: set its option"):
+            await versions.feedback(id="x", label=1)
+
+    using(body, RolloutPlan(shares=(0.0, 1.0)))
+    plan = RolloutPlan(max_auc_loss=0.1)
+    with pytest.raises(ServeError, match="one score for each row, 'y' is i64"):
+        using(body, plan)
+    with pytest.raises(ServeError, match="unknown output 'z'; outputs: y"):
+        using(body, plan, output="z")

@@ -582,12 +582,10 @@ class _Others(_Bodies):
     # -- groups of models --------------------------------------------------------------
 
     async def feedback(self, request: HttpRequest) -> Reply:
-        selector = self._repository.get(*_named(request))
-        if not isinstance(selector, Selector):
-            bad(f"{_named(request)[0]!r} is not a selector: it takes no feedback")
+        served = self._repository.get(*_named(request))
         body = await self.body(request)
-        feedback = parse_feedback(body, selector.signature)
-        joined = await selector.feedback(**feedback)
+        feedback = parse_feedback(body, served.signature)
+        joined = await served.feedback(**feedback)
         return _json(joined._asdict())
 
     async def group(self, request: HttpRequest) -> Reply:

@@ -122,7 +122,7 @@ def test_without_servers_answers_have_their_age_or_are_refused(
     after = cached.predict(ROWS)["click"]
     assert np.array_equal(before, after)
     assert cached.age is not None and cached.age > 0.3
-    # A site that nobody has asked for has its initial row.
+    # A site that no request has named has its initial row.
     new = [{**ROWS[0], "site": "never-seen.com"}]
     assert np.isfinite(cached.predict(new)["click"]).all()
     with pytest.raises(ServeError, match="do not answer") as caught:
