@@ -21,6 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import related
 import spellings
 from sphinx.ext.napoleon import Config, GoogleDocstring
 
@@ -382,13 +383,20 @@ def see_also(found: dict[str, Entry], public: list[str]) -> dict[str, list[str]]
     for module in public:
         for heading, group in subjects(importlib.import_module(module)):
             pages = [found[f"{module}.{name}"] for name in group]
-            pages = [entry for entry in pages if entry.has_page]
+            # An alias is another name of the same page.
+            pages = list({e.page: e for e in pages if e.has_page}.values())
             for entry in pages:
                 rest = [p for p in pages if p is not entry]
                 if not heading or len(group) > 10:
                     rest = beside(entry, pages)
                 if rest:
                     near.setdefault(entry.page, [reference(p) for p in rest])
+    lines = related.lines()
+    # Each name of a line links to the others; what is first in a line, to those first.
+    for names in lines + [[n, *line] for line in lines for n in line]:
+        own, *others = [found[name] for name in names]
+        rest = [entry for entry in others if entry is not own]
+        near.setdefault(own.page, [reference(entry) for entry in rest])
     notes = {}
     for page, entry in {entry.page: entry for entry in found.values()}.items():
         names = [n for own in entry.names for n in other.get(own, ())]
