@@ -293,8 +293,8 @@ def scale_and_translate(
       precision: of the products; see `lax.dot_general`.
 
     Returns:
-      Float array[shape]; 0 outside of the image. It has derivatives by `image`, `scale`
-      and `translation`.
+      Float array[shape]; 0 outside of the image. It has derivatives with respect to
+      `image`, `scale` and `translation`.
 
     Raises:
       ArgumentError: there is no such method, or it is the nearest.

@@ -106,9 +106,9 @@ fxflow.tree.map(fnp.shape, init(random.key(0)))
 # %% [markdown]
 # ## A step
 #
-# The loss is the mean cross entropy of a batch. A step differentiates it by all weights
-# and lets Adam change them; state goes in and comes out, so that the compiled program
-# needs nothing else.
+# The loss is the mean cross entropy of a batch. A step differentiates it with
+# respect to all weights and lets Adam change them; state goes in and comes out, so that
+# the compiled program needs nothing else.
 
 # %%
 optimizer = optim.adam(3e-3)

@@ -101,7 +101,7 @@ fxflow.debug.visualize_array_sharding(over_devices(images[0]))
 # %% [markdown]
 # ## Divide the parameters too
 #
-# Now each device keeps a quarter of each matrix and of Adam's two memories of it.
+# Now each device keeps a quarter of each matrix and of Adam's two moments.
 # Again only the placement changes.
 
 
@@ -120,16 +120,16 @@ print(first.shape, "of which each device has", first.addressable_shards[0].data.
 # %% [markdown]
 # ## Communicate by hand
 #
-# In `shard_map` a function sees the part of one device, and says itself what is
-# exchanged. Here that is the mean of the gradients and of the loss. (`pmap` is the
+# In `shard_map` a function sees the part of one device, and communicates explicitly:
+# here it takes the mean of the gradients and of the loss. (`pmap` is the
 # older form of the same idea.)
 
 
 # %%
 def local_step(state, x, y):
     params, memory = state
-    # Each device differentiates by its own copy; without `pcast`, the gradient by a
-    # value that all devices share would be the sum over devices already.
+    # Each device differentiates with respect to its own copy: without `pcast`, the
+    # gradient with respect to a shared value would already be the sum over devices.
     own = fxflow.tree.map(lambda p: lax.pcast(p, "data", to="varying"), params)
     value, slope = fxflow.value_and_grad(loss)(own, x, y)
     slope, value = lax.pmean((slope, value), "data")

@@ -4,7 +4,8 @@
 # In general relativity an orbit is not closed: its perihelion moves. For Mercury, what
 # the other planets do not explain is 43 seconds of arc in a century, the first success
 # of the theory (Einstein, 1915). This notebook integrates the orbit, finds the
-# perihelion as an *event* of the solver, and differentiates the answer by the physics.
+# perihelion as an *event* of the solver, and differentiates the answer with respect
+# to the physics.
 
 # %%
 import matplotlib.pyplot as plt

@@ -4,8 +4,9 @@
 # A household divides output between consumption and capital (Ramsey, 1928; Brock and
 # Mirman, 1972). With logarithmic utility, full depreciation and output $k^\alpha$ the
 # answer is known, $k' = \alpha \beta k^\alpha$, so every step here can be checked: a
-# value function as a *spline*, its fixed point, the derivative of the fixed point by
-# the discount factor, and a linear-quadratic version by a Riccati equation.
+# value function as a *spline*, its fixed point, the derivative of the fixed point
+# with respect to the discount factor, and a linear-quadratic version, whose solution is
+# that of a Riccati equation.
 
 # %%
 import matplotlib.pyplot as plt
@@ -26,8 +27,8 @@ ALPHA, BETA, SIGMA = 0.36, 0.96, 0.1
 #
 # $V(k) = \max_{k'} \log(z k^\alpha - k') + \beta\, \mathbb{E} V(k')$. The value is a
 # cubic spline in the logarithm of capital; the best saving is found by a search of
-# golden sections at all 40 nodes at once; the expectation over the shock is Gauss and
-# Hermite's.
+# golden sections at all 40 nodes at once; the expectation over the shock is computed by
+# Gauss–Hermite quadrature.
 
 # %%
 nodes = fnp.linspace(fnp.log(0.05), fnp.log(0.6), 40)
@@ -107,7 +108,7 @@ exact_slope = fxflow.vmap(fxflow.grad(exact), (None, 0))(BETA, nodes)
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.5))
 for axis, ours, known, title in (
     (axes[0], value, exact_value, "value"),
-    (axes[1], by_patience, exact_slope, "derivative by the discount factor"),
+    (axes[1], by_patience, exact_slope, "derivative in the discount factor"),
 ):
     axis.plot(np.exp(nodes), ours, ".", label="spline")
     axis.plot(np.exp(nodes), known, lw=1, label="exact")
@@ -119,8 +120,8 @@ plt.show()
 # ## A linear-quadratic economy
 #
 # Around the steady state the problem is quadratic, and its policy solves a discrete
-# Riccati equation. The slope of the policy is known to be $\alpha$; its derivative by
-# $\beta$ comes from the equation itself.
+# Riccati equation. The slope of the policy is known to be $\alpha$; its derivative
+# with respect to $\beta$ comes from the equation itself.
 
 
 # %%
@@ -141,7 +142,7 @@ def policy_slope(beta):
 
 
 print("slope:", float(policy_slope(BETA)), "exact:", ALPHA)
-print("its derivative by the discount factor:", float(fxflow.grad(policy_slope)(BETA)))
+print("its derivative in the discount factor:", float(fxflow.grad(policy_slope)(BETA)))
 
 # %% [markdown]
 # The numbers, compared with theory:

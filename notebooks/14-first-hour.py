@@ -94,8 +94,9 @@ print(loss(params, xs, ys))
 # %% [markdown]
 # ## 5. `grad`: which way is down
 #
-# `grad(loss)` is a function that returns the derivative by the first argument, in the
-# shape of that argument. To check it, move one parameter a little and compare:
+# `grad(loss)` is a function that returns the derivative with respect to the first
+# argument, in the shape of that argument. To check it, move one parameter a little and
+# compare:
 
 # %%
 slope = fxflow.grad(loss)(params, xs, ys)

@@ -156,7 +156,7 @@ assert abs(fxflow.grad(root)(2.0) - 0.5 / 2**0.5) < 1e-3
 
 # %% [markdown]
 # Functions that JAX leaves to other packages are here: splines, filters, solvers,
-# distributions. A smoothing filter, differentiated by its window:
+# distributions. A smoothing filter, differentiated with respect to its window:
 
 # %%
 import matplotlib.pyplot as plt
@@ -172,15 +172,16 @@ def roughness(sigma):
 
 plt.plot(noisy, alpha=0.4)
 plt.plot(ndimage.gaussian_filter1d(noisy, 5.0))
-plt.title(f"slope of the roughness by sigma at 5: {fxflow.grad(roughness)(5.0):.1e}")
+plt.title(f"slope of the roughness in sigma at 5: {fxflow.grad(roughness)(5.0):.1e}")
 plt.show()
 assert fxflow.grad(roughness)(5.0) < 0
 
 # %% [markdown]
 # ## What to do first with a program of yours
 #
-# 1. Run it by `python -m fxflow.compat.jax`. If a name is missing, the error names it.
+# 1. Run it with `python -m fxflow.compat.jax`. If a name is missing, the error says
+#    which.
 # 2. Keep the packages that it uses: Optax, Flax, Equinox, NumPyro and others have been
-#    run so ([which](../docs/compat.md)).
+#    run in this way ([list](../docs/compat.md)).
 # 3. Move files to fxflow's names one by one: arrays and transforms are the same objects
 #    under both names.

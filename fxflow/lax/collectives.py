@@ -135,10 +135,10 @@ def axis_index(axis_name: Any) -> Array:
 def pcast(x: T, axis_name: Any, *, to: str) -> T:
     """Says how a value is to be seen along named axes; the value stays as it is.
 
-    Inside `shard_map`, the gradient by a value that all devices share is the sum of all
-    devices' contributions. Cast to `"varying"` first, each device has a copy of its
-    own, and its gradient is of the device's part alone. Operations between shared
-    values and others need no cast.
+    Inside `shard_map`, the gradient with respect to a value that all devices share is
+    the sum of all devices' contributions. Cast to `"varying"` first, each device has a
+    copy of its own, and its gradient is of the device's part alone. Operations between
+    shared values and others need no cast.
 
     Args:
       x: array or pytree of arrays.

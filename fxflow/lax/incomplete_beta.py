@@ -60,8 +60,8 @@ def _fraction(a: Any, b: Any, x: Any, rest: Any) -> Any:
     The even part of the fraction of DLMF 8.17.22 (Didonato and Morris 1992, algorithm
     708), in which 1 - x (a + b) / a does not cancel.
 
-    The fraction of an integer b ends, but its derivative by b does not: as many terms
-    follow as that takes.
+    The fraction of an integer b ends, but its derivative with respect to b does not: as
+    many terms follow as that takes.
     """
     dtype = typeof(x).dtype
     one = arith.constant(1, dtype)

@@ -306,7 +306,7 @@ def _incomplete(
     Args:
       a: the shape.
       x: the argument.
-      slopes: whether the derivatives by the shape are wanted, too.
+      slopes: whether the derivatives with respect to the shape are wanted, too.
       most: up to which x the series is taken for every shape.
       size: log Γ(a+1) where that is known.
     """

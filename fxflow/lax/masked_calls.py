@@ -59,9 +59,9 @@ def masked(
 
     Special cases:
       Where the condition holds for no element, `f` sees 1, as under `vmap` any slice
-      of one element does. If it is not defined there, values and derivatives by the
-      operands are right all the same, but derivatives by what `f` uses from outside may
-      be nan.
+      of one element does. If it is not defined there, values and derivatives with
+      respect to the operands are right all the same, but derivatives with respect to
+      what `f` uses from outside may be nan.
 
     Example:
       >>> x = np.array([0.0, 1.0], "f4")

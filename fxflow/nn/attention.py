@@ -84,9 +84,9 @@ def dot_product_attention(
       (2, 5, 4, 8)
 
     With `"kernel"` the gradient of query, key and value is a kernel as well; the
-    derivative by `bias`, forward mode and second derivatives take the operations of
-    `"xla"`. With `"cudnn"` the logarithms have no derivative, and of a program for
-    several devices each computes all: it belongs under `shard_map`.
+    derivative with respect to `bias`, forward mode and second derivatives take the
+    operations of `"xla"`. With `"cudnn"` the logarithms have no derivative, and of a
+    program for several devices each computes all: it belongs under `shard_map`.
 
     Source: Vaswani et al. 2017; shared key heads: Ainslie et al. 2023. Products of
     16-bit floats are added, and the softmax is taken, in float32.

@@ -89,8 +89,8 @@ def fused_attention(
         None for none.
       lengths: int32[B] twice, of the queries and of the keys; None: all positions.
       fused: what is computed.
-      plain: computes the same by other means, for the derivative by the bias: that of
-        the kernels is for one bias of all sequences only.
+      plain: computes the same by other means, for the derivative with respect to the
+        bias: that of the kernels is for one bias of all sequences only.
       with_sums: whether the second result is wanted.
 
     Returns:

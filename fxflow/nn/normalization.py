@@ -231,7 +231,7 @@ def logsumexp(
 
     Special cases:
       An empty sum, and one of -inf, gives -inf. Where `b` is 0, `a` does not matter;
-      the derivative by `b` is exp(a) divided by the sum, there too.
+      the derivative with respect to `b` is exp(a) divided by the sum, there too.
 
     Example:
       >>> float(nn.logsumexp(fnp.array([1000.0, 1000.0])))

@@ -152,7 +152,7 @@ def quantized_linear(params: Mapping[str, ArrayLike], x: ArrayLike) -> Array:
         floats.
       ShapeError: shapes do not fit.
 
-    The derivative by `w` is 0; train with `linear`.
+    The derivative with respect to `w` is 0; train with `linear`.
 
     Example:
       >>> w = {"w": np.array([[1.0, 0.5], [-2.0, 0.2]])}

@@ -300,7 +300,7 @@ def sparse_jacobian(
     has_aux: bool,
     pattern: Any,
 ) -> tuple[Any, Any]:
-    """Returns the Jacobian by the leaves of `chosen` as sparse arrays, and `aux`.
+    """Returns the Jacobian in the leaves of `chosen` as sparse arrays, and `aux`.
 
     Args:
       fun: function of what is chosen.

@@ -16,7 +16,7 @@ def sampled_matmul(x: Any, y: Any, pattern: Pattern) -> SparseArray:
     """Returns the entries of a product of dense arrays that a pattern has.
 
     It takes time and memory for these entries only: for the scores of a graph's edges,
-    or the gradient of `A @ y` by the values of `A`.
+    or the gradient of `A @ y` with respect to the values of `A`.
 
     Args:
       x: (m, k), or (m,).

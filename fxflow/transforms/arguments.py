@@ -253,8 +253,8 @@ def with_fixed(
 
 
 def _as_result(value: Any) -> Any:
-    # A derivative by integers stays the NumPy array of nothing that it is; what is not
-    # an array is what `is_leaf` took for one.
+    # A derivative with respect to integers stays the NumPy array of nothing that it is;
+    # what is not an array is what `is_leaf` took for one.
     if isinstance(value, Array) or getattr(value, "dtype", None) == dtypes.float0:
         return value
     return as_array(value) if is_arraylike(value) else value

@@ -85,7 +85,7 @@ class custom_jvp(CustomFunction[P, R]):
         """Sets the rule as one function for each argument.
 
         Args:
-          *jvps: for each argument None (no derivative by it) or a function
+          *jvps: for each argument None (no derivative with respect to it) or a function
             `jvp(tangent, result, *primals)` that returns its contribution to the
             tangent of the result.
 

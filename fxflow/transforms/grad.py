@@ -360,7 +360,8 @@ def grad(
       >>> float(grad(fnp.sin)(0.0))
       1.0
 
-      The gradient of a loss by a tree of parameters, for each example of a batch:
+      The gradient of a loss with respect to a tree of parameters, for each example of a
+      batch:
 
       >>> def loss(params, x, y):
       ...     return (x @ params["w"] + params["b"] - y) ** 2

@@ -37,8 +37,8 @@ def linear_call(
       fun_transpose: called as `fun_transpose(residual_args, cotangents)`, with the
         structure of the result of `fun`; returns the structure of `linear_args`.
       residual_args: pytree of arrays that the function may depend on in any way; a
-        derivative by them is that of the operations of the function, or of its
-        transpose.
+        derivative with respect to them is that of the operations of the function, or of
+        its transpose.
       linear_args: pytree of arrays.
 
     Returns:

@@ -98,11 +98,12 @@ def shard_map(
 
     Derivatives of the result are those of the function of whole arrays. Derivatives
     taken *inside* `f` are those of the sum of what all devices compute, by values that
-    the devices share: a gradient by parameters that came in with `P()` is already
-    summed over the devices (average it by dividing, not by `pmean`). Values become a
-    device's own by `lax.pcast(x, axis_name, to="varying")`, and their gradients too.
-    With `check=False` nothing is known of what is shared: derivatives inside are of the
-    one device's function, in which the transpose of a `psum` is a `psum`.
+    the devices share: a gradient with respect to parameters that came in with `P()` is
+    already summed over the devices (average it by dividing, not by `pmean`). Values
+    become a device's own by `lax.pcast(x, axis_name, to="varying")`, and their
+    gradients too. With `check=False` nothing is known of what is shared: derivatives
+    inside are of the one device's function, in which the transpose of a `psum` is a
+    `psum`.
 
     Source: Shardy's `sdy.manual_computation`.
 

@@ -287,8 +287,8 @@ def transpose_by_linearizing(
 ) -> list[Any]:
     """Transposes an operation of which a part is not linear, such as a loop's counter.
 
-    A function that is linear in some arguments is its own derivative by them, and the
-    derivative has its nonlinear part already computed.
+    A function that is linear in some arguments is its own derivative with respect to
+    them, and the derivative has its nonlinear part already computed.
 
     Args:
       primitive: the operation.

@@ -31,8 +31,8 @@ _docs = shared("""
       ShapeError: there is no axis.
       ...
 
-    Source: `scipy.fft.{name}`, with derivatives by all arguments; A. Hamilton,
-    Uncorrelated modes of the non-linear power spectrum, 2000.
+    Source: `scipy.fft.{name}`, with derivatives with respect to all arguments; A.
+    Hamilton, Uncorrelated modes of the non-linear power spectrum, 2000.
 """)
 
 

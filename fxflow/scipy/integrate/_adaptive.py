@@ -383,7 +383,7 @@ def smoothed(u: Array) -> tuple[Array, Array, Array]:
 def placed(
     u: Array, a: Array, b: Array, infinite: tuple[bool, bool]
 ) -> tuple[Array, Array]:
-    """Returns a point of an interval, and the derivative by u.
+    """Returns a point of an interval, and the derivative with respect to u.
 
     Args:
       u: from 0 to 1.

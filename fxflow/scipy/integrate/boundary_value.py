@@ -524,9 +524,9 @@ def solve_bvp(
     """Solves dy/dx = fun(x, y, p) + S y / (x - a) with bc(y(a), y(b), p) = 0.
 
     Collocation at three points of each interval, of order 4; the mesh gets more nodes
-    until the residuals are small. It can be differentiated by what `fun` and `bc` close
-    over and by the ends of the interval, in both modes and twice: the derivative is
-    that of the solution on the last mesh.
+    until the residuals are small. It can be differentiated with respect to what `fun`
+    and `bc` close over and the ends of the interval, in both modes and twice: the
+    derivative is that of the solution on the last mesh.
 
     Args:
       fun: called as `fun(x, y)` or `fun(x, y, p)` with float[m] and array[n, m];

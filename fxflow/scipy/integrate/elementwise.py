@@ -91,7 +91,7 @@ def _value_of(name: str, f: Any, dtype: Any) -> Callable[..., Array]:
 
 
 def _map(u: Array, a: Array, b: Array) -> tuple[Array, Array, Array]:
-    """Returns a point between bounds, the derivative by u, and whether it is inside.
+    """Returns a point between bounds, its derivative in u, and whether it is inside.
 
     The map is that of Takahasi and Mori: tanh, exp or sinh of π/2 sinh t, for t on both
     sides of 0 as far as the dtype goes.

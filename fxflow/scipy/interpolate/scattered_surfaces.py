@@ -439,7 +439,7 @@ def bisplev(x: ArrayLike, y: ArrayLike, tck: Any, dx: int = 0, dy: int = 0) -> A
       x: real array-like[] or [m]: the first coordinates.
       y: real array-like[] or [n]: the second ones.
       tck: knots, coefficients and degrees, [tx, ty, c, kx, ky].
-      dx: the order of the derivative by the first variable.
+      dx: the order of the derivative with respect to the first variable.
       dy: by the second one.
 
     Returns:

@@ -83,7 +83,7 @@ class BivariateSpline:
         Args:
           xi: real array-like[*s]: the first coordinates.
           yi: real array-like[*s]: the second ones.
-          dx: the order of the derivative by the first variable.
+          dx: the order of the derivative with respect to the first variable.
           dy: by the second one.
 
         Returns:
@@ -111,7 +111,7 @@ class BivariateSpline:
         Args:
           x: real array-like[m]: the first coordinates.
           y: real array-like[n]: the second ones.
-          dx: the order of the derivative by the first variable.
+          dx: the order of the derivative with respect to the first variable.
           dy: by the second one.
           grid: whether each x is combined with each y.
 

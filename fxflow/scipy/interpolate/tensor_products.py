@@ -158,7 +158,7 @@ class NdPPoly:
 
         Args:
           x: real array-like[*s, d], or a tuple of d arrays-like[*s].
-          nu: the orders of the derivatives by each variable; None is 0.
+          nu: the orders of the derivatives with respect to each variable; None is 0.
           extrapolate: in place of the object's own.
 
         Returns:
@@ -388,7 +388,7 @@ class NdBSpline:
 
         Args:
           xi: real array-like[*s, d].
-          nu: the orders of the derivatives by each variable; None is 0.
+          nu: the orders of the derivatives with respect to each variable; None is 0.
           extrapolate: in place of the object's own.
 
         Returns:

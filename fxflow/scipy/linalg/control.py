@@ -31,7 +31,7 @@ _docs = shared("""
       ShapeError: the matrices are not square, or do not fit.
       ...
 
-    Source: `scipy.linalg.{name}`, with derivatives by all matrices.
+    Source: `scipy.linalg.{name}`, with derivatives with respect to all matrices.
 """)
 
 
@@ -216,9 +216,9 @@ _riccati_docs = shared("""
     Special cases:
       Where no stabilising solution exists, the result solves nothing, or is nan.
 
-    Source: `scipy.linalg.{name}`, with derivatives by all matrices; Chu, Fan and Lin
-    2005, "A structure-preserving doubling algorithm for continuous-time algebraic
-    Riccati equations".
+    Source: `scipy.linalg.{name}`, with derivatives with respect to all matrices; Chu,
+    Fan and Lin 2005, "A structure-preserving doubling algorithm for continuous-time
+    algebraic Riccati equations".
 """)
 
 

@@ -158,7 +158,7 @@ def _along(f: Any, fixed: Any, before: Any, move: Any, after: Any, given: Any) -
 
 
 def _by_captured(f: Any, fixed: Any, moves: Any, given: Any, dgiven: Any) -> Any:
-    """Returns the derivative by what the function captured."""
+    """Returns the derivative with respect to what the function captured."""
     count = len(given)
 
     def change(at: Any, *both: Any) -> Any:

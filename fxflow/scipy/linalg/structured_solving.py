@@ -26,7 +26,7 @@ _docs = shared("""
       ShapeError: the shapes do not fit.
       ...
 
-    Source: `scipy.linalg.{name}`, with derivatives by all arrays.
+    Source: `scipy.linalg.{name}`, with derivatives with respect to all arrays.
 """)
 
 

@@ -1,7 +1,7 @@
 """Minimization, roots, fits and programs: `fxflow.scipy.optimize`.
 
-Every solution has an implicit derivative, by all that its problem depends on: see
-`optim.implicit`.
+Every solution has an implicit derivative, with respect to all that its problem depends
+on: see `optim.implicit`.
 """
 
 # fmt: off

@@ -26,7 +26,7 @@ def linear_sum_assignment(
 
     Returns:
       int32[min(n, m)] twice: rows in ascending order, and their columns. The total,
-      `cost_matrix[rows, columns].sum()`, has derivatives by the costs.
+      `cost_matrix[rows, columns].sum()`, has derivatives with respect to the costs.
 
     Raises:
       DtypeError: the costs are complex.
@@ -87,7 +87,7 @@ def quadratic_assignment(
       key: of `fxflow.random`.
 
     Returns:
-      An `AssignmentResult`. Its `fun` has derivatives by A and B.
+      An `AssignmentResult`. Its `fun` has derivatives with respect to A and B.
 
     Raises:
       ArgumentError: there is no such `P0`, or "randomized" has no key.

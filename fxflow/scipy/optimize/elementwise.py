@@ -121,7 +121,7 @@ def find_root(
     """Finds roots of an elementwise function in brackets, by Chandrupatla's method.
 
     Each element of the broadcast brackets and `args` is a problem of its own. Roots
-    have implicit derivatives by `args` and by what `f` closes over: see
+    have implicit derivatives with respect to `args` and what `f` closes over: see
     `optim.implicit`.
 
     Args:
@@ -200,7 +200,7 @@ def find_minimum(
     """Finds minima of an elementwise function in brackets, by Brent's method.
 
     Each element of the broadcast brackets and `args` is a problem of its own. Minima
-    have implicit derivatives by `args` and by what `f` closes over: see
+    have implicit derivatives with respect to `args` and what `f` closes over: see
     `optim.implicit`.
 
     Args:

@@ -58,8 +58,8 @@ def differential_evolution(
     """Minimizes a function globally within bounds, by a population of points.
 
     Each generation is evaluated at once, by `vmap` (SciPy's `updating="deferred"`). The
-    solution has an implicit derivative by `args`, by what `func` closes over, and by
-    active bounds, if `func` has a gradient: see `optim.implicit`.
+    solution has an implicit derivative with respect to `args`, what `func` closes over,
+    and active bounds, if `func` has a gradient: see `optim.implicit`.
 
     Args:
       func: called as `func(x, *args)`; returns a real number.

@@ -45,8 +45,8 @@ def brute(
       Ns: the number of points of a pair.
       full_output: whether to return the grid, too.
       finish: the method of `minimize` that improves the best point; None for none. The
-        improved point has an implicit derivative by `args` and by what `func` closes
-        over.
+        improved point has an implicit derivative with respect to `args` and what `func`
+        closes over.
 
     Returns:
       The best point, float[n], 0-d for one range; with `full_output` also its value,
@@ -130,8 +130,8 @@ def basinhopping(
     """Minimizes a function globally, by random steps from one local minimum to others.
 
     A minimum that is found from a displaced point is accepted if it is lower, else with
-    the probability exp(-difference / T). The solution has an implicit derivative by
-    what `func` closes over and by the arguments: see `optim.implicit`.
+    the probability exp(-difference / T). The solution has an implicit derivative with
+    respect to what `func` closes over and the arguments: see `optim.implicit`.
 
     Args:
       func: called as `func(x, *args)`; returns a real number.
@@ -299,7 +299,7 @@ def dual_annealing(
     """Minimizes a function globally within bounds, by generalized simulated annealing.
 
     Each new best point is improved by a local search. The solution has an implicit
-    derivative by `args`, by what `func` closes over, and by active bounds: see
+    derivative with respect to `args`, what `func` closes over, and active bounds: see
     `optim.implicit`.
 
     Args:

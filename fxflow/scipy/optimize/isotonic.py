@@ -46,7 +46,7 @@ def isotonic_regression(
     """Returns the ascending numbers that are nearest to given ones.
 
     They minimize the weighted sum of squares, by pooling adjacent violators. They have
-    derivatives by `y` and `weights`: each is the mean of its block.
+    derivatives with respect to `y` and `weights`: each is the mean of its block.
 
     Args:
       y: float[n].

@@ -94,8 +94,8 @@ def least_squares(
 ) -> LeastSquaresResults:
     """Minimizes a sum of squares, or of robust losses of squares, within bounds.
 
-    The solution has an implicit derivative by `args`, by what `fun` closes over, and by
-    active bounds: see `optim.implicit`. It does not depend on `x0`.
+    The solution has an implicit derivative with respect to `args`, what `fun` closes
+    over, and active bounds: see `optim.implicit`. It does not depend on `x0`.
 
     Args:
       fun: called as `fun(x, *args, **kwargs)`; returns the residuals, float[m].
@@ -377,8 +377,8 @@ def curve_fit(
 ) -> Any:
     """Fits the parameters of a curve to data, by least squares.
 
-    Parameters and covariance have derivatives by the data, by `sigma`, and by what `f`
-    closes over.
+    Parameters and covariance have derivatives with respect to the data, `sigma`, and
+    what `f` closes over.
 
     Args:
       f: the curve, called as `f(xdata, *parameters)`.
@@ -394,7 +394,8 @@ def curve_fit(
         `nan_policy`. Traced data is not checked: it gives nan.
       bounds: see `least_squares`.
       method: see `least_squares`.
-      jac: derivatives of `f` by the parameters, float[m, n], called as `f` is; or None.
+      jac: derivatives of `f` with respect to the parameters, float[m, n], called as `f`
+        is; or None.
       full_output: whether to return the `LeastSquaresResults`, too.
       nan_policy: "omit" leaves out observations that are nan, in `ydata` or, if it has
         an axis of their number, in `xdata`; "raise" refuses known ones; None.
@@ -637,7 +638,7 @@ def lsq_linear(
 ) -> LeastSquaresResults:
     """Solves a linear least-squares problem within bounds.
 
-    The solution has derivatives by all arguments.
+    The solution has derivatives with respect to all arguments.
 
     Args:
       A: float[m, n].
@@ -681,8 +682,8 @@ def lsq_linear(
 def nnls(A: ArrayLike, b: ArrayLike, maxiter: int | None = None) -> tuple[Array, Array]:
     """Solves a linear least-squares problem with unknowns that are not negative.
 
-    The solution has derivatives by all arguments. `optim.nnls` takes a fixed number of
-    cheap steps instead.
+    The solution has derivatives with respect to all arguments. `optim.nnls` takes a
+    fixed number of cheap steps instead.
 
     Args:
       A: float[m, n].

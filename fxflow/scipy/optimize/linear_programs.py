@@ -74,7 +74,8 @@ def linprog(
 
     It is solved by an interior-point method, and a Newton step that makes a vertex
     exact; under `vmap` many programs are solved at once. The solution has an implicit
-    derivative by all arguments: that of the vertex whose constraints are active.
+    derivative with respect to all arguments: that of the vertex whose constraints are
+      active.
 
     Args:
       c: float[n], the costs.
@@ -132,8 +133,8 @@ def milp(
 
     It is solved by branch and bound: depth first, each program by the interior-point
     method of `linprog`, in one compiled loop; under `vmap` many problems are solved at
-    once. The solution has an implicit derivative by all arguments, with the whole
-    variables held.
+    once. The solution has an implicit derivative with respect to all arguments, with
+    the whole variables held.
 
     Args:
       c: float[n], the costs.

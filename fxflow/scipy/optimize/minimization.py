@@ -131,9 +131,9 @@ def minimize(
     """Minimizes a function, with bounds and constraints if the method takes them.
 
     Derivatives that are not given are computed by automatic differentiation. The
-    solution has an implicit derivative by `args`, by what `fun` closes over, and by
-    bounds and constraints: the derivative of the conditions that hold at a minimum (see
-    `optim.implicit`), whatever the method. It does not depend on `x0`.
+    solution has an implicit derivative with respect to `args`, what `fun` closes over,
+    and bounds and constraints: the derivative of the conditions that hold at a minimum
+    (see `optim.implicit`), whatever the method. It does not depend on `x0`.
 
     Args:
       fun: called as `fun(x, *args)`; returns a real number.

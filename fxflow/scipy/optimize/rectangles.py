@@ -47,8 +47,8 @@ def direct(
 
     No random numbers, and values only: rectangles that may hold the least value, by any
     bound of the function's slope, are divided into three along their longest sides. The
-    solution has an implicit derivative by `args`, by what `func` closes over, and by
-    active bounds: see `optim.implicit`.
+    solution has an implicit derivative with respect to `args`, what `func` closes over,
+    and active bounds: see `optim.implicit`.
 
     Args:
       func: called as `func(x, *args)`; returns a real number. It is vectorized by

@@ -192,7 +192,8 @@ class Sensitivity(NamedTuple):
 
     Attributes:
       residual: float[k]: how far the constraints are from being active.
-      marginals: float[k]: derivatives of the objective by the constraints' bounds.
+      marginals: float[k]: derivatives of the objective with respect to the constraints'
+        bounds.
     """
 
     residual: Array

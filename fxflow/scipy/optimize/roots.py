@@ -53,8 +53,8 @@ def root(
 ) -> RootResults:
     """Finds a root of a system of equations.
 
-    The root has an implicit derivative by `args` and by what `fun` closes over: see
-    `optim.implicit`. It does not depend on `x0`.
+    The root has an implicit derivative with respect to `args` and what `fun` closes
+    over: see `optim.implicit`. It does not depend on `x0`.
 
     Args:
       fun: called as `fun(x, *args)`; returns values like x. For "lm" it may return
@@ -517,8 +517,8 @@ def fixed_point(
 ) -> Any:
     """Finds a point that a function maps to itself.
 
-    The point has an implicit derivative by `args` and by what `func` closes over, for
-    maps of vectors as well: see `optim.implicit`.
+    The point has an implicit derivative with respect to `args` and what `func` closes
+    over, for maps of vectors as well: see `optim.implicit`.
 
     Args:
       func: called as `func(x, *args)`; returns values like x.

@@ -279,8 +279,8 @@ def minimize_scalar(
 ) -> OptimizeResults:
     """Minimizes a function of one number.
 
-    Only values are used. The solution has an implicit derivative by `args`, by what
-    `fun` closes over, and by a bound at which it lies: see `optim.implicit`.
+    Only values are used. The solution has an implicit derivative with respect to
+    `args`, what `fun` closes over, and a bound at which it lies: see `optim.implicit`.
 
     Args:
       fun: called as `fun(x, *args)` with a 0-d float; returns a real number.

@@ -41,8 +41,8 @@ _docs = shared("""
 
     Returns:
       The root, of the float dtype and shape of `a` and `b`; with `full_output` also a
-      `ScalarRootResults`. The root has an implicit derivative by `args` and by what `f`
-      closes over: see `optim.implicit`.
+      `ScalarRootResults`. The root has an implicit derivative with respect to `args`
+      and what `f` closes over: see `optim.implicit`.
 
     Raises:
       ArgumentError: `maxiter` is not positive.
@@ -476,8 +476,8 @@ def newton(
 
     Returns:
       The root, of the float dtype and shape of `x0`; with `full_output` also a
-      `ScalarRootResults`. The root has an implicit derivative by `args` and by what
-      `func` closes over: see `optim.implicit`.
+      `ScalarRootResults`. The root has an implicit derivative with respect to `args`
+      and what `func` closes over: see `optim.implicit`.
 
     Raises:
       ArgumentError: `maxiter` is not positive, or `x1` comes with a derivative.
@@ -569,8 +569,8 @@ def root_scalar(
       options: any of the last three, by name.
 
     Returns:
-      A `ScalarRootResults`. The root has an implicit derivative by `args` and by what
-      `f` closes over: see `optim.implicit`.
+      A `ScalarRootResults`. The root has an implicit derivative with respect to `args`
+      and what `f` closes over: see `optim.implicit`.
 
     Raises:
       ArgumentError: there is no such method or option, or the method needs a bracket or

@@ -2,7 +2,8 @@
 
 The prototypes, lowpass filters with their edge at 1 rad/s, are computed on the host, in
 64 bits, from the order and the ripples. The cutoff may be traced: the prototype's roots
-are moved to it by arithmetic, so every design can be differentiated by its edges.
+are moved to it by arithmetic, so every design can be differentiated with respect to its
+edges.
 """
 
 from __future__ import annotations

@@ -87,8 +87,8 @@ def place_poles(
 
     Returns:
       PlacedPoles: `gain_matrix`, `computed_poles`, `requested_poles`, `X`, `rtol` and
-      `nb_iter`. The gain has derivatives by `A`, `B` and the poles, with which the
-      poles stay where they are asked for.
+      `nb_iter`. The gain has derivatives with respect to `A`, `B` and the poles, with
+      which the poles stay where they are asked for.
 
     Raises:
       ArgumentError: poles are not in pairs, or repeated too often, or there is no such

@@ -41,7 +41,7 @@ def points_of(name: str, what: str, x: Any) -> Array:
 
 
 def known(name: str, points: Array, remedy: str) -> np.ndarray[Any, Any]:
-    """Returns the values of points, also where derivatives by them are taken.
+    """Returns the values of points, under transformations by `grad`, too.
 
     Raises:
       ConcretizationError: they are traced by `jit` or `vmap`.

@@ -125,7 +125,7 @@ class KDTree:
             )[1]
         else:
             found = fnp.zeros((rows.aval.shape[0], 0), np.int32)
-        # Again from the points found, for derivatives by all coordinates.
+        # Again from the points found, for derivatives with respect to all coordinates.
         apart = fnp.abs(rows[:, None] - data[found])
         if np.isinf(p):
             far = fnp.max(apart, -1, initial=0)

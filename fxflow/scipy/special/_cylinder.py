@@ -314,7 +314,7 @@ def j_and_y(v: Any, x: Any) -> tuple[Any, Any]:
 def half_orders(v: Any, x: Any) -> tuple[Any, Any]:
     """Returns J and Y of orders 1/2, 3/2, … up to `HIGHEST`, for 0 < x < inf.
 
-    The derivative by the order is not theirs.
+    The derivative with respect to the order is not theirs.
     """
     n, mu = nearest(v)
     small = x < 2
@@ -401,7 +401,7 @@ def _i_far(v: Any, x: Any) -> Any:
 def half_i_and_k(v: Any, x: Any) -> tuple[Any, Any]:
     """Returns exp(-x) I and exp(x) K of the orders 1/2, 3/2, … below 25.
 
-    The derivative by the order is not theirs.
+    The derivative with respect to the order is not theirs.
     """
     n = v - 0.5
     top = fnp.max(n, initial=0)

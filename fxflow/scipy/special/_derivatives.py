@@ -24,8 +24,8 @@ def by_forward(
 
     Args:
       function: of float arrays of one shape; returns one of that shape.
-      *known: for each operand the derivative by it, a function of the operands, or None
-        where it is computed.
+      *known: for each operand the derivative with respect to it, a function of the
+        operands, or None where it is computed.
       derived: what is differentiated in its place, if that is longer: a series that
         ends may have derivatives that do not.
 

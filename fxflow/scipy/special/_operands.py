@@ -76,7 +76,8 @@ def safe(condition: Any, x: Any, value: float) -> Array:
 
 # -- quotients by a parameter that may be 0 --------------------------------------------
 
-#: Below it they are power series, whose terms give derivatives by the parameter, too.
+#: Below it they are power series, whose terms give derivatives with respect to the
+#: parameter, too.
 _NEAR = 0.01
 _LOG1P = [(-1) ** k / (k + 1) for k in range(9)]
 _EXPM1 = [1 / math.factorial(k + 1) for k in range(9)]

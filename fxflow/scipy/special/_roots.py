@@ -108,8 +108,8 @@ def inverse_by(
       rising: whether the probability grows with the unknown.
 
     Returns:
-      A function of a probability and the other arguments, with derivatives by all of
-      them; nan where there is no root.
+      A function of a probability and the other arguments, with derivatives with
+      respect to all of them; nan where there is no root.
     """
     place, most = _PLACES[kind]
     sign = 1.0 if rising else -1.0

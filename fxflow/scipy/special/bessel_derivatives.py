@@ -168,7 +168,7 @@ def lmbda(v: float, x: ArrayLike) -> tuple[Array, Array]:
 
     Returns:
       Two float arrays [floor(v) + 1, ...]: functions of the orders v - floor(v), …, v,
-      and their derivatives by `x`.
+      and their derivatives with respect to `x`.
 
     Raises:
       ArgumentError: `v` is not such a number.

@@ -338,7 +338,7 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
 
 
 def _by_power(log: Array, power: Array) -> Array:
-    """Returns the derivative by the power, ∫ u log² exp(u power log) du from 0 to 1."""
+    """Returns the derivative in the power, ∫ u log² exp(u power log) du from 0 to 1."""
     y = power * log
     near = lax.abs(y) < 1
     z = safe(near, y, 0)

@@ -30,7 +30,7 @@ v: real array-like.
 x: real array-like.
 z: real array-like.
 """,
-    ", with derivatives by all arguments; DLMF 13, 16",
+    ", with derivatives with respect to all arguments; DLMF 13, 16",
 )
 
 

@@ -31,7 +31,7 @@ _docs = docs_of(
 v: real array-like: the order.
 z: real array-like.
 """,
-    ", with derivatives by all arguments; DLMF 10",
+    ", with derivatives with respect to all arguments; DLMF 10",
 )
 
 
@@ -205,7 +205,8 @@ _hankel_docs = shared("""
     Special cases:
       Negative `z`: above the branch cut; orders above 10,000 → nan.
 
-    Source: `scipy.special.{name}`, with derivatives by all arguments; DLMF 10.
+    Source: `scipy.special.{name}`, with derivatives with respect to all arguments; DLMF
+    10.
 """)
 
 
@@ -366,7 +367,7 @@ v: real array-like: the order.
 z: real array-like.
 x: real array-like.
 """,
-    ", with derivatives by the argument",
+    ", with derivatives with respect to the argument",
 )
 
 

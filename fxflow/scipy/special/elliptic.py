@@ -30,7 +30,7 @@ m: real array-like, at most 1: the parameter, the square of the modulus.
 u: real array-like.
 phi: real array-like: the amplitude.
 """,
-    ", with derivatives by all arguments; DLMF 19",
+    ", with derivatives with respect to all arguments; DLMF 19",
 )
 
 

@@ -108,7 +108,8 @@ def ellipj(u: ArrayLike, m: ArrayLike) -> tuple[Array, Array, Array, Array]:
       >>> sn.round(4), ph.round(4)
       (Array(0.4742, dtype=float32), Array(0.4941, dtype=float32))
 
-    Source: `scipy.special.ellipj`, with derivatives by all arguments; DLMF 22.
+    Source: `scipy.special.ellipj`, with derivatives with respect to all arguments; DLMF
+    22.
     """
     u, m = operands("ellipj", u, m)
     wide = (convert(a, dtypes.float64) for a in (u, m))

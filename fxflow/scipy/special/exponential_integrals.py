@@ -170,7 +170,7 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
     """Generalized exponential integral: of exp(-x t) / tⁿ from 1 to infinity.
 
     Args:
-      n: non-negative integers, array-like. There is no derivative by them.
+      n: non-negative integers, array-like. There is no derivative with respect to them.
       x: non-negative real array-like.
 
     Special cases:

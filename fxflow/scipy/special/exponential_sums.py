@@ -43,7 +43,8 @@ def logsumexp(
 
     Special cases:
       No elements: -inf. nan if the sum is negative, unless `return_sign`. Where `b`
-      is 0, `a` does not matter; the derivative by `b` is exp(a) divided by the sum.
+      is 0, `a` does not matter; the derivative with respect to `b` is exp(a) divided by
+      the sum.
 
     Example:
       >>> logsumexp(np.array([1000.0, 1000.0])).round(2)

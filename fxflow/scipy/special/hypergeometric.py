@@ -50,8 +50,8 @@ def _series(
       tops: parameters.
       bottom: parameter.
       x: argument.
-      through: where derivatives by `tops` are wanted: they have terms beyond the one
-        whose factor is 0.
+      through: where derivatives with respect to `tops` are wanted: they have terms
+        beyond the one whose factor is 0.
     """
     tiny = _epsilon(x) / 4
 
@@ -222,7 +222,7 @@ def _hyp1f1_values(a: Any, b: Any, x: Any, *, through: bool = False) -> Any:
     out = fnp.where(far, _far(*where(far, 1, 1, 100)) * half * half, value)
     pole = _whole(b) & ~(ends & (a >= b))
     out = fnp.where(pole, math.inf, out)
-    # The derivatives by a and b are 0 at 0, but not constant.
+    # The derivatives with respect to a and b are 0 at 0, but not constant.
     out = fnp.where((x == 0) & (pole | (not through)), 1, out)
     return fnp.where((a - a == 0) & (b - b == 0) & (x == x), out, math.nan)
 
@@ -265,7 +265,8 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
       >>> hyp1f1(1.0, 2.0, 0.5).round(4)
       Array(1.2974, dtype=float32)
 
-    Source: `scipy.special.hyp1f1`, with derivatives by all arguments; DLMF 13.
+    Source: `scipy.special.hyp1f1`, with derivatives with respect to all arguments; DLMF
+    13.
     """
     args = operands("hyp1f1", a, b, x)
     return _in_32_bits(_hyp1f1, args)
@@ -349,7 +350,7 @@ def _hyp2f1_values(a: Any, b: Any, c: Any, x: Any, *, through: bool = False) -> 
     above_all = fnp.where(_whole(b), b, a)
     pole = _whole(c) & ~(ends & (above_all >= c))
     out = fnp.where(pole, math.inf, out)
-    # The derivatives by a, b and c are 0 at 0, but not constant.
+    # The derivatives with respect to a, b and c are 0 at 0, but not constant.
     out = fnp.where((x == 0) & (pole | (not through)), 1, out)
     out = fnp.where((x == -math.inf) & ~ends, fnp.where(a > 0, 0, math.nan), out)
     return fnp.where(known, out, math.nan)
@@ -397,7 +398,8 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
       >>> hyp2f1(1.0, 2.0, 3.0, 0.5).round(4)
       Array(1.5452, dtype=float32)
 
-    Source: `scipy.special.hyp2f1`, with derivatives by all arguments; DLMF 15.
+    Source: `scipy.special.hyp2f1`, with derivatives with respect to all arguments; DLMF
+    15.
     """
     args = operands("hyp2f1", a, b, c, x)
     return _in_32_bits(_hyp2f1, args)

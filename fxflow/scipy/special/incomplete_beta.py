@@ -41,7 +41,7 @@ df: positive real array-like: degrees of freedom.
 t: real array-like.
 p: real array-like from 0 to 1: the probability.
 """,
-    ", with derivatives by all arguments; DLMF 8.17",
+    ", with derivatives with respect to all arguments; DLMF 8.17",
 )
 
 
@@ -59,12 +59,12 @@ def _values(upper: bool, ends: bool, a: Any, b: Any, x: Any, rest: Any) -> Any:
 
 
 def _density(a: Any, b: Any, x: Any, rest: Any) -> Any:
-    """Returns the derivative by x, inside."""
+    """Returns the derivative with respect to x, inside."""
     return tail_parts(a, b, x, rest)[1] / (x * rest)
 
 
 _density_slopes = by_forward(_density, None, None, None, None)
-#: Functions of a, b, x and 1 - x. The derivative by x is that of both.
+#: Functions of a, b, x and 1 - x. The derivative with respect to x is that of both.
 lower_tail: Any = by_forward(
     functools.partial(_values, False, True),
     None,
@@ -298,7 +298,7 @@ def _turned(slope: Any) -> Any:
 
 
 #: x and 1 - x along a new axis, of a, b, p and 1 - p. By the theorem of implicit
-#: functions; the derivative by p is that of both, the one by 1 - p is 0.
+#: functions; the derivative with respect to p is that of both, the one by 1 - p is 0.
 inverse_of: Any = custom_jvp(_inverse_values)
 inverse_of.defjvps(
     lambda t, out, a, b, p, q: _turned(t * _by_parameter(0, a, b, out[0], out[1])),
@@ -464,7 +464,7 @@ _stdtrit.defjvps(
 
 
 def _t_by_df(df: Any, t: Any) -> Any:
-    """Returns the derivative of a quantile by the degrees of freedom."""
+    """Returns the derivative of a quantile with respect to the degrees of freedom."""
     proper = (df > 0) & (df < math.inf) & (lax.abs(t) < math.inf)
     n, x = fnp.where(proper, df, 1), fnp.where(proper, t, 0)
     # The tail beyond |t| is small.

@@ -31,7 +31,7 @@ v: positive real array-like: degrees of freedom.
 x: real array-like.
 p: real array-like from 0 to 1: the probability.
 """,
-    ", with derivatives by all arguments",
+    ", with derivatives with respect to all arguments",
 )
 
 
@@ -128,7 +128,7 @@ def gammainccinv_of(a: Any, y: Any) -> Any:
 
 
 def _by_value(a: Any, x: Any) -> Any:
-    """Returns the derivative of x by P(a, x)."""
+    """Returns the derivative of x with respect to P(a, x)."""
     # x over the density of log(x), which is 0 / 0 at the ends.
     power = (1 - a) * lax.log(fnp.where((a == 1) | (x == math.inf), 1, x))
     out = lax.exp(power + x + lax.lgamma(a))

@@ -190,7 +190,7 @@ def _with_infinities(values: Any, n: Any, m: Any, z: Any, kind: int) -> Any:
 
 @functools.lru_cache
 def _stacked(values: Callable[..., Any], count: int, kind: int = 0) -> Any:
-    """Returns a function of n, m and z, and its derivatives by z, stacked."""
+    """Returns a function of n, m and z, and its derivatives in z, stacked."""
 
     def stack(n: Any, m: Any, z: Any) -> Any:
         out = _derivatives(lambda z: values(n, m, z), z, count)
@@ -296,7 +296,7 @@ _docs = shared("""
       branch_cut: 2 for cuts beyond -1 and 1 (powers of 1 - z²), 3 for one below 1
         (powers of z² - 1). Real arguments on a cut give nan.
       norm: of functions whose square has the integral 1 over [-1, 1].
-      diff_n: 0, 1 or 2: the highest derivative by the argument.
+      diff_n: 0, 1 or 2: the highest derivative with respect to the argument.
 
     Returns:
       Array[diff_n + 1, ...]: the function and its derivatives, each of the broadcast
@@ -321,7 +321,7 @@ _all_docs = shared("""
       branch_cut: 2 for cuts beyond -1 and 1 (powers of 1 - z²), 3 for one below 1
         (powers of z² - 1). Real arguments on a cut give nan.
       norm: of functions whose square has the integral 1 over [-1, 1].
-      diff_n: 0, 1 or 2: the highest derivative by the argument.
+      diff_n: 0, 1 or 2: the highest derivative with respect to the argument.
 
     Returns:
       Array[diff_n + 1, n + 1, 2 m + 1, ...]: derivatives, degrees and orders. The
@@ -488,7 +488,7 @@ def sph_harm_y_all(
     Args:
       theta: real array-like: the angle from the pole.
       phi: real array-like: the angle around it.
-      diff_n: 1 or 2 for derivatives by both angles, too.
+      diff_n: 1 or 2 for derivatives with respect to both angles, too.
 
     Returns:
       Complex array[n + 1, 2 m + 1, ...]; with `diff_n` a tuple of it, the gradient
@@ -593,7 +593,7 @@ m: array-like of whole numbers: the order.
 v: real array-like: the degree.
 x: real array-like between -1 and 1.
 """,
-    ", with derivatives by `v` and `x`; DLMF 14.3",
+    ", with derivatives with respect to `v` and `x`; DLMF 14.3",
 )
 def lpmv(m: ArrayLike, v: ArrayLike, x: ArrayLike) -> Array:
     """Associated Legendre function of an integer order and a real degree.

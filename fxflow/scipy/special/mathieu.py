@@ -101,7 +101,7 @@ def _sums(matrix: _Matrix, a: Any, terms: Any, count: int) -> Any:
 
     Returns:
       How far `a` is from making the matrix singular, the square of the vector's
-      length, its quadratic form of the derivative by q, and the sums.
+      length, its quadratic form of the derivative with respect to q, and the sums.
     """
     size = lax.sqrt(fnp.maximum(a + 2 * lax.abs(matrix.q), 0))
     place = lax.round(0.5 * (size - matrix.first))
@@ -208,7 +208,7 @@ _CHARACTERISTIC: dict[bool, Any] = {
 
 
 def _functions(even: bool, m: Any, q: Any, x: Any) -> Any:
-    """Returns a function and its derivative by x, of radians."""
+    """Returns a function and its derivative with respect to x, of radians."""
     known, m, q = _usual(even, m, q)
     known = known & (x - x == 0)
     x = fnp.where(known, x, 0)
@@ -266,7 +266,7 @@ _docs = docs_of(
 m: array-like of whole numbers up to 1,000: the order.
 q: real array-like from -100,000 to 100,000: the parameter.
 """,
-    ", with derivatives by `q`; DLMF 28.2",
+    ", with derivatives with respect to `q`; DLMF 28.2",
 )
 
 
@@ -307,14 +307,15 @@ _function_docs = shared("""
       x: real array-like: the angle in degrees.
 
     Returns:
-      Two float arrays of the broadcast shape: the function, and its derivative by the
-      angle in radians.
+      Two float arrays of the broadcast shape: the function, and its derivative with
+      respect to the angle in radians.
 
     Raises:
       ArgumentError: an argument is not an array.
       DtypeError: an argument is complex.
 
-    Source: `scipy.special.{name}`, with derivatives by `q` and `x`; DLMF 28.4.
+    Source: `scipy.special.{name}`, with derivatives with respect to `q` and `x`; DLMF
+    28.4.
 """)
 
 

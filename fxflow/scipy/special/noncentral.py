@@ -36,7 +36,7 @@ dfd: positive real array-like: degrees of freedom of the denominator.
 nc: real array-like: the noncentrality.
 p: real array-like from 0 to 1: the probability.
 """,
-    ", with derivatives by all arguments",
+    ", with derivatives with respect to all arguments",
 )
 _MOST = 1e5
 

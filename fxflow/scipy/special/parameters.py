@@ -35,7 +35,7 @@ t: real array-like.
 x: real array-like.
 y: real array-like from 0 to 1: the probability.
 """,
-    ", with derivatives by all arguments",
+    ", with derivatives with respect to all arguments",
 )
 
 
@@ -330,7 +330,7 @@ _tukey.defjvp(_tukey_slope)
 x: real array-like.
 lmbda: real array-like: the shape.
 """,
-    ", with derivatives by both arguments",
+    ", with derivatives with respect to both arguments",
 )
 def tklmbda(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """Distribution function of Tukey's lambda distribution.

@@ -31,7 +31,7 @@ p: real array-like from 0 to 1: the probability.
 x: real array-like.
 y: real array-like from 0 to 1: the probability.
 """,
-    ", with derivatives by the real arguments",
+    ", with derivatives with respect to the real arguments",
 )
 
 

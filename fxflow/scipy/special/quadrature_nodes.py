@@ -1,7 +1,7 @@
 """Nodes and weights of Gauss' rules: zeros of orthogonal polynomials.
 
 Nodes are eigenvalues of Jacobi's matrix (Golub and Welsch 1969), improved by Newton's
-method, by which they have derivatives by the parameters.
+method, by which they have derivatives with respect to the parameters.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _docs = shared("""
     Special cases:
       nan where a parameter is not above -1 (for Gegenbauer: not above -1/2).
 
-    Source: `scipy.special.{name}`, with derivatives by the parameters; Golub and Welsch
-    1969.
+    Source: `scipy.special.{name}`, with derivatives with respect to the parameters;
+    Golub and Welsch 1969.
 """)
 
 

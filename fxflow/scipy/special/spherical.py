@@ -97,7 +97,8 @@ def sph_harm_y(
       m: integers, array-like: the order.
       theta: real array-like: the angle from the pole.
       phi: real array-like: the angle around it.
-      diff_n: 1 or 2 for derivatives by both angles, too; None or 0 for none.
+      diff_n: 1 or 2 for derivatives with respect to both angles, too; None or 0 for
+        none.
       n_max: no degree is above it. None is the largest of `n`, which may not be traced
         then.
 

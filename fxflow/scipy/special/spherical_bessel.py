@@ -123,13 +123,14 @@ def _kn_values(n: Any, z: Any, *, general: bool = False) -> Any:
 def _made(
     values: Any, below: float, above: float, general: Any = None
 ) -> tuple[Any, Any]:
-    """Returns a function of n and z and its derivative by z (DLMF 10.51).
+    """Returns a function of n and z and its derivative with respect to z (DLMF 10.51).
 
     Args:
       values: the function, which lacks derivatives in reverse.
       below: the sign of n times the function of the order n - 1, over 2 n + 1.
       above: the sign of n + 1 times that of the order n + 1.
-      general: of all orders, for the derivative by the order, if `values` is not.
+      general: of all orders, for the derivative with respect to the order, if `values`
+        is not.
     """
 
     def slope(n: Any, z: Any) -> Any:
@@ -162,9 +163,9 @@ _docs = docs_of(
     """
 n: non-negative real array-like: the order.
 z: real array-like.
-derivative: return the derivative by `z` instead.
+derivative: return the derivative with respect to `z` instead.
 """,
-    ", with derivatives by all arguments; DLMF 10.47",
+    ", with derivatives with respect to all arguments; DLMF 10.47",
 )
 
 
@@ -241,7 +242,7 @@ _riccati_docs = shared("""
 
     Returns:
       Two float arrays [n + 1, ...]: functions of the orders 0, …, n, and their
-      derivatives by `x`.
+      derivatives with respect to `x`.
 
     Raises:
       ArgumentError: `n` is not such an integer.

@@ -19,7 +19,7 @@ _docs = docs_of(
 v: real array-like: the order.
 x: real array-like.
 """,
-    ", with derivatives by all arguments; DLMF 11",
+    ", with derivatives with respect to all arguments; DLMF 11",
 )
 _NODES = 70
 _MOST_STEPS = 2000

@@ -167,7 +167,7 @@ _NODES = np.arange(-38, 12, 0.35)
 
 
 def _slopes(r: Any, k: Any, rest: Any, odds: Any, d: Any) -> tuple[Any, Any]:
-    """Returns two derivatives of the integrand's logarithm by log r."""
+    """Returns two derivatives of the integrand's logarithm with respect to log r."""
 
     def share(y: Any) -> tuple[Any, Any]:
         # y / (exp(y) - 1), and y times its derivative.

@@ -65,7 +65,8 @@ def through_gamma(a: Formula, u: Formula, back: Formula) -> Formulas:
 def _gamma_inverse(invert: Formula, sign: float) -> Formula:
     """Returns an inverse of an incomplete gamma function with all derivatives."""
     made = custom_jvp(invert)
-    # XLA's derivative by the shape has none itself: that of the series follows.
+    # XLA's derivative with respect to the shape has none itself: that of the series
+    # follows.
     lower = lambda a, x: gamma_tails(a, x).value(upper=False)
     by_shape = by_forward(
         lambda a, x: -partial(lax.igamma, 0, a, x),

@@ -419,7 +419,7 @@ def log_sum(log: Any, step: Any) -> Any:
 
 
 def _log_k(v: Any, x: Any) -> Any:
-    """Returns log 2 K(v, x): of an integral that has derivatives by the order, too."""
+    """Returns log 2 K(v, x): an integral that is differentiable in the order, too."""
     u, step = _peak(v, x)
     wide: Any = lambda a: fnp.expand_dims(a, -1)
     return log_sum(wide(v) * u - wide(x) * fnp.cosh(u), step)

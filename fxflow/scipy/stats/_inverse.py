@@ -94,7 +94,8 @@ def inverse_of(
       center: the mean and the standard deviation, of shapes; or None.
 
     Returns:
-      A function of probabilities and shapes, with derivatives by all of them.
+      A function of probabilities and shapes, with derivatives with respect to all of
+      them.
     """
 
     def solve(q: Any, *shapes: Any) -> Any:

@@ -3,7 +3,7 @@
 A tail is a power and an exponential times a series or a continued fraction, each of
 which is taken on its side of the mean. Its logarithm has all digits where the tail
 underflows, the other tail follows without cancellation, and the expansions have
-derivatives by the parameters, of any order.
+derivatives with respect to the parameters, of any order.
 """
 
 from __future__ import annotations

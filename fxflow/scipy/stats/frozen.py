@@ -21,8 +21,8 @@ class Frozen:
 
     Its methods are the functions of the distribution without the parameters. It is a
     pytree whose leaves are the parameters, so it passes through `jit`, `vmap` and
-    `grad`: the derivative by a frozen distribution is one of the same kind that holds
-    the derivatives by its parameters.
+    `grad`: the derivative with respect to a frozen distribution is one of the same kind
+    that holds the derivatives with respect to its parameters.
 
     Attributes:
       dist: the distribution.

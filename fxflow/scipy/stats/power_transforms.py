@@ -111,7 +111,7 @@ def boxcox_normmax(
 ) -> Array:
     """Returns the parameter of the Box–Cox transformation that suits a sample best.
 
-    It has an implicit derivative by the sample.
+    It has an implicit derivative with respect to the sample.
 
     Args:
       x: positive real array-like[n]: the sample.
@@ -287,7 +287,7 @@ def yeojohnson_llf(
 def yeojohnson_normmax(x: ArrayLike, brack: Any = None) -> Array:
     """Returns the parameter of the most likely Yeo–Johnson transformation.
 
-    It has an implicit derivative by the sample.
+    It has an implicit derivative with respect to the sample.
 
     Args:
       x: real array-like[n]: the sample.

@@ -134,7 +134,7 @@ def _ppcc(name: str, row: Any, dist: Any) -> Callable[[Any], Any]:
 def ppcc_max(x: ArrayLike, brack: Any = (0.0, 1.0), dist: Any = "tukeylambda") -> Array:
     """Returns the shape parameter for which the probability plot is the straightest.
 
-    It has an implicit derivative by the sample.
+    It has an implicit derivative with respect to the sample.
 
     Args:
       brack: two or three numbers where the search begins.

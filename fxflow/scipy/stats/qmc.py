@@ -421,7 +421,7 @@ def discrepancy(
 ) -> Array:
     """Returns how unevenly points fill the unit cube.
 
-    All pairs are compared. The result has derivatives by the points.
+    All pairs are compared. The result has derivatives with respect to the points.
 
     Args:
       sample: real array-like[n, d], from 0 to 1.

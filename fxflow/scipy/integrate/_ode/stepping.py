@@ -347,7 +347,7 @@ def _(spec: Spec, primals: Any, tangents: Any) -> tuple[Attached, Attached]:
 
 
 def solved(spec: Spec, given: Given, controls: Controls) -> Steps:
-    """Makes steps; their states and coefficients have derivatives by what is given."""
+    """Makes steps, whose states and coefficients depend on `given` differentiably."""
     # A function of its own, since each spec is another one.
     program = jit(functools.partial(run, spec))
     fixed = tree.map(lax.stop_gradient, (given, controls))

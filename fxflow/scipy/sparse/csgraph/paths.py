@@ -70,7 +70,7 @@ def construct_dist_matrix(
     """Returns the lengths of paths of which the vertices are known.
 
     With the predecessors that `shortest_path` returns it is the lengths again, with
-    derivatives by the weights.
+    derivatives with respect to the weights.
 
     Args:
       graph: (n, n) sparse or dense array of weights.

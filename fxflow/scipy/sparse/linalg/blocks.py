@@ -54,8 +54,9 @@ def lobpcg(
 ) -> Any:
     """Returns extreme eigenpairs of a symmetric map, by blocks of vectors.
 
-    Locally optimal block preconditioned conjugate gradients. The derivatives, by what
-    the maps depend on, are those of the equations that eigenpairs fulfil.
+    Locally optimal block preconditioned conjugate gradients. The derivatives, with
+    respect to what the maps depend on, are those of the equations that eigenpairs
+    fulfil.
 
     Args:
       A: symmetric or Hermitian matrix, dense or sparse, `LinearOperator`, or function
@@ -227,8 +228,8 @@ def eigs(
     """Returns some eigenvalues and eigenvectors of a map that need not be symmetric.
 
     Arnoldi's method, restarted by the wanted part of the Schur form. The derivatives,
-    by what the map depends on, are those of the equations that eigenpairs fulfil; the
-    eigenvalues must be simple.
+    with respect to what the map depends on, are those of the equations that eigenpairs
+    fulfil; the eigenvalues must be simple.
 
     Args:
       A: square matrix, dense or sparse, or `LinearOperator`.

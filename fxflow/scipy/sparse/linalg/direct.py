@@ -143,8 +143,8 @@ def spsolve(
 ) -> Array:
     """Solves A x = b by a sparse LU factorization.
 
-    The factor is kept: the derivative, by `b` and by the values of `A`, solves the
-    transposed system with it.
+    The factor is kept: the derivative, with respect to `b` and the values of `A`,
+    solves the transposed system with it.
 
     Args:
       A: square sparse array; its values may be traced.
@@ -234,7 +234,7 @@ class SuperLU:
 
         Returns:
           The solution, like `rhs`; nan if the matrix is singular. An incomplete
-          factorization has no derivative by the matrix: it is a constant.
+          factorization has no derivative with respect to the matrix: it is a constant.
         """
         if trans not in ("N", "T", "H"):
             raise ArgumentError(f'solve: trans must be "N", "T" or "H", got {trans!r}')

@@ -60,9 +60,9 @@ def eigsh(
 ) -> Any:
     """Returns some eigenvalues and eigenvectors of a symmetric or Hermitian map.
 
-    Lanczos with full reorthogonalization and thick restarts. The derivatives, by what
-    the map depends on, are those of the equations that eigenvalues and vectors fulfil,
-    of any order; those of vectors need eigenvalues that are apart.
+    Lanczos with full reorthogonalization and thick restarts. The derivatives, with
+    respect to what the map depends on, are those of the equations that eigenvalues and
+    vectors fulfil, of any order; those of vectors need eigenvalues that are apart.
 
     Args:
       A: symmetric or Hermitian matrix, dense or sparse, or `LinearOperator`.

@@ -63,8 +63,8 @@ def expm_multiply(
     """Returns the product of exp(A), or of exp(t A) for some t, and vectors.
 
     The exponential itself is not computed: scaled steps of a Taylor polynomial are,
-    which ends where its terms do not matter. It has derivatives of both modes by `A`
-    and `B`, and, without `num`, none by `start` and `stop`.
+    which ends where its terms do not matter. It has derivatives of both modes with
+    respect to `A` and `B`, and, without `num`, none by `start` and `stop`.
 
     Args:
       A: square matrix, dense or sparse, or `LinearOperator`. What the operator's 1-norm

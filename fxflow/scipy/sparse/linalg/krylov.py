@@ -27,8 +27,8 @@ def minres(
 ) -> tuple[Array, Array]:
     """Solves (A - shift I) x = b by minimal residuals: for symmetric maps.
 
-    The map may be indefinite or singular. The derivative, by `b` and by what `A`
-    depends on, solves the same system again.
+    The map may be indefinite or singular. The derivative, with respect to `b` and what
+    `A` depends on, solves the same system again.
 
     Args:
       A: symmetric or Hermitian matrix, dense or sparse, operator or function.

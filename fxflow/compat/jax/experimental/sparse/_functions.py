@@ -1,4 +1,4 @@
-"""Making sparse arrays, and derivatives by their data."""
+"""Making sparse arrays, and derivatives with respect to their data."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def _by_data(transform: Any, unpack: Any) -> Any:
     def make(
         fun: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, **more: Any
     ) -> Callable[..., Any]:
-        """Differentiates by the data of sparse arguments.
+        """Differentiates with respect to the data of sparse arguments.
 
         Args:
           fun: a function of sparse and dense arrays.
@@ -233,7 +233,8 @@ def _with(x: Any, data: Any) -> Any:
     if isinstance(x, COO | CSR | CSC):
         if extra > 0:
             raise NotImplementedError(
-                f"a Jacobian by a {type(x).__name__}: it has no batch axes; use BCOO"
+                f"a Jacobian with respect to a {type(x).__name__}: it has no batch "
+                "axes; use BCOO"
             )
         parts, shape = x.tree_flatten()
         return type(x)((data, *parts[1:]), shape=shape)
