@@ -15,22 +15,12 @@ from IPython.display import SVG
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import dataflow, random, viz
+from fxflow import dataflow, nn, optim, random, train, viz
 from fxflow.dataflow import on
 
 # Without accelerators, the CPU counts as four devices. Set before first use.
 fxflow.config.num_cpu_devices = 4
 devices = fxflow.devices()
-examples = next(
-    folder / "examples"
-    for folder in (Path.cwd(), *Path.cwd().parents)
-    if (folder / "examples" / "pipeline_transformer.py").exists()
-)
-sys.path.insert(0, str(examples))
-
-import pipeline_transformer as transformer
-import unequal_stages
-from helpers.texts import load_shakespeare
 
 # %% [markdown]
 # ## Scopes and a plan
@@ -77,24 +67,136 @@ fxflow.tree.map(
 )
 
 # %% [markdown]
-# ## A pipeline
+# ## A transformer in stages
 #
-# `examples/pipeline_transformer.py` predicts the next character of Shakespeare. Each
-# stage has some of the blocks. A batch is divided into microbatches: while one stage
-# works on a microbatch, the next stage works on the one before. A few steps over two
-# devices give the losses of one device.
+# The model predicts the next character of Shakespeare. Each block has causal attention
+# and a perceptron. A scope names the stage of each block; the first stage also has the
+# embedding and the last one the head, and both use the same table.
 
 # %%
-text, symbols = transformer.characters(load_shakespeare()[:4])
-settings = transformer.Settings(width=32, blocks=4, length=32, batch=16, steps=10)
-losses, plan = transformer.fit(text, len(symbols), settings, devices[:2], "1f1b")
-alone, _ = transformer.fit(text, len(symbols), settings, devices[:1], "1f1b")
+WIDTH, HEADS, LENGTH = 32, 4, 32
+
+
+def init(key, symbols, blocks, length=LENGTH):
+    first, second, *keys = random.split(key, 2 + blocks)
+
+    def weight(key, inputs, outputs):
+        return random.normal(key, (inputs, outputs)) / fnp.sqrt(inputs)
+
+    def block(key):
+        k = random.split(key, 4)
+        return {
+            "qkv": weight(k[0], WIDTH, 3 * WIDTH),
+            "out": weight(k[1], WIDTH, WIDTH),
+            "up": weight(k[2], WIDTH, 4 * WIDTH),
+            "down": weight(k[3], 4 * WIDTH, WIDTH),
+        }
+
+    return {
+        "table": random.normal(first, (symbols, WIDTH)),
+        "places": random.normal(second, (length, WIDTH)),
+        "blocks": [block(k) for k in keys],
+    }
+
+
+def block(params, x):
+    n, length, width = x.shape
+    qkv = (nn.standardize(x) @ params["qkv"]).reshape(n, length, 3, HEADS, -1)
+    q, k, v = fnp.moveaxis(qkv, (2, 3), (0, 2))
+    seen = nn.dot_product_attention(q, k, v, is_causal=True)
+    x = x + fnp.moveaxis(seen, 1, 2).reshape(n, length, width) @ params["out"]
+    return x + nn.gelu(nn.standardize(x) @ params["up"]) @ params["down"]
+
+
+def loss_in_stages(cuts):
+    """Makes the loss whose stages have these numbers of blocks."""
+    stages = dataflow.stages(len(cuts))
+    stage_of = [s for s, count in zip(stages, cuts, strict=True) for _ in range(count)]
+
+    def loss(params, tokens):
+        known, following = tokens[:, :-1], tokens[:, 1:]
+        with on(stages[0]):
+            x = params["table"][known] + params["places"]
+        for stage, weights in zip(stage_of, params["blocks"], strict=True):
+            with on(stage):
+                x = block(weights, x)
+        with on(stages[-1]):
+            scale = fnp.sqrt(x.shape[-1])
+            log_p = nn.log_softmax(nn.standardize(x) @ params["table"].T / scale)
+            return -fnp.mean(fnp.take_along_axis(log_p, following[..., None], -1))
+
+    return loss
+
+
+# %%
+# The code that reads the texts is in fxflow's repository.
+places = [Path.cwd(), *Path.cwd().parents, Path(fxflow.__file__).parents[1]]
+examples = [p / "examples" for p in places if (p / "examples/helpers").is_dir()]
+assert examples, "examples/helpers was not found: run this in a checkout of fxflow"
+sys.path.insert(0, str(examples[0]))
+from helpers.texts import load_shakespeare
+
+characters = "\n".join(" ".join(words) for words in load_shakespeare()[:4])
+symbols = sorted(set(characters))
+number = {symbol: i for i, symbol in enumerate(symbols)}
+text = np.array([number[symbol] for symbol in characters], np.int32)
+
+
+def batches(count, size=16, seed=0):
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        start = rng.integers(0, len(text) - LENGTH, size)
+        yield text[start[:, None] + np.arange(LENGTH + 1)]
+
+
+print(f"{len(text):,} characters, {len(symbols)} different ones")
+
+# %% [markdown]
+# ## A pipeline
+#
+# `train.accumulate_gradients` divides a batch into microbatches and adds their
+# gradients. With stages on several devices this is a pipeline: while one stage works on
+# a microbatch, the next stage works on the one before. The optimizer's update needs no
+# scopes: weights, gradients and Adam's state stay in their stage.
+
+# %%
+optimizer = optim.adam(3e-3)
+
+
+def make_step(cuts, microbatches=8):
+    gradient = train.accumulate_gradients(loss_in_stages(cuts), microbatches)
+
+    def step(params, memory, tokens):
+        value, gradients = gradient(params, tokens)
+        updates, memory = optimizer.update(gradients, memory, params)
+        return optim.apply_updates(params, updates), memory, value
+
+    return step
+
+
+def fit(cuts, devices):
+    step = dataflow.jit(
+        make_step(cuts), devices=devices, schedule="1f1b", donate_argnums=(0, 1)
+    )
+    params = init(random.key(0), len(symbols), sum(cuts))
+    memory = optimizer.init(params)
+    plan = step.plan(params, memory, next(batches(1)))
+    losses = []
+    for tokens in batches(10):
+        params, memory, value = step(params, memory, tokens)
+        losses.append(float(value))
+    return losses, plan
+
+
+losses, plan = fit([2, 2], devices[:2])
+alone, _ = fit([4], devices[:1])
 print(f"loss {losses[0]:.3f} → {losses[-1]:.3f}")
 assert max(abs(a - b) for a, b in zip(losses, alone, strict=True)) < 1e-3
 
 # %% [markdown]
-# The plan's schedule: when each device works on which microbatch, by the estimated work
-# of the fragments.
+# The ten steps over two devices gave the losses of one device. The plan's schedule
+# shows when each device works on which microbatch, by the estimated work of the
+# fragments:
 
 # %%
 SVG(plan.to_svg())
@@ -110,15 +212,15 @@ SVG(plan.to_svg())
 
 # %%
 def bubble(stages, microbatches, schedule):
-    changed = settings._replace(blocks=8, batch=32, microbatches=microbatches)
-    labels = dataflow.stages(stages)
-    loss = transformer.make_loss(changed.heads, transformer.even(8, stages), labels)
-    gradient = fxflow.train.accumulate_gradients(loss, microbatches)
-    split = dataflow.jit(gradient, devices=devices[:stages], schedule=schedule)
-    params = transformer.init(random.key(0), len(symbols), changed)
-    return (
-        split.plan(params, next(transformer.batches(text, changed))).simulate().bubble
+    loss = loss_in_stages([8 // stages] * stages)
+    split = dataflow.jit(
+        train.accumulate_gradients(loss, microbatches),
+        devices=devices[:stages],
+        schedule=schedule,
     )
+    params = init(random.key(0), len(symbols), 8)
+    tokens = next(batches(1, size=32))
+    return split.plan(params, tokens).simulate().bubble
 
 
 counts = [2, 4, 8, 16]
@@ -135,28 +237,31 @@ _ = plt.legend()
 # %% [markdown]
 # ## Unequal stages
 #
-# With a vocabulary of a thousand words the head is more work than a block. The program
-# `examples/unequal_stages.py` simulates every cut; the best one gives the last stage
-# fewer blocks.
+# With a vocabulary of a thousand words the head takes more work than a block. Simulate
+# every cut of six blocks: the best one gives the last stage fewer blocks.
 
 # %%
-changed = settings._replace(blocks=6, length=16)
-params = transformer.init(random.key(0), 1000, changed)
-optimizer = fxflow.optim.adam(changed.rate)
-state = transformer.State(params, optimizer.init(params))
-tokens = np.zeros((changed.batch, changed.length + 1), np.int32)
-seconds = unequal_stages.predictions(state, tokens, changed, devices[:2])
-cuts = sorted(seconds)
-plt.bar([f"{a} | {b}" for a, b in cuts], [seconds[cut] * 1e3 for cut in cuts])
+params = fxflow.eval_shape(lambda: init(random.key(0), 1000, 6, length=16))
+memory = fxflow.eval_shape(optimizer.init, params)
+tokens = fxflow.ShapeDtypeStruct((16, 17), "int32")
+seconds = {}
+for count in range(7):
+    cuts = (count, 6 - count)
+    step = dataflow.jit(make_step(cuts), devices=devices[:2])
+    seconds[cuts] = step.plan(params, memory, tokens).simulate().seconds
+plt.bar([f"{a} | {b}" for a, b in seconds], [s * 1e3 for s in seconds.values()])
 plt.xlabel("blocks of the two stages")
 plt.ylabel("estimated ms of a step")
-best = next(iter(seconds))
+best = min(seconds, key=seconds.get)
 assert best[0] > best[1], seconds
 
 # %% [markdown]
 # ## Next steps
 #
-# - The guide *Parts of a program on different devices* has all scopes, schedules and
-#   options, and says how to run the parts in several processes.
+# - The guide [Parts of a program on different devices](../docs/guides/dataflow.md) has
+#   all scopes, schedules and options, and says how to run the parts in several
+#   processes.
+# - `examples/pipeline_transformer.py`: this model in full, also over processes;
+#   `examples/unequal_stages.py` chooses the cut of a model on words.
 # - `examples/host_embedding.py`: a table on the host, the rest on the accelerator.
 # - `examples/mnist_replicas.py`: losses on workers, averaged on a master, in one graph.

@@ -72,9 +72,10 @@ def shared(text: str) -> Completes:
         own["Args"] = _arguments(function, _entries(own.get("Args", "")), arguments)
         own["Raises"] = _errors(_entries(own.get("Raises", "")), errors)
         for title, body in common.items():
-            own.setdefault(title, body.replace("{name}", function.__name__))
+            own.setdefault(title, body)
         parts = [own[""], *(f"{t}:{own[t]}" for t in _ORDER if own.get(t))]
-        function.__doc__ = "\n\n".join(parts)
+        whole = "\n\n".join(parts)
+        function.__doc__ = whole.replace("{name}", function.__name__)
         return function
 
     return decorate

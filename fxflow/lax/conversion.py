@@ -189,7 +189,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Array:
     """Returns the same numbers in another dtype.
 
     Args:
-      operand: array of any dtype but keys.
+      operand: array of any dtype except keys.
       new_dtype: what it shall be: anything `fxflow.numpy.dtype` takes.
 
     Returns:

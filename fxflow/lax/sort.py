@@ -313,7 +313,7 @@ def argsort(operand: Any, dimension: int = -1, is_stable: bool = True) -> Array:
     """Returns the indices that sort an array along an axis.
 
     Args:
-      operand: array of any dtype but keys.
+      operand: array of any dtype except keys.
       dimension: the axis.
       is_stable: whether equal elements stay in order.
 

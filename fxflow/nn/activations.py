@@ -384,7 +384,7 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
 
     Args:
       x: real array.
-      axis: along which to halve; its length must be even.
+      axis: the axis to halve; its length must be even.
 
     Returns:
       Array of the shape of `x` with half the length along `axis`.

@@ -20,7 +20,7 @@ def apply_along_axis(
 
     Args:
       func1d: of a vector (and what follows); it is vectorized.
-      axis: along which.
+      axis: the axis.
       arr: array-like.
       *args: passed to the function.
       **kwargs: passed to the function.

@@ -81,7 +81,7 @@ def repeat(
     Args:
       a: array-like.
       repeats: int, or integers for each element along the axis.
-      axis: along which; None takes `a` as one axis, and so do 0 and -1 a 0-d `a`.
+      axis: the axis; None flattens `a` first, as do 0 and -1 for a 0-d `a`.
       total_repeat_length: length of the result, needed if `repeats` is traced: the
         result is cut off there, or its last element goes on.
       out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the

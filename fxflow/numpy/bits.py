@@ -39,7 +39,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
 
     Args:
       a: integer or bool array-like[...]; what is not 0 is a bit of 1.
-      axis: along which; None is over all elements in order.
+      axis: the axis; None flattens the array first.
       bitorder: whether the first bit is the most ("big") or the least significant.
 
     Returns:
@@ -81,7 +81,7 @@ def unpackbits(
 
     Args:
       a: u8 array-like[...].
-      axis: along which; None is over all elements in order.
+      axis: the axis; None flattens the array first.
       count: how many bits to return: more are filled up with zeros, negative numbers
         are cut off at the end; None is all.
       bitorder: whether the first bit is the most ("big") or the least significant.

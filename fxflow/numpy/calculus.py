@@ -54,7 +54,7 @@ def diff(
     Args:
       a: array-like[...].
       n: how many times differences are taken.
-      axis: along which.
+      axis: the axis.
       prepend: array-like put before the first elements; a number is put before all.
       append: array-like put after the last elements.
 
@@ -248,7 +248,7 @@ def trapezoid(
       x: array-like of coordinates: one axis, or as many as `y` along the axis, and
         otherwise of a shape that broadcasts with that of `y`; None is evenly spaced.
       dx: the distance, if `x` is None.
-      axis: along which.
+      axis: the axis.
 
     Returns:
       Float array without the axis.
@@ -419,7 +419,7 @@ def unwrap(
     Args:
       p: real array-like[...].
       discont: least jump that is taken out; None is half a period.
-      axis: along which.
+      axis: the axis.
       period: of the angles.
 
     Returns:

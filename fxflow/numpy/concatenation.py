@@ -68,7 +68,7 @@ def concatenate(
     Args:
       arrays: sequence of array-likes, equal in length along the other axes; an array
         stands for its slices.
-      axis: along which; None joins them as one axis each.
+      axis: the axis; None flattens each of them first.
       dtype: of the result (default: the common dtype).
 
     Returns:
@@ -282,7 +282,7 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Array:
     Args:
       arr: array-like.
       values: array-like, equal in length along the other axes.
-      axis: along which; None makes one axis of both first.
+      axis: the axis; None flattens both first.
 
     Returns:
       Array.
@@ -345,7 +345,7 @@ def _pieces(ary: Any, cuts: tuple[int, ...], axis: int) -> Any:
 _split_docs = shared("""
     Args:
       indices_or_sections: see `split`.
-      axis: along which.
+      axis: the axis.
 
     Returns:
       A list of arrays.

@@ -41,7 +41,7 @@ def _running(name: str, a: Any, axis: Any, dtype: Any, out: Any) -> Array:
 _running_docs = shared("""
     Args:
       a: array-like[...].
-      axis: along which; None is over all elements in order.
+      axis: the axis; None flattens the array first.
       dtype: of the result; None is that of `a`, bools made integers. `bool` gives
         whether any (or all) of the elements so far are not zero.
       out: not supported: arrays are immutable.
@@ -166,7 +166,7 @@ def _with_initial(
 _array_api_docs = shared("""
     Args:
       x: array-like[...].
-      axis: along which; may be None if there is one only.
+      axis: the axis; may be None if there is only one.
       dtype: of the result; None is that of `x`, narrow integers widened.
 
     Returns:

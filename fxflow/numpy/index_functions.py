@@ -44,7 +44,7 @@ def take(
     Args:
       a: array-like.
       indices: integers, of any shape.
-      axis: along which; None takes `a` as one axis.
+      axis: the axis; None flattens `a` first.
       out: not supported; arrays never change.
       mode: what indices that are out of range give: "fill" (the default), "clip" (the
         nearest; negative ones do not count from the end then) or "wrap" (modulo).
@@ -134,7 +134,7 @@ def take_along_axis(
     Args:
       arr: array-like.
       indices: integers, with as many axes; other axes broadcast against `arr`.
-      axis: along which; None takes `arr` as one axis.
+      axis: the axis; None flattens `arr` first.
       mode: what indices that are out of range give: "fill" (the default), "clip" or
         "promise_in_bounds".
       fill_value: for "fill" (default: nan, or the extreme integer).
@@ -257,7 +257,7 @@ def compress(
     Args:
       condition: array-like of one axis, not longer than the axis.
       a: array-like.
-      axis: along which; None takes `a` as one axis.
+      axis: the axis; None flattens `a` first.
       size: how many to pick, so that the shape is known when tracing.
       fill_value: for those that are missing.
       out: not supported; arrays never change.
@@ -402,7 +402,7 @@ def put_along_axis(
       arr: array-like.
       indices: integers, with as many axes; other axes broadcast against `arr`.
       values: array-like that broadcasts to the shape of `indices`.
-      axis: along which; None takes `arr` as one axis.
+      axis: the axis; None flattens `arr` first.
       inplace: must be False, as arrays never change.
       mode: see `x.at`.
 

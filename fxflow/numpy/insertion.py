@@ -102,7 +102,7 @@ def delete(
     Args:
       arr: array-like.
       obj: which: slice, int, or sequence of ints or bools.
-      axis: along which; None takes `arr` as one axis.
+      axis: the axis; None flattens `arr` first.
       assume_unique_indices: a promise that no index comes twice; then `obj` may be
         traced.
 
@@ -148,7 +148,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
       arr: array-like.
       obj: which indices: slice, int, or sequence of ints or bools; concrete.
       values: array-like that broadcasts to what is inserted.
-      axis: along which; None takes `arr` as one axis.
+      axis: the axis; None flattens `arr` first.
 
     Returns:
       Array of the dtype of `arr`.

@@ -69,7 +69,7 @@ def nansum(
       dtype: of the result, see `sum`.
 
     Special cases:
-      Nothing but nan: 0.
+      All elements nan: 0.
 
     Example:
       >>> nansum(np.array([2.0, np.nan, 3.0]))
@@ -96,7 +96,7 @@ def nanprod(
       dtype: of the result, see `prod`.
 
     Special cases:
-      Nothing but nan: 1.
+      All elements nan: 1.
 
     Example:
       >>> nanprod(np.array([2.0, np.nan, 3.0]))
@@ -142,7 +142,7 @@ def nanmax(
       initial: a bound of the result; needed for no elements and with `where`.
 
     Special cases:
-      Nothing but nan: nan.
+      All elements nan: nan.
 
     Example:
       >>> nanmax(np.array([2.0, np.nan, 3.0]))
@@ -167,7 +167,7 @@ def nanmin(
       initial: a bound of the result; needed for no elements and with `where`.
 
     Special cases:
-      Nothing but nan: nan.
+      All elements nan: nan.
 
     Example:
       >>> nanmin(np.array([2.0, np.nan, 3.0]))
@@ -193,13 +193,13 @@ def _arg_extremum(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Arra
 
 _index_docs = shared("""
     Args:
-      axis: along which; None is over all elements in order.
+      axis: the axis; None flattens the array first.
 
     Returns:
       Default integer array without the axis.
 
     Special cases:
-      Nothing but nan: -1.
+      All elements nan: -1.
 """)
 
 
@@ -258,7 +258,7 @@ def nanmean(
       dtype: of the result, see `mean`.
 
     Special cases:
-      Nothing but nan: nan.
+      All elements nan: nan.
 
     Example:
       >>> nanmean(np.array([2.0, np.nan, 3.0]))

@@ -347,7 +347,7 @@ def _declared(name: str, unit: str, *, q: float, values: str) -> _Quantile:
         mistake="there is no such method, it takes no weights, or `a` is not an array",
     )
     left_out = ", nan left out" if skip_nan else ""
-    nothing = "Nothing but nan: nan." if skip_nan else "nan if any element is nan."
+    nothing = "All elements nan: nan." if skip_nan else "nan if any element is nan."
     function.__doc__ = f"""Returns {name.removeprefix("nan")}s{left_out}.
 
     Values below which a share of the elements lies.
@@ -392,7 +392,7 @@ def _declared_median(name: str, *, values: str) -> _Median:
         mistake="`a` is not an array",
     )
     left_out = ", nan left out" if skip_nan else ""
-    nothing = "Nothing but nan: nan." if skip_nan else "nan if any element is nan."
+    nothing = "All elements nan: nan." if skip_nan else "nan if any element is nan."
     function.__doc__ = f"""Returns the middle of the sorted elements{left_out}.
 
     {common}

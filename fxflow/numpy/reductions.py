@@ -524,7 +524,7 @@ def _require_elements(name: str, aval: Any, axis: int) -> None:
 _index_docs = shared("""
     Args:
       a: array-like[...].
-      axis: along which; None is over all elements in order.
+      axis: the axis; None flattens the array first.
       out: not supported: arrays are immutable.
       keepdims: whether reduced axes stay, with length 1.
 

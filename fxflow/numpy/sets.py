@@ -133,7 +133,7 @@ def unique(
       return_index: whether to return where each comes first.
       return_inverse: whether to return which of them each element is.
       return_counts: whether to return how often each comes.
-      axis: along which slices are compared; None compares elements.
+      axis: the axis along which slices are compared; None compares elements.
       equal_nan: whether nan equals nan.
       size: how many to return; needed under `jit`. More are cut off, and fewer filled
         up.

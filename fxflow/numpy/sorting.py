@@ -47,7 +47,7 @@ def _prepared(name: str, a: Any, axis: Any, kind: Any, order: Any) -> tuple[Any,
 _sort_docs = shared("""
     Args:
       a: array-like[...].
-      axis: along which; None sorts all elements in one axis.
+      axis: the axis; None flattens the array first.
       kind: not supported; there is one algorithm.
       order: not supported; it is for structured arrays.
       stable: whether equal elements keep their order.
@@ -154,7 +154,7 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
 
     Args:
       keys: sequence of array-likes[...] of one shape, or an array of them.
-      axis: along which.
+      axis: the axis.
 
     Returns:
       Default integer array of the shape of a key.
@@ -201,7 +201,7 @@ _partition_docs = shared("""
     Args:
       a: array-like[...].
       kth: index of the element that comes to its place; negative from the end.
-      axis: along which.
+      axis: the axis.
 
     Raises:
       AxisError: the axis or `kth` is out of range.

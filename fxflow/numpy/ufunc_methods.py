@@ -202,7 +202,7 @@ def accumulate(
     Args:
       self: function of two arguments.
       a: array-like.
-      axis: along which.
+      axis: the axis.
       dtype: of the computation, see `reduce`.
       out: not supported; arrays never change.
 
@@ -338,7 +338,7 @@ def reduceat(
       self: function of two arguments.
       a: array-like.
       indices: integers.
-      axis: along which.
+      axis: the axis.
       dtype: of the computation, see `reduce`.
       out: not supported; arrays never change.
 

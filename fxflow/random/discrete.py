@@ -166,7 +166,7 @@ def categorical(
     Args:
       key: one key.
       logits: logarithms of probabilities up to a constant; floats, at least 1-d.
-      axis: along which the categories lie.
+      axis: the axis along which the categories lie.
       shape: of the result; it must end in the shape of `logits` without `axis`, to
         which it may also broadcast if `replace`. None means that shape.
       replace: whether a category may be drawn more than once; if not, the leading axes

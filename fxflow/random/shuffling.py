@@ -103,7 +103,7 @@ def permutation(
     Args:
       key: one key.
       x: an array; or an integer n, which stands for 0, 1, …, n - 1.
-      axis: along which the order changes.
+      axis: the axis along which the order changes.
       independent: whether each vector along `axis` gets an order of its own.
       out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
         result is laid out; each device makes its own part. None: on one device.
@@ -178,7 +178,7 @@ def choice(
       shape: of the array of slices drawn.
       replace: whether a slice may be drawn more than once.
       p: probabilities, of shape `(a.shape[axis],)`; None means that all are alike.
-      axis: along which the slices lie.
+      axis: the axis along which the slices lie.
       mode: without replacement and with `p`, the mode of `gumbel`.
       out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
         result is laid out; each device makes its own part. None: on one device.

@@ -105,6 +105,12 @@ def test_signatures_have_no_addresses(
             assert " at 0x" not in pages.signature(entry.value), entry.page
 
 
+def test_docstrings_have_no_open_places(found: dict[str, object]) -> None:
+    texts = {e.page: inspect.getdoc(e.value) or "" for e in found.values()}
+    opened = re.compile(r"\{(name|distribution|parameters|words)\}")
+    assert [page for page, text in texts.items() if opened.search(text)] == []
+
+
 def test_docstrings_are_converted(pages: ModuleType) -> None:
     assert pages.as_rst("Two `Array`s and ``b``.") == "Two ``Array``\\ s and ``b``."
     assert pages.converted(".. math:: a * b\n   * c") == [".. math:: a * b", "   * c"]

@@ -27,7 +27,7 @@ _one_axis_docs = shared("""
     Args:
       a: array-like[...].
       n: number of points: the axis is cut or filled up with zeros; None is its length.
-      axis: along which.
+      axis: the axis.
       norm: which direction is divided by the number of points: "backward" (None is the
         same), "forward", or "ortho": both by its root.
 

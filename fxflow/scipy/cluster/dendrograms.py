@@ -318,7 +318,7 @@ def is_valid_im(
 
 
 def from_mlab_linkage(Z: ArrayLike) -> Array:
-    """Returns a tree as MATLAB writes it in the form of this module.
+    """Converts a tree from MATLAB's form to that of this module.
 
     Args:
       Z: array-like[n - 1, 3]: numbers from 1, and distances; or an empty array. Known

@@ -300,7 +300,7 @@ class Discrete(Distribution[P]):
 
     @method()
     def ppf(self, q: ArrayLike, *args: P.args, **kwargs: P.kwargs) -> Array:
-        """Returns the quantile function: the least number with `cdf` at least that.
+        """Returns the quantile function: the least number whose `cdf` is at least `q`.
 
         Special cases:
           0 → the number before the support; nan outside of 0 … 1.
@@ -309,7 +309,7 @@ class Discrete(Distribution[P]):
 
     @method()
     def isf(self, q: ArrayLike, *args: P.args, **kwargs: P.kwargs) -> Array:
-        """Returns the least number with `sf` at most that: the inverse of it.
+        """Returns the least number whose `sf` is at most `q`: the inverse of `sf`.
 
         Special cases:
           1 → the number before the support; nan outside of 0 … 1.

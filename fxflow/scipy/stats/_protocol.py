@@ -296,7 +296,9 @@ class Distribution(ModuleType, Generic[P]):
             co_filename=body.__code__.co_filename,
             co_firstlineno=body.__code__.co_firstlineno,
         )
-        function.__module__, function.__doc__ = self.__name__, body.__doc__
+        function.__module__ = self.__name__
+        if body.__doc__:  # not under python -OO
+            function.__doc__ = body.__doc__.replace("{distribution}", self.name)
         function.__annotations__ = {
             **{p.name: p.annotation for p in listed},
             "return": body.__annotations__["return"],

@@ -154,7 +154,7 @@ def logsf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
 
 @_of
 def ppf(q: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """Returns the quantile function: the least number with `cdf` at least that.
+    """Returns the quantile function: the least number whose `cdf` is at least `q`.
 
     Special cases:
       0 → the number before the support; nan outside of 0 … 1.
