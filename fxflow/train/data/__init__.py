@@ -9,15 +9,15 @@ For example::
 
 Read the modules in this order: `streams` (sources), `numbers` (elements by number),
 `batching`, `parallel`, `transfer`, `dataset` (the methods), `paths`, `sources`; for
-tables of rows `parts`, `readers`; and by itself `features` (raw columns as arrays, the
-same in training and serving).
+tables of rows `parts`, `readers`; and by themselves `columns`, `learned`, `features`
+(raw columns as arrays, the same in training and serving).
 """
 
 # fmt: off
 from fxflow.core.boundary import public as _public
 from fxflow.train.data.dataset import DataIterator, Dataset, IndexedDataset
 from fxflow.train.data.features import (
-    Bucket, Cross, Features, FittedFeatures, Hash, Normalize, Vocabulary,
+    Bucket, Cross, Features, FittedFeatures, Hash, Normalize, Statistics, Vocabulary,
 )
 from fxflow.train.data.parts import BadRows, Follow
 from fxflow.train.data.readers import csv, json_lines, parquet, records
@@ -26,7 +26,8 @@ from fxflow.train.data.sources import (
 )
 
 __all__ = [
-    "Bucket", "Cross", "Features", "FittedFeatures", "Hash", "Normalize", "Vocabulary",
+    "Bucket", "Cross", "Features", "FittedFeatures", "Hash", "Normalize", "Statistics",
+    "Vocabulary",
     "DataIterator", "Dataset", "IndexedDataset",
     "arrays", "files", "indexed", "iterable", "lines",
     "BadRows", "Follow", "csv", "json_lines", "parquet", "records",
