@@ -2,10 +2,11 @@
 
 See `docs/guides/serving.md` and `docs/design/0008-serving.md`. Reading order:
 `signatures` (types of inputs and outputs), `batching`, `containers` (processes),
-`cache`, `service` (one model's queue and processes), `selection` (selection policies),
-`store` (shared states), `selector` and `versions` (several models under one name),
-`repository` (all models), `metrics`, `telemetry` (traces), `protocol` (HTTP, gRPC),
-`config` and `command` (`fxflow serve`).
+`cache`, `feedback` (labels of requests), `service` (one model's queue and processes),
+`inline` (a model in the server's process), `selection` (selection policies), `store`
+(shared states), `selector` and `versions` (several models under one name), `repository`
+(all models), `metrics`, `telemetry` (traces), `tables` (models with tables), `protocol`
+(HTTP, gRPC), `config` and `command` (`fxflow serve`).
 """
 
 # fmt: off

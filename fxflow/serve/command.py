@@ -49,7 +49,7 @@ _SERVER_OPTIONS = (
 )
 _MODEL_OPTIONS = (
     *("slo", "deadline", "batching", "max_batch", "delay", "replicas", "memory"),
-    *("cache", "factory"),
+    *("cache", "factory", "inline"),
 )
 
 
@@ -78,6 +78,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--delay", metavar="TIME", help="how long a small batch waits for more rows")
     add("--replicas", type=int, metavar="N", help="processes per model (default 1)")
     add("--cache", metavar="SIZE", help="size of the prediction cache, such as 64MiB")
+    add(
+        "--inline",
+        action="store_true",
+        default=None,
+        help="run the model in the server's process: for models that take microseconds",
+    )
     add("--memory", metavar="SIZE", help="memory limit of a process, such as 2GiB")
     add(
         "--factory",

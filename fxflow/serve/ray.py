@@ -78,7 +78,7 @@ class ModelReplica:
     """
 
     def __init__(self, config: ModelConfig) -> None:
-        one = dataclasses.replace(config, replicas=1, feedback=None)
+        one = dataclasses.replace(config, replicas=1, feedback=None, inline=False)
         self._service = ModelService(one, _RayMetrics())
         self._started: asyncio.Task[None] | None = None
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 
 from fxflow.errors import ServeError
+from fxflow.serve.inline import model_service
 from fxflow.serve.selector import Selector, SelectorConfig
 from fxflow.serve.service import MetricsSink, ModelConfig, ModelService
 from fxflow.serve.versions import Versions, VersionsConfig
@@ -37,7 +38,7 @@ class Repository:
         self,
         configs: Iterable[ModelConfig],
         meter: MetricsSink | None = None,
-        make: Callable[[ModelConfig, MetricsSink], ModelService] = ModelService,
+        make: Callable[[ModelConfig, MetricsSink], ModelService] = model_service,
     ) -> None:
         self.configs = {config.name: config for config in configs}
         self.meter = meter or MetricsSink()
@@ -137,9 +138,9 @@ class Repository:
         if name not in self.configs:
             raise ServeError(f"unknown model {name!r}", 404)
         async with self._locks.setdefault(name, asyncio.Lock()):
-            service = self._make(self.configs[name], self.meter)
             self._reasons.pop(name, None)
             try:
+                service = self._make(self.configs[name], self.meter)
                 await service.start()
             except ServeError as error:
                 self._reasons[name] = str(error)

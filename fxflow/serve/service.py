@@ -68,6 +68,7 @@ class ModelConfig:
         deadline, at least a second.
       cache: bytes of the prediction cache; 0: no cache. Only for models whose answers
         depend on nothing but the inputs.
+      inline: whether the model runs in the server's process, each request at once.
       feedback: file to which labels are appended with the columns of their requests,
         for training; None: the model takes no labels.
       journal: most requests that wait for their label.
@@ -88,6 +89,7 @@ class ModelConfig:
     capacity: int = 1024
     hang: float | None = None
     cache: int = 0
+    inline: bool = False
     feedback: str | None = None
     journal: int = 100_000
     within: float = 3600.0

@@ -90,6 +90,7 @@ class InitialRows:
     def __init__(self, table: StoredTable, program: Bundle | None) -> None:
         self._shape, self._dtype = table.shape, np.dtype(dtypes.dtype(table.dtype))
         self._run = None if program is None else jit(program.exported.call)
+        self(np.zeros(1, np.int64))  # compiles now: a request must not wait for it
 
     def __call__(self, ids: Ids) -> HostArray:
         """Returns rows.
@@ -129,7 +130,8 @@ class MappedRows:
                     f"{files.path} has no rows of table {name!r}: give the addresses "
                     "of its servers (servers=)"
                 )
-            initial = InitialRows(table, files.init(name))
+            whole = not table.ids and table.stored == table.limit
+            initial = InitialRows(table, None if whole else files.init(name))
             self._tables[name] = *files.arrays(name), initial
 
     def read(self, ids: Mapping[str, HostArray]) -> RowBatch:
