@@ -100,7 +100,7 @@ def _assembled(aval: Aval, parts: Sequence[Any], placement: Any) -> Array:
 def make_array_from_process_local_data(
     sharding: Any, local_data: Any, global_shape: Sequence[int] | None = None
 ) -> Array:
-    """Makes an array of what each process has of it.
+    """Makes an array from the part that each process has.
 
     Args:
       sharding: a `Sharding`, or a `PartitionSpec` over the current mesh.
@@ -108,8 +108,8 @@ def make_array_from_process_local_data(
         put together in the order of their slices. Along an axis that every process has
         whole, that is the whole.
       global_shape: of the whole array (for a pytree: one for each leaf, in the same
-        structure). None: along an axis divided over processes as many times the local
-        length as there are distinct shares.
+        structure). None: along an axis divided over processes, the local length times
+        the number of distinct shares.
 
     Returns:
       The array, or a pytree of them.

@@ -110,7 +110,7 @@ class BPoly(Piecewise["BPoly"]):
 
     Between x[i] and x[i + 1] the value is the sum of c[a, i] binom(k, a) s^a
     (1 - s)^(k - a), where k is the degree and s goes from 0 to 1. It is an immutable
-    pytree: `jit`, `vmap` and `grad` go through it.
+    pytree: it works under `jit`, `vmap` and `grad`.
 
     Args:
       c: float or complex array-like[k + 1, m, ...]: coefficients.

@@ -90,8 +90,8 @@ def _integrated(t: Array, c: Array, k: int) -> Array:
 class BSpline:
     """A spline: a sum of B-splines on knots.
 
-    It is an immutable pytree: `jit`, `vmap` and `grad` go through it, by the knots, the
-    coefficients and where it is evaluated.
+    It is an immutable pytree: it works under `jit` and `vmap`, and is differentiable in
+    the knots, the coefficients and the point of evaluation.
 
     Args:
       t: real array-like[n + k + 1]: knots, ascending; equal ones are allowed.

@@ -68,8 +68,8 @@ def _taylor(x: Array, c: Array, at: Array, count: int) -> Array:
 class KroghInterpolator:
     """The polynomial through points with given values and derivatives.
 
-    It is a pytree: `jit`, `vmap` and `grad` go through it, by the values and by where
-    it is evaluated.
+    It is a pytree: it works under `jit` and `vmap`, and is differentiable in the values
+    and the point of evaluation.
 
     Args:
       xi: real array-like[n]: points; a point that is there m times, one after the
@@ -88,7 +88,7 @@ class KroghInterpolator:
       ShapeError: the shapes do not fit.
 
     Special cases:
-      Points that are traced are taken to be different.
+      Traced points are assumed to be distinct.
 
     Example:
       >>> f = KroghInterpolator(np.array([0.0, 0.0, 1.0]), np.array([0.0, 1.0, 3.0]))

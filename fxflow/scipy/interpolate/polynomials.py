@@ -40,8 +40,8 @@ def _barycentric(x: Array, y: Array, w: Array, at: Array) -> Array:
 class BarycentricInterpolator:
     """The polynomial through all points, by the barycentric formula.
 
-    It is a pytree: `jit`, `vmap` and `grad` go through it, by the values and by where
-    it is evaluated between the points.
+    It is a pytree: it works under `jit` and `vmap`, and is differentiable in the values
+    and the point of evaluation between the nodes.
 
     Args:
       xi: real array-like[n]: points, all different; Chebyshev's are the best.

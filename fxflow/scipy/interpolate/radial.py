@@ -41,8 +41,8 @@ _ALIASES = {
 class Rbf:
     """A sum of functions of the distance to points; `RBFInterpolator` is newer.
 
-    It is a pytree: `jit`, `vmap` and `grad` go through it, by the points, the values,
-    `epsilon`, `smooth` and where it is evaluated.
+    It is a pytree: it works under `jit` and `vmap`, and is differentiable in the
+    points, the values, `epsilon`, `smooth` and the point of evaluation.
 
     Args:
       *args: real arrays-like of one size: each coordinate of the points, and last the

@@ -172,8 +172,8 @@ def _floater_hormann(x: Array, d: int) -> Array:
 class FloaterHormannInterpolator(_Rational):
     """The ratio of polynomials through points that has no poles among them.
 
-    It is an immutable pytree: `jit`, `vmap` and `grad` go through it, by the points,
-    the values and where it is evaluated.
+    It is an immutable pytree: it works under `jit` and `vmap`, and is differentiable in
+    the points, the values and the point of evaluation.
 
     Args:
       points: real array-like[n], all different.
@@ -263,8 +263,8 @@ class AAA(_Rational):
     """A ratio of polynomials near samples, with as few terms as a tolerance asks.
 
     The support points are chosen on the host, one by one where the error is largest.
-    The function is an immutable pytree: `jit` and `grad` go through it, by where it is
-    evaluated, its values at the support points and its weights.
+    The function is an immutable pytree: it works under `jit`, and is differentiable in
+    the place where it is evaluated, its values at the support points and its weights.
 
     Args:
       x: float or complex array-like[n]: points, all different, in any order.

@@ -32,7 +32,8 @@ from fxflow.transforms.vmap import vmap
 class NearestNDInterpolator(Scattered):
     """The value at the nearest point.
 
-    It is a pytree: `jit`, `vmap` and `grad`, by the values, go through it.
+    It is a pytree: it works under `jit` and `vmap`, and is differentiable in the
+    values.
 
     Args:
       x: real array-like[n, d]: points.
@@ -176,8 +177,8 @@ def _radial(
 class RBFInterpolator(Scattered):
     """A sum of functions of the distance to points, and a polynomial.
 
-    It is a pytree: `jit`, `vmap` and `grad` go through it, by the points, the values,
-    `smoothing`, `epsilon` and where it is evaluated.
+    It is a pytree: it works under `jit` and `vmap`, and is differentiable in the
+    points, the values, `smoothing`, `epsilon` and the point of evaluation.
 
     Args:
       y: real array-like[n, d]: points.

@@ -149,8 +149,9 @@ class _Scattered(BivariateSpline):
 class LSQBivariateSpline(_Scattered):
     """The spline of two variables on given knots that is nearest to points.
 
-    It is a pytree: `jit`, `vmap` and `grad` go through it, by the coordinates, the
-    values, the weights and the knots. Beyond the knots the value at their edge stands.
+    It is a pytree: it works under `jit` and `vmap`, and is differentiable in the
+    coordinates, the values, the weights and the knots. Beyond the knots it keeps the
+    value at their edge.
 
     Args:
       x: real array-like[m]: the first coordinates.

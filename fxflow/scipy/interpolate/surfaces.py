@@ -24,8 +24,8 @@ B = TypeVar("B", bound="BivariateSpline")
 class BivariateSpline:
     """A spline of two variables, made by the classes that derive from it.
 
-    It is a pytree: `jit`, `vmap` and `grad` go through it. Beyond the knots the value
-    at their edge stands.
+    It is a pytree: it works under `jit`, `vmap` and `grad`. Beyond the knots it keeps
+    the value at their edge.
 
     Attributes:
       tx: the knots of the first variable.
@@ -182,8 +182,8 @@ class BivariateSpline:
 class RectBivariateSpline(BivariateSpline):
     """The spline of two variables through values on a grid.
 
-    It is a pytree: `jit`, `vmap` and `grad` go through it. Beyond the grid the value at
-    its edge stands.
+    It is a pytree: it works under `jit`, `vmap` and `grad`. Beyond the grid it keeps
+    the value at its edge.
 
     Args:
       x: real array-like[m]: the first coordinates, strictly ascending.

@@ -74,9 +74,9 @@ def _polynomials(c: Array, x: Any, at: Array, extrapolate: bool) -> Array:
 class NdPPoly:
     """Polynomials of several variables on the cells of a grid.
 
-    In the cell (i, j, …) the value is the sum of c[k - 1 - m, l - 1 - n, …, i, j, …]
-    (u - x[0][i])^m (v - x[1][j])^n …. It is an immutable pytree: `jit`, `vmap` and
-    `grad` go through it.
+    In the cell (i, j, …) the value is the sum of c[k - 1 - m, l - 1 - n, …, i, j, …] (u
+    - x[0][i])^m (v - x[1][j])^n …. It is an immutable pytree: it works under `jit`,
+    `vmap` and `grad`.
 
     Args:
       c: float or complex array-like[k0, …, kd, m0, …, md, ...]: coefficients, the
@@ -322,8 +322,8 @@ def _knots(name: str, t: Any, k: Any) -> tuple[tuple[Array, ...], tuple[int, ...
 class NdBSpline:
     """A spline of several variables: a sum of products of B-splines.
 
-    It is an immutable pytree: `jit`, `vmap` and `grad` go through it, by the knots, the
-    coefficients and where it is evaluated.
+    It is an immutable pytree: it works under `jit` and `vmap`, and is differentiable in
+    the knots, the coefficients and the point of evaluation.
 
     Args:
       t: tuple of real arrays-like[n0 + k0 + 1], …: knots, ascending.

@@ -75,9 +75,9 @@ class InTriangles(Scattered):
 class LinearNDInterpolator(InTriangles):
     """Linear interpolation in the triangles between points.
 
-    It is a pytree: `jit`, `vmap` and `grad` go through it, by the points, the values
-    and where it is evaluated. The triangles come from `Delaunay`, of points that are
-    known.
+    It is a pytree: it works under `jit` and `vmap`, and is differentiable in the
+    points, the values and the point of evaluation. The triangles come from `Delaunay`,
+    which needs concrete points.
 
     Args:
       points: real array-like[n, d], d ≥ 2, or a `Delaunay`, whose points may be traced
@@ -279,9 +279,9 @@ def _cubic(
 class CloughTocher2DInterpolator(InTriangles):
     """Cubic interpolation in the triangles between points, with one slope at edges.
 
-    It is a pytree: `jit`, `vmap` and `grad` go through it, by the points, the values
-    and where it is evaluated. The triangles come from `Delaunay`, of points that are
-    known.
+    It is a pytree: it works under `jit` and `vmap`, and is differentiable in the
+    points, the values and the point of evaluation. The triangles come from `Delaunay`,
+    which needs concrete points.
 
     Args:
       points: real array-like[n, 2], or a `Delaunay`, whose points may be traced (see

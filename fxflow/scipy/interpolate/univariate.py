@@ -75,8 +75,8 @@ def _ends(name: str, x: Array, bbox: Any) -> tuple[Any, Any]:
 class UnivariateSpline:
     """A smoothing spline with few knots.
 
-    It is an immutable pytree: `jit`, `vmap` and `grad` go through it, by the knots, the
-    coefficients and where it is evaluated. Knots are chosen on the host.
+    It is an immutable pytree: it works under `jit` and `vmap`, and is differentiable in
+    the knots, the coefficients and the point of evaluation. Knots are chosen on the host.
 
     Args:
       x: real array-like[m]: points, ascending.

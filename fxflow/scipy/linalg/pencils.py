@@ -100,7 +100,7 @@ def qz(
       sort: None; `ordqz` sorts.
 
     Returns:
-      AA, upper triangular (but for these blocks), BB, upper triangular, Q and Z,
+      AA, upper triangular (except for these blocks), BB, upper triangular, Q and Z,
       unitary.
 
     Raises:

@@ -24,11 +24,11 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
 
     Args:
       a: array-like[..., n, n].
-      output: "complex", or "real": of real matrices T is real and has a block of two on
-        its diagonal for each pair of complex eigenvalues.
+      output: "complex", or "real": for real matrices, T is real and has a block of two
+        on its diagonal for each pair of complex eigenvalues.
 
     Returns:
-      T, upper triangular (but for these blocks), and Z, unitary. There is no
+      T, upper triangular (except for these blocks), and Z, unitary. There is no
       derivative.
 
     Raises:

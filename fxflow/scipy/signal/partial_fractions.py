@@ -1,7 +1,7 @@
 """Ratios of polynomials as sums of simple fractions, and division.
 
 Which poles are one pole of higher order depends on their values. Where these are
-traced, all poles are taken to be different.
+traced, all poles are assumed to be distinct.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _docs = shared("""
       ShapeError: an argument is not a vector.
 
     Special cases:
-      Poles that are traced are taken to be different, and no zero is left out.
+      Traced poles are assumed to be distinct, and no zero is left out.
 
     Source: `scipy.signal.{name}`.
 """)

@@ -90,8 +90,8 @@ class ShortTimeFFT:
     """Short-time Fourier transforms with one window, and their inverse.
 
     Slice p of a signal is centered at sample p · hop; the sample in the middle of the
-    window, m_num // 2, lies there. The object is an immutable pytree: `jit`, `vmap` and
-    `grad` go through it, by the window and the signal.
+    window, m_num // 2, lies there. The object is an immutable pytree: it works under
+    `jit` and `vmap`, and is differentiable in the window and the signal.
 
     Args:
       win: float or complex array-like[m]: the window.

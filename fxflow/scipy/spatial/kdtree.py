@@ -30,8 +30,8 @@ class KDTree:
 
     There is no tree: all distances are computed in blocks, so that the time does not
     depend on the number of axes, and accelerators are fast. SciPy's tree is faster on a
-    CPU if there are many points with few axes. It is a pytree: `jit`, `vmap` and `grad`
-    go through it.
+    CPU if there are many points with few axes. It is a pytree: it works under `jit`,
+    `vmap` and `grad`.
 
     Args:
       data: real array-like[n, d]: the points.

@@ -164,7 +164,8 @@ def _four(function: Any, name: str, z: Any) -> tuple[Array, Array, Array, Array]
 def airy(z: ArrayLike) -> tuple[Array, Array, Array, Array]:
     """Airy's functions Ai and Bi, and their derivatives.
 
-    To some units of the last place, relative to the amplitude where they oscillate.
+    Accurate to a few units in the last place, relative to the amplitude where they
+    oscillate.
 
     Special cases:
       inf → 0, 0, inf, inf; -inf → 0, nan, 0, nan. SciPy returns nan.

@@ -57,7 +57,8 @@ _hyp0f1: Any = by_forward(_hyp0f1_values, None, lambda v, z: _hyp0f1(v + 1, z) /
 def hyp0f1(v: ArrayLike, z: ArrayLike) -> Array:
     """Confluent hypergeometric limit function ₀F₁(; v; z).
 
-    To some units of the last place, relative to its amplitude where it oscillates.
+    Accurate to a few units in the last place, relative to its amplitude where it
+    oscillates.
 
     Special cases:
       nan where `v` is 0 or a negative integer, and of infinite arguments.

@@ -113,8 +113,9 @@ jv_of, yv_of = _jv, _yv
 def jv(v: ArrayLike, z: ArrayLike) -> Array:
     """Bessel function of the first kind.
 
-    To some units of the last place, relative to the amplitude √(2 / (π z)) where it
-    oscillates, and for large orders as far as rounding the arguments does not matter.
+    Accurate to a few units in the last place, relative to the amplitude √(2 / (π z))
+    where it oscillates, and for large orders as far as rounding the arguments does not
+    matter.
 
     Special cases:
       Negative `z` → nan, unless the order is whole; ±inf → 0, where SciPy returns nan;
@@ -299,7 +300,8 @@ _kv: Callable[..., Any] = by_forward(_kv_values, None, _kv_slope)
 def iv(v: ArrayLike, z: ArrayLike) -> Array:
     """Modified Bessel function of the first kind.
 
-    To some units of the last place, as far as rounding the arguments does not matter.
+    Accurate to a few units in the last place, as far as rounding the arguments does not
+    matter.
 
     Special cases:
       Negative `z` → nan, unless the order is whole; inf → inf, where SciPy returns nan.
@@ -331,7 +333,8 @@ def ive(v: ArrayLike, z: ArrayLike) -> Array:
 def kv(v: ArrayLike, z: ArrayLike) -> Array:
     """Modified Bessel function of the second kind.
 
-    To some units of the last place, as far as rounding the arguments does not matter.
+    Accurate to a few units in the last place, as far as rounding the arguments does not
+    matter.
 
     Special cases:
       Even in the order; 0 → inf; inf → 0; negative `z` → nan.

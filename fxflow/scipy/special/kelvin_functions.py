@@ -203,7 +203,8 @@ _docs = docs_of("x: real array-like.", ", with derivatives; DLMF 10.61–10.68")
 def kelvin(x: ArrayLike) -> tuple[Array, Array, Array, Array]:
     """Kelvin's functions ber + i bei and ker + i kei, and their derivatives.
 
-    To some units of the last place, relative to their complex absolute values.
+    Accurate to a few units in the last place, relative to their complex absolute
+    values.
 
     Args:
       x: real array-like.

@@ -332,7 +332,7 @@ def _pair(name: str, even: bool, m: Any, q: Any, x: Any) -> tuple[Array, Array]:
 def mathieu_cem(m: ArrayLike, q: ArrayLike, x: ArrayLike) -> tuple[Array, Array]:
     """Even Mathieu function and its derivative.
 
-    To some units of the last place, relative to its maximum.
+    Accurate to a few units in the last place, relative to its maximum.
 
     Special cases:
       Orders that are not whole or negative, and numbers out of range → nan.
@@ -350,7 +350,7 @@ def mathieu_cem(m: ArrayLike, q: ArrayLike, x: ArrayLike) -> tuple[Array, Array]
 def mathieu_sem(m: ArrayLike, q: ArrayLike, x: ArrayLike) -> tuple[Array, Array]:
     """Odd Mathieu function and its derivative.
 
-    To some units of the last place, relative to its maximum.
+    Accurate to a few units in the last place, relative to its maximum.
 
     Special cases:
       Orders that are not whole or not positive, and numbers out of range → nan.

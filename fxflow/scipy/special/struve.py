@@ -107,7 +107,7 @@ _modstruve: Any = by_forward(_modstruve_values, None, None)
 def struve(v: ArrayLike, x: ArrayLike) -> Array:
     """Struve's function H of an order above -1/2.
 
-    To some units of the last place, relative to its amplitude.
+    Accurate to a few units in the last place, relative to its amplitude.
 
     Special cases:
       Negative `x` → nan, unless `v` is whole; `v` not above -1/2, or above 1000: nan.

@@ -45,7 +45,7 @@ _COMMON = """
       x: real array-like[...]: a sample.
       y: real array-like[...]: another one.
       *samples: real array-likes[...]: two or more samples.
-      axis: an axis, several, or None, which is all elements in one row.
+      axis: an axis, several, or None, which flattens the array first.
       ddof: what is taken off from the number of elements in the variance.
       alternative: "two-sided", "less" or "greater".
       method: how the p-value is found.

@@ -52,11 +52,11 @@ def mode(
     nan_policy: str = "propagate",
     keepdims: bool = False,
 ) -> ModeResult:
-    """Returns the most frequent value along an axis, the least of several.
+    """Returns the most frequent value along an axis; of several, the least.
 
     Args:
       a: real array-like[...].
-      axis: which one; None is all elements in one row.
+      axis: the axis; None flattens the array first.
       nan_policy: "propagate": nan is a value like others.
       keepdims: whether the axis stays, with length 1.
 
@@ -154,7 +154,7 @@ def rankdata(
       a: real array-like[...].
       method: which rank equal elements have: "average", "min" or "max" of theirs,
         "dense" (the ranks have no gaps) or "ordinal" (each another, in their order).
-      axis: along which elements are compared; None is all elements in one row.
+      axis: along which elements are compared; None flattens the array first.
       nan_policy: "propagate": where there is a nan all ranks are nan.
 
     Returns:
@@ -211,7 +211,7 @@ def sem(
 
     Args:
       a: array-like[...].
-      axis: which one; None is all elements.
+      axis: the axis; None is all elements.
       ddof: what is taken off from n in the variance.
       nan_policy: "propagate", or "omit": nan is left out.
       keepdims: whether the axis stays, with length 1.
