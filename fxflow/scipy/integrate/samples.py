@@ -83,7 +83,7 @@ def simpson(
       x: array-like of coordinates: one axis, or the shape of `y`; None is evenly
         spaced.
       dx: the distance, if `x` is None.
-      axis: along which.
+      axis: the axis.
 
     Returns:
       Float or complex array without the axis. With an even number of samples the last
@@ -126,7 +126,7 @@ def cumulative_trapezoid(
       x: array-like of coordinates: one axis, or the shape of `y`; None is evenly
         spaced.
       dx: the distance, if `x` is None.
-      axis: along which.
+      axis: the axis.
       initial: 0 for a result as long as `y`, which begins with it; None for one less.
 
     Returns:
@@ -175,7 +175,7 @@ def cumulative_simpson(
       x: array-like of ascending coordinates: one axis, or the shape of `y`; None is
         evenly spaced.
       dx: the distance, if `x` is None.
-      axis: along which.
+      axis: the axis.
       initial: a number, or array-like with 1 element along the axis, that is put first
         and added to the rest; None for a result that is one shorter than `y`.
 
@@ -228,7 +228,7 @@ def romb(
     Args:
       y: array-like[...]: values.
       dx: the distance between two.
-      axis: along which.
+      axis: the axis.
       show: must be False: nothing is printed.
 
     Returns:

@@ -76,7 +76,7 @@ class UnivariateSpline:
     """A smoothing spline with few knots.
 
     It is an immutable pytree: it works under `jit` and `vmap`, and is differentiable in
-    the knots, the coefficients and the point of evaluation. Knots are chosen on the host.
+    the knots, the coefficients and the point of evaluation. The host chooses knots.
 
     Args:
       x: real array-like[m]: points, ascending.

@@ -67,7 +67,7 @@ def prefiltered(x: Array, order: int, axis: int, boundary: str) -> Array:
     Args:
       x: inexact array[...].
       order: of the spline, 0 to 5.
-      axis: along which.
+      axis: the axis.
       boundary: how the samples go on, as `numpy.pad` calls it.
     """
     n = x.aval.shape[axis]

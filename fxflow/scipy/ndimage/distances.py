@@ -56,7 +56,7 @@ def _nearest_along(
 
     Args:
       cost: float array[...], inf where there is no background.
-      axis: along which.
+      axis: the axis.
       apart: the cost of a number of elements more; grows with both.
     """
     # Whole rows are moved, one after the other in memory.
@@ -98,7 +98,7 @@ def _nearest_on_lines(shape: Array, axis: int) -> tuple[Array, Array]:
 
     Args:
       shape: bool array[...], False in the background.
-      axis: along which.
+      axis: the axis.
     """
     n = shape.aval.shape[axis]
     rows = fnp.moveaxis(shape, axis, 0)

@@ -41,7 +41,7 @@ _docs = shared("""
       input: array-like[...]: integers become floats.
       weights: array-like: the kernel; of one axis for the functions of one axis, and
         else of as many axes as `input`.
-      axis: along which.
+      axis: the axis.
       output: dtype of the result; None is that of the sums. Integers are truncated.
       mode: what is beyond the edges: "reflect", the array backwards, the edge twice;
         "mirror", backwards, the edge once; "nearest", the element at the edge; "wrap",

@@ -88,7 +88,7 @@ def spline_filter1d(
 
     Args:
       output: dtype of the result; None is the samples', or a float one for integers.
-      axis: along which.
+      axis: the axis.
       mode: how the samples go on: "mirror", "reflect" or "grid-wrap"; other modes of
         `map_coordinates` stand for "mirror", and "nearest" for "reflect".
 

@@ -28,7 +28,7 @@ _docs = shared("""
     Args:
       input: real array-like[...].
       size: of the neighbourhood: one or one for each of `axes`.
-      axis: along which.
+      axis: the axis.
       footprint: bool array-like, True at the elements of the neighbourhood, in place of
         `size`.
       output: dtype of the result; None is that of `input`.

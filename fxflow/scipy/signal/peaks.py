@@ -44,7 +44,7 @@ def argrelextrema(
     Args:
       data: real array-like[...].
       comparator: function of two arrays, such as `fnp.greater`.
-      axis: along which.
+      axis: the axis.
       order: how many neighbours on each side.
       mode: what is beyond the edges: "clip", the element at the edge, or "wrap", the
         array again.
@@ -93,7 +93,7 @@ def argrelmax(
 
     Args:
       data: real array-like[...].
-      axis: along which.
+      axis: the axis.
       order: how many neighbours on each side.
       mode: what is beyond the edges; see `argrelextrema`.
       size: how many to report, so that the shape is known when tracing.
@@ -125,7 +125,7 @@ def argrelmin(
 
     Args:
       data: real array-like[...].
-      axis: along which.
+      axis: the axis.
       order: how many neighbours on each side.
       mode: what is beyond the edges; see `argrelextrema`.
       size: how many to report, so that the shape is known when tracing.

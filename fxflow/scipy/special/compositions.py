@@ -54,7 +54,7 @@ def exp10(x: ArrayLike) -> Array:
 @library()
 @special_docs
 def inv_boxcox(y: ArrayLike, lmbda: ArrayLike) -> Array:
-    """Inverse by `x` of `boxcox(x, lmbda)`.
+    """Inverse of `boxcox(x, lmbda)` in `x`.
 
     Args:
       y: real array-like.
@@ -71,7 +71,7 @@ def inv_boxcox(y: ArrayLike, lmbda: ArrayLike) -> Array:
 @library()
 @special_docs
 def inv_boxcox1p(y: ArrayLike, lmbda: ArrayLike) -> Array:
-    """Inverse by `x` of `boxcox1p(x, lmbda)`.
+    """Inverse of `boxcox1p(x, lmbda)` in `x`.
 
     Args:
       y: real array-like.

@@ -159,7 +159,7 @@ def smirnov(n: ArrayLike, d: ArrayLike) -> Array:
 @library()
 @_docs
 def smirnovi(n: ArrayLike, p: ArrayLike) -> Array:
-    """Inverse by `d` of `smirnov(n, d)`.
+    """Inverse of `smirnov(n, d)` in `d`.
 
     Special cases:
       0 → 1; 1 → 0; outside, or `n` not whole: nan.

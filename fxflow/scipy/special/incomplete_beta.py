@@ -311,7 +311,7 @@ inverse_of.defjvps(
 @library()
 @_docs
 def betaincinv(a: ArrayLike, b: ArrayLike, y: ArrayLike) -> Array:
-    """Inverse by `x` of `betainc(a, b, x)`.
+    """Inverse of `betainc(a, b, x)` in `x`.
 
     Special cases:
       0 → 0; 1 → 1; outside [0, 1], or a parameter not positive or infinite: nan.
@@ -327,7 +327,7 @@ def betaincinv(a: ArrayLike, b: ArrayLike, y: ArrayLike) -> Array:
 @library()
 @_docs
 def betainccinv(a: ArrayLike, b: ArrayLike, y: ArrayLike) -> Array:
-    """Inverse by `x` of `betaincc(a, b, x)`.
+    """Inverse of `betaincc(a, b, x)` in `x`.
 
     Special cases:
       0 → 1; 1 → 0; outside [0, 1], or a parameter not positive or infinite: nan.
@@ -476,7 +476,7 @@ def _t_by_df(df: Any, t: Any) -> Any:
 @library()
 @_docs
 def stdtrit(df: ArrayLike, p: ArrayLike) -> Array:
-    """Inverse by `t` of `stdtr(df, t)`.
+    """Inverse of `stdtr(df, t)` in `t`.
 
     Special cases:
       0 → -inf; 1 → inf; outside [0, 1], or `df` not positive: nan; the normal

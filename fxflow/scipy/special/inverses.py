@@ -149,7 +149,7 @@ gammainccinv_of.defjvps(
 @library()
 @_docs
 def gammaincinv(a: ArrayLike, y: ArrayLike) -> Array:
-    """Inverse by `x` of the lower incomplete gamma function `gammainc(a, x)`.
+    """Inverse of the lower incomplete gamma function `gammainc(a, x)` in `x`.
 
     For `y` near 1 `gammainccinv` of 1 - y keeps more digits. Exact for `a` from 0.03 to
     1e5 and `y` of at least 1e-100.
@@ -167,7 +167,7 @@ def gammaincinv(a: ArrayLike, y: ArrayLike) -> Array:
 @library()
 @_docs
 def gammainccinv(a: ArrayLike, y: ArrayLike) -> Array:
-    """Inverse by `x` of the upper incomplete gamma function `gammaincc(a, x)`.
+    """Inverse of the upper incomplete gamma function `gammaincc(a, x)` in `x`.
 
     Exact for `a` from 0.03 to 1e5 and `y` of at least 1e-100.
 
@@ -219,7 +219,7 @@ def chdtrc(v: ArrayLike, x: ArrayLike) -> Array:
 @library()
 @_docs
 def chdtri(v: ArrayLike, p: ArrayLike) -> Array:
-    """Inverse by `x` of `chdtrc(v, x)`.
+    """Inverse of `chdtrc(v, x)` in `x`.
 
     Special cases:
       0 → inf; 1 → 0; outside [0, 1], or `v` not positive: nan.

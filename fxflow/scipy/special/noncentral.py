@@ -336,7 +336,7 @@ def _with_ends(known: Any, p: Any, least: float, value: Any) -> Any:
 @library()
 @_docs
 def chndtrix(p: ArrayLike, df: ArrayLike, nc: ArrayLike) -> Array:
-    """Inverse by `x` of `chndtr(x, df, nc)`.
+    """Inverse of `chndtr(x, df, nc)` in `x`.
 
     Special cases:
       0 → 0; 1 → inf; outside: nan.
@@ -356,7 +356,7 @@ def chndtrix(p: ArrayLike, df: ArrayLike, nc: ArrayLike) -> Array:
 @library()
 @_docs
 def chndtridf(x: ArrayLike, p: ArrayLike, nc: ArrayLike) -> Array:
-    """Inverse by `df` of `chndtr(x, df, nc)`.
+    """Inverse of `chndtr(x, df, nc)` in `df`.
 
     Special cases:
       No root: nan.
@@ -371,7 +371,7 @@ def chndtridf(x: ArrayLike, p: ArrayLike, nc: ArrayLike) -> Array:
 @library()
 @_docs
 def chndtrinc(x: ArrayLike, df: ArrayLike, p: ArrayLike) -> Array:
-    """Inverse by `nc` of `chndtr(x, df, nc)`.
+    """Inverse of `chndtr(x, df, nc)` in `nc`.
 
     Special cases:
       No root: nan.
@@ -391,7 +391,7 @@ _by_shift = inverse_by(lambda nc, t, df: nctdtr_of(t, df, nc), "real", rising=Fa
 @library()
 @_docs
 def ncfdtri(dfn: ArrayLike, dfd: ArrayLike, nc: ArrayLike, p: ArrayLike) -> Array:
-    """Inverse by `f` of `ncfdtr(dfn, dfd, nc, f)`.
+    """Inverse of `ncfdtr(dfn, dfd, nc, f)` in `f`.
 
     Special cases:
       0 → 0; 1 → inf; outside: nan.
@@ -416,7 +416,7 @@ _by_nc_of_f = inverse_by(
 @library()
 @_docs
 def ncfdtrinc(dfn: ArrayLike, dfd: ArrayLike, p: ArrayLike, f: ArrayLike) -> Array:
-    """Inverse by `nc` of `ncfdtr(dfn, dfd, nc, f)`.
+    """Inverse of `ncfdtr(dfn, dfd, nc, f)` in `nc`.
 
     Special cases:
       No root: nan.
@@ -432,7 +432,7 @@ def ncfdtrinc(dfn: ArrayLike, dfd: ArrayLike, p: ArrayLike, f: ArrayLike) -> Arr
 @library()
 @_docs
 def nctdtrit(df: ArrayLike, nc: ArrayLike, p: ArrayLike) -> Array:
-    """Inverse by `t` of `nctdtr(df, nc, t)`.
+    """Inverse of `nctdtr(df, nc, t)` in `t`.
 
     Special cases:
       0 → -inf; 1 → inf; outside: nan.
@@ -451,7 +451,7 @@ def nctdtrit(df: ArrayLike, nc: ArrayLike, p: ArrayLike) -> Array:
 @library()
 @_docs
 def nctdtrinc(df: ArrayLike, p: ArrayLike, t: ArrayLike) -> Array:
-    """Inverse by `nc` of `nctdtr(df, nc, t)`.
+    """Inverse of `nctdtr(df, nc, t)` in `nc`.
 
     Special cases:
       No root: nan.

@@ -69,7 +69,7 @@ _fdtridfd = inverse_by(_f, "size", rising=True)
 @library()
 @_docs
 def bdtrik(y: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
-    """Inverse by `k` of `bdtr(k, n, p)`, a real number.
+    """Inverse of `bdtr(k, n, p)` in `k`, a real number.
 
     Special cases:
       Below 0 → 0; outside: nan.
@@ -85,7 +85,7 @@ def bdtrik(y: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
 @library()
 @_docs
 def bdtrin(k: ArrayLike, y: ArrayLike, p: ArrayLike) -> Array:
-    """Inverse by `n` of `bdtr(k, n, p)`, a real number.
+    """Inverse of `bdtr(k, n, p)` in `n`, a real number.
 
     Special cases:
       No root: nan.
@@ -101,7 +101,7 @@ def bdtrin(k: ArrayLike, y: ArrayLike, p: ArrayLike) -> Array:
 @library()
 @_docs
 def btdtria(p: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """Inverse by `a` of `betainc(a, b, x)`.
+    """Inverse of `betainc(a, b, x)` in `a`.
 
     Special cases:
       No root: nan.
@@ -117,7 +117,7 @@ def btdtria(p: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 @library()
 @_docs
 def btdtrib(a: ArrayLike, p: ArrayLike, x: ArrayLike) -> Array:
-    """Inverse by `b` of `betainc(a, b, x)`.
+    """Inverse of `betainc(a, b, x)` in `b`.
 
     Special cases:
       No root: nan.
@@ -133,7 +133,7 @@ def btdtrib(a: ArrayLike, p: ArrayLike, x: ArrayLike) -> Array:
 @library()
 @_docs
 def chdtriv(p: ArrayLike, x: ArrayLike) -> Array:
-    """Inverse by `v` of `chdtr(v, x)`.
+    """Inverse of `chdtr(v, x)` in `v`.
 
     Special cases:
       No root: nan.
@@ -149,7 +149,7 @@ def chdtriv(p: ArrayLike, x: ArrayLike) -> Array:
 @library()
 @_docs
 def fdtridfd(dfn: ArrayLike, p: ArrayLike, x: ArrayLike) -> Array:
-    """Inverse by `dfd` of `fdtr(dfn, dfd, x)`.
+    """Inverse of `fdtr(dfn, dfd, x)` in `dfd`.
 
     Special cases:
       No root: nan.
@@ -165,7 +165,7 @@ def fdtridfd(dfn: ArrayLike, p: ArrayLike, x: ArrayLike) -> Array:
 @library()
 @_docs
 def gdtrib(a: ArrayLike, p: ArrayLike, x: ArrayLike) -> Array:
-    """Inverse by `b` of `gdtr(a, b, x)`.
+    """Inverse of `gdtr(a, b, x)` in `b`.
 
     Special cases:
       No root: nan.
@@ -181,7 +181,7 @@ def gdtrib(a: ArrayLike, p: ArrayLike, x: ArrayLike) -> Array:
 @library()
 @_docs
 def nbdtrik(y: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
-    """Inverse by `k` of `nbdtr(k, n, p)`, a real number.
+    """Inverse of `nbdtr(k, n, p)` in `k`, a real number.
 
     Special cases:
       Below 0 → 0; outside: nan.
@@ -197,7 +197,7 @@ def nbdtrik(y: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
 @library()
 @_docs
 def nbdtrin(k: ArrayLike, y: ArrayLike, p: ArrayLike) -> Array:
-    """Inverse by `n` of `nbdtr(k, n, p)`, a real number.
+    """Inverse of `nbdtr(k, n, p)` in `n`, a real number.
 
     Special cases:
       No root: nan.
@@ -213,7 +213,7 @@ def nbdtrin(k: ArrayLike, y: ArrayLike, p: ArrayLike) -> Array:
 @library()
 @_docs
 def pdtrik(p: ArrayLike, m: ArrayLike) -> Array:
-    """Inverse by `k` of `pdtr(k, m)`, a real number.
+    """Inverse of `pdtr(k, m)` in `k`, a real number.
 
     Special cases:
       Below 0 → 0; outside: nan.
@@ -275,7 +275,7 @@ _stdtridf = inverse_by(stdtr_of, "size", rising=False)
 @library()
 @_docs
 def stdtridf(p: ArrayLike, t: ArrayLike) -> Array:
-    """Inverse by `df` of `stdtr(df, t)`.
+    """Inverse of `stdtr(df, t)` in `df`.
 
     Special cases:
       No root, also for t = 0: nan.

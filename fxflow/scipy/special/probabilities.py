@@ -130,7 +130,7 @@ def bdtrc(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
 @library()
 @_docs
 def bdtri(k: ArrayLike, n: ArrayLike, y: ArrayLike) -> Array:
-    """Inverse by `p` of `bdtr(k, n, p)`.
+    """Inverse of `bdtr(k, n, p)` in `p`.
 
     Special cases:
       `k` below 0 or not below `n`: nan.
@@ -178,7 +178,7 @@ def nbdtrc(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
 @library()
 @_docs
 def nbdtri(k: ArrayLike, n: ArrayLike, y: ArrayLike) -> Array:
-    """Inverse by `p` of `nbdtr(k, n, p)`.
+    """Inverse of `nbdtr(k, n, p)` in `p`.
 
     Special cases:
       `k` below 0, or `n` not positive: nan.
@@ -226,7 +226,7 @@ def pdtrc(k: ArrayLike, m: ArrayLike) -> Array:
 @library()
 @_docs
 def pdtri(k: ArrayLike, y: ArrayLike) -> Array:
-    """Inverse by `m` of `pdtr(k, m)`.
+    """Inverse of `pdtr(k, m)` in `m`.
 
     Special cases:
       `k` negative, or `y` outside [0, 1]: nan.
@@ -277,7 +277,7 @@ def fdtrc(dfn: ArrayLike, dfd: ArrayLike, x: ArrayLike) -> Array:
 @library()
 @_docs
 def fdtri(dfn: ArrayLike, dfd: ArrayLike, p: ArrayLike) -> Array:
-    """Inverse by `x` of `fdtr(dfn, dfd, x)`.
+    """Inverse of `fdtr(dfn, dfd, x)` in `x`.
 
     Special cases:
       0 → 0; 1 → inf; outside [0, 1]: nan.
@@ -325,7 +325,7 @@ def gdtrc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 @library()
 @_docs
 def gdtria(p: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """Inverse by `a` of `gdtr(a, b, x)`.
+    """Inverse of `gdtr(a, b, x)` in `a`.
 
     Special cases:
       0 → 0; 1 → inf; outside [0, 1]: nan.
@@ -341,7 +341,7 @@ def gdtria(p: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 @library()
 @_docs
 def gdtrix(a: ArrayLike, b: ArrayLike, p: ArrayLike) -> Array:
-    """Inverse by `x` of `gdtr(a, b, x)`.
+    """Inverse of `gdtr(a, b, x)` in `x`.
 
     Special cases:
       0 → 0; 1 → inf; outside [0, 1]: nan.
