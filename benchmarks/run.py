@@ -27,12 +27,13 @@ from typing import Any, NamedTuple
 
 HERE = Path(__file__).parent.resolve()
 REQUIREMENTS = {
-    "fxflow": ["--editable", f"{HERE.parent}[kernels]"],
+    "fxflow": ["--editable", f"{HERE.parent}[arrow,kernels]"],
     "jax": [
         "jax==0.10.2",
         "jaxlib==0.10.2",
     ],  # the version that the aims are stated for
     "torch": ["torch==2.13.0", "numpy"],
+    "pandas": ["torch==2.13.0", "pandas", "pyarrow", "grain"],
 }
 UNITS = {"s": 1.0, "ms": 1e3, "µs": 1e6, "MB": 1.0}
 

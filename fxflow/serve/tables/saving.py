@@ -219,6 +219,11 @@ def _columns(
                     f"save_recommender: {spec} has the ids of feature {column!r}, and "
                     f"the features with ids are {sorted(sizes)}: give columns="
                 )
+            if getattr(features.features[column], "capacity", None) is not None:
+                raise ArgumentError(
+                    f"save_recommender: feature {column!r} has a capacity for a batch, "
+                    "and requests have batches of any size: use width= alone"
+                )
             if spec.rows is not None and sizes[column] > spec.rows:
                 raise ArgumentError(
                     f"save_recommender: feature {column!r} has ids below "

@@ -10,7 +10,7 @@ For example::
 Read the modules in this order: `streams` (sources), `numbers` (elements by number),
 `batching`, `parallel`, `transfer`, `dataset` (the methods), `paths`, `sources`; for
 tables of rows `parts`, `readers`; and by themselves `columns`, `learned`, `features`
-(raw columns as arrays, the same in training and serving).
+(raw columns as arrays, the same in training and serving) and `labels`.
 """
 
 # fmt: off
@@ -19,6 +19,7 @@ from fxflow.train.data.dataset import DataIterator, Dataset, IndexedDataset
 from fxflow.train.data.features import (
     Bucket, Cross, Features, FittedFeatures, Hash, Normalize, Statistics, Vocabulary,
 )
+from fxflow.train.data.labels import LabelJoin
 from fxflow.train.data.parts import BadRows, Follow
 from fxflow.train.data.readers import csv, json_lines, parquet, records
 from fxflow.train.data.sources import (
@@ -30,6 +31,7 @@ __all__ = [
     "Vocabulary",
     "DataIterator", "Dataset", "IndexedDataset",
     "arrays", "files", "indexed", "iterable", "lines",
+    "LabelJoin",
     "BadRows", "Follow", "csv", "json_lines", "parquet", "records",
     "concatenate", "mix", "zip",
 ]

@@ -472,6 +472,7 @@ class _Lines:
     """
 
     blank: re.Pattern[bytes]  # matches before the end of a line that has no row
+    spaces = (b"\n\n", b"\n\r", b"\n ", b"\n\t")  # without these, there is none
 
     def __init__(self, wanted: _Wanted, path: str, schema: Any, report: Report) -> None:
         self._pa = arrow()
@@ -490,7 +491,8 @@ class _Lines:
         lines = block.count(b"\n") + (not block.endswith(b"\n"))
         self._at, self._rest = place + len(block), self._rest[len(block) :]
         number = first + 1 + block[:head].count(b"\n")
-        tables = self._tables(block[head:], number) if wanted else iter(())
+        rest = block[head:] if head else block
+        tables = self._tables(rest, number) if wanted else iter(())
         return Part(tables, lines, self._at)
 
     def begin(self, block: bytes) -> int:
@@ -517,7 +519,7 @@ class _Lines:
                 return self._rest if ended and self._rest else None
 
     def _tables(self, block: bytes, first: int) -> Iterator[Any]:
-        if not block.strip():
+        if not block or block.isspace():
             return
         try:
             yield self._table(block, 1 << 20)
@@ -548,11 +550,13 @@ class _Lines:
         """
         if not block.isascii():
             block.decode()
-        if not block.strip():
+        if block.isspace():
             return None
         table = self.parsed(block, size, {})
-        ends = block if block.endswith(b"\n") else block + b"\n"
-        rows = ends.count(b"\n") - len(self.blank.findall(b"\n" + ends))
+        rows = block.count(b"\n") + (not block.endswith(b"\n"))
+        if block[:1].isspace() or any(ends in block for ends in self.spaces):
+            ends = block if block.endswith(b"\n") else block + b"\n"
+            rows -= len(self.blank.findall(b"\n" + ends))
         if len(table) != rows:
             raise ValueError(f"{rows} lines have {len(table)} rows")
         types = self._pa.types

@@ -14,6 +14,7 @@ from fxflow import train
 from fxflow.devices import files
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.serve.tables import RecommenderFiles, load_recommender, save_recommender
+from fxflow.train import data
 from tests.serve.tables import ads
 
 
@@ -63,7 +64,10 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
     path = tmp_path / "ads"
     small = dataclasses.replace(ads.SPECS[0], rows=20)
     other = dataclasses.replace(ads.SPECS[0], shape=(5,))
+    described = {**ads.features().features, "ads": data.Hash("ads", 10, capacity=9)}
+    ragged = data.Features(described).fit([ads.LOGS])
     for kind, match, changes in [
+        (ArgumentError, "'ads' has a capacity for a batch", {"features": ragged}),
         (ArgumentError, "ids below 50, table 'site' has 20 rows", {
             "tables": (small, ads.SPECS[1])}),
         (ShapeError, r"'site' has rows float32\[5\], the state has float32\[3\]", {

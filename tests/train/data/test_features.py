@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
 from typing import Any
@@ -195,6 +196,8 @@ def test_pyarrow_makes_the_same_arrays() -> None:
             assert found.dtype == want.dtype
             np.testing.assert_array_equal(found, want, name)
     tables = [{k: pa.array(v) for k, v in batch.items()} for batch in BATCHES]
+    other = pickle.loads(pickle.dumps(FITTED))  # for processes of `map`
+    np.testing.assert_array_equal(other(BATCHES[0])["ad"], FITTED(BATCHES[0])["ad"])
     again = DESCRIBED.fit(tables)
     assert again.to_json() == FITTED.to_json()
 
