@@ -32,6 +32,7 @@ from fxflow.distributed.launcher import GRACE, Launcher
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.monitor.polling import ServerPoll
+from fxflow.distributed.parameter_server.restarting import RESTART
 from fxflow.distributed.parameter_server.running import (
     CHIEF,
     SERVERS,
@@ -312,6 +313,10 @@ class JobLauncher(Launcher):
             return False
         if not code and (self._shards_move or job.name == "task"):
             self.log(f"{job} has left; the others continue without it")
+            return False
+        if job.name == "ps" and code == RESTART:
+            self.log(f"{job} ended to be restarted; restarting it")
+            self.start_again(self.finished[-1], lambda: self._start(number))
             return False
         how = f"signal {-code}" if code < 0 else f"status {code}"
         again, continues = self._may_start(number), job.name in ("evaluator", "task")

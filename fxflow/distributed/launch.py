@@ -7,6 +7,7 @@
     fxflow launch --ps 2 --hosts hosts.txt train.py
     fxflow launch --ps 2 --workers 4 --ray auto train.py
     fxflow launch --join HOST:PORT --ps 1 --workers 2 train.py
+    fxflow launch --join HOST:PORT --ps 1 --workers 0
     fxflow launch --tasks 4 train.py
     srun fxflow launch --tasks auto train.py
 
@@ -83,13 +84,31 @@ def parse_hosts(text: str) -> list[Host]:
 # -- the command line ------------------------------------------------------------------
 
 
+class _NoProgram(Exception):
+    """The command line has no program."""
+
+
 class _Parser(argparse.ArgumentParser):
-    """A parser whose error for a missing program shows a command to write."""
+    """A parser that raises `_NoProgram` for a missing program."""
 
     def error(self, message: str) -> NoReturn:
         if message.startswith("the following arguments are required: program"):
-            message = "no program given; for example: fxflow launch -n 2 train.py"
+            raise _NoProgram
         super().error(message)
+
+
+def _parsed(
+    parser: argparse.ArgumentParser, argv: Sequence[str] | None
+) -> argparse.Namespace:
+    """Returns the options; only a launch that adds servers alone has no program."""
+    try:
+        return parser.parse_args(argv)
+    except _NoProgram:
+        given = sys.argv[1:] if argv is None else argv
+        options = parser.parse_args([*given, ""])
+        if not (options.join and options.ps and options.workers == 0):
+            parser.error("no program given; for example: fxflow launch -n 2 train.py")
+        return options
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -152,6 +171,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="HOST:PORT,...",
         help="add servers (--ps, default 0) and workers to a run that another launch "
         "has started: addresses of some of its servers, as that launch prints them; "
+        "with --workers 0 there is no program, and servers run until they are ended; "
         "FXFLOW_PS_KEYS_FILE names the file of the run's keys, if it has any",
     )
     add(
@@ -305,8 +325,9 @@ def _launch_jobs(
     if options.workers is None:
         options.workers = max(len(slots) - options.chief, 0 if options.chief else 1)
     count = options.workers + options.chief
-    if options.ps < (0 if options.join else 1) or count < 1:
-        least = "need at least one " + ("worker" if options.join else "of each")
+    enough = options.ps + count if options.join else min(options.ps, count)
+    if min(options.ps, options.workers) < 0 or enough < 1:
+        least = "need at least one " + ("process" if options.join else "of each")
         parser.error(f"--ps {options.ps} --workers {options.workers}: {least}")
     if options.join:
         for name in ("ray", "chief", "ps_shards"):
@@ -554,7 +575,7 @@ def main(argv: Sequence[str] | None = None) -> int:
       The exit status.
     """
     parser = _parser()
-    options = parser.parse_args(argv)
+    options = _parsed(parser, argv)
     try:
         hosts = [Host("", 0)]
         if options.hosts:

@@ -367,6 +367,16 @@ def table_trainer(
                 "rows=, and not rows_in_memory=; servers (consistency=) create rows "
                 "when they are used, and keep them on disk"
             )
+        if spec.expire_after is not None or spec.admit_after > 1:
+            raise ArgumentError(
+                f"table_trainer: {spec}: in one process all rows exist from the start: "
+                "expire_after and admit_after are for servers (consistency=)"
+            )
+        if spec.stored != "exact":
+            raise ArgumentError(
+                f"table_trainer: {spec}: one process stores rows as they are: "
+                f"stored={spec.stored!r} is for servers (consistency=)"
+            )
     return TableTrainer(
         loss_fn, optimizer, tables, has_aux=has_aux, non_finite=non_finite
     )

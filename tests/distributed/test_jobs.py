@@ -211,6 +211,37 @@ def test_another_launch_joins_and_leaves(launch: Launch, tmp_path: Path) -> None
     assert int(total) == int(own) + count
 
 
+@pytest.mark.slow
+def test_servers_join_without_workers(launch: Launch, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(JOINED)
+    options = ["--ps", "1", "--ps-shards", "3", "--workers", "1"]
+    first = launch(*options, str(script), str(tmp_path))
+    servers = first.wait_for("launch --join (\\S+) ")[1]
+    first.wait_for("begun 1")
+    second = launch("--join", servers, "--ps", "1", "--workers", "0")
+    second.wait_for("server 1 of 2 listens")
+    second.process.terminate()
+    assert second.end() == 128 + 15, second.text
+    second.wait_for("server 1 ends$")
+    (tmp_path / "stop").touch()
+    assert first.end() == 0, first.text
+    own, total = first.wait_for(r"worker:0 (\d+) \[(\d+)\.0\]").groups()
+    assert int(total) == int(own)
+
+
+def test_only_servers_that_join_need_no_program(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for given in [], ["--ps", "1"], ["--join", "a:1", "--ps", "1"], ["--join", "a:1"]:
+        with pytest.raises(SystemExit):
+            main(given)
+        assert "no program given" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["--join", "a:1", "--ps", "0", "--workers", "0", "x.py"])
+    assert "need at least one process" in capsys.readouterr().err
+
+
 def test_servers_describe_the_run_to_join() -> None:
     local = LocalServers(2, shards=3)
     cluster = dataclasses.replace(local.cluster, index=4)
@@ -337,7 +368,7 @@ def test_a_server_that_cannot_restart_ends_the_run(
         (["--ps", "1", "-n", "2"], "-n is for synchronous runs"),
         (["--ps", "1", "--workers", "0"], "at least one of each"),
         (["--ps", "2", "--ps-copies", "3"], "--ps-copies must be 1 to 2"),
-        (["--join", "a:1", "--workers", "0"], "at least one worker"),
+        (["--join", "a:1", "--workers", "0"], "at least one process"),
         (["--join", "a:1", "--chief"], "--chief is for the launch that starts a run"),
         (["--join", "a:1", "--ps-copies", "2"], "the launch that started the run"),
         (["--join", "a", "--ps", "1"], "'a'"),

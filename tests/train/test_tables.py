@@ -221,3 +221,13 @@ def test_invalid_arguments_are_rejected() -> None:
             trainer.step(state, None, ids=ids)
     with pytest.raises(ArgumentError, match="must name the tables"):
         trainer.rows({"u": [0]}, state)
+
+
+@pytest.mark.parametrize(
+    "options", [{"expire_after": 9}, {"admit_after": 2}, {"stored": "int8"}], ids=str
+)
+def test_what_only_servers_do_is_refused_in_one_process(
+    options: dict[str, Any],
+) -> None:
+    with pytest.raises(ArgumentError, match=r"table 'ads'.*for servers"):
+        train.table_trainer(loss, optim.sgd(0.1), specs(**options))

@@ -26,6 +26,7 @@ from fxflow.distributed.parameter_server.placement import (
     replan,
     tensors_of,
 )
+from fxflow.distributed.parameter_server.restarting import restart_servers
 from fxflow.distributed.parameter_server.running import (
     Cluster,
     LocalServers,
@@ -65,6 +66,7 @@ __all__ = [
     "parameter_server",
     "place",
     "replan",
+    "restart_servers",
     "simulate",
     "softsync",
     "ssp",

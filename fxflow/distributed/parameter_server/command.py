@@ -19,7 +19,12 @@ SIGTERM exits when others have taken over its shards.
 The exit status is 0 after SIGTERM or Ctrl-C, 1 when the server cannot start (listen,
 read its log, join), 2 for a wrong command line, 3 when it cannot continue (no memory
 for an update, a full disk), 4 after SIGTERM if other servers did not take over all of
-its shards in time: then a copy serves them, or a restart of this server.
+its shards in time: then a copy serves them, or a restart of this server; 75 when
+``restart`` has requested that it be started again.
+
+``restart`` restarts the servers of a run one by one while training continues, such as
+for an upgrade; what started them must start those that exit with status 75 again
+(`fxflow launch`, Kubernetes and systemd do).
 
 ``watch`` redraws its table in place on a terminal; elsewhere it prints one table after
 another. Ctrl-C ends it. Its exit status is 0; with ``--once`` 1 if a server did not
@@ -43,6 +48,7 @@ from fxflow.distributed.messages.zeromq import Hub
 from fxflow.distributed.parameter_server.monitor import Exporter
 from fxflow.distributed.parameter_server.monitor.figures import Monitor, redrawn, table
 from fxflow.distributed.parameter_server.monitor.tracing import trace
+from fxflow.distributed.parameter_server.restarting import RESTART, restart_servers
 from fxflow.distributed.parameter_server.running import (
     COPIES,
     SERVERS,
@@ -66,8 +72,8 @@ def _parser() -> argparse.ArgumentParser:
         "parameter-server watch` shows what running servers are doing.)",
         epilog="Exit status: 0 after SIGTERM or Ctrl-C, 1 when it cannot start, 2 for "
         "a wrong command line, 3 when it cannot continue, 4 when others did not take "
-        "over its shards in time. FXFLOW_PS_KEYS_FILE names the file of the run's "
-        "keys.",
+        "over its shards in time, 75 when it is to be started again. "
+        "FXFLOW_PS_KEYS_FILE names the file of the run's keys.",
     )
     add = parser.add_argument
     task = os.environ.get(TASK, "")
@@ -195,7 +201,7 @@ def main(argv: Sequence[str] | None = None) -> int:
       The exit status.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments[:1] in (["watch"], ["trace"]):
+    if arguments[:1] in (["watch"], ["trace"], ["restart"]):
         return _monitor(arguments)
     parser = _parser()
     options = parser.parse_args(arguments)
@@ -251,6 +257,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except DistributedError as error:
         _log(str(error))
         return 3
+    if server.restarts:
+        _log(f"server {number} ends to be restarted")
+        return RESTART
     if server.gave_up:
         _log(
             f"server {number} ends after {within:g} s (--leave-within), before other "
@@ -287,7 +296,9 @@ def _monitor_parser() -> argparse.ArgumentParser:
         prog="fxflow parameter-server",
         epilog="FXFLOW_PS_KEYS_FILE names the file of the run's keys.",
     )
-    which = parser.add_subparsers(dest="which", required=True, metavar="watch|trace")
+    which = parser.add_subparsers(
+        dest="which", required=True, metavar="watch|trace|restart"
+    )
     watch = which.add_parser(
         "watch",
         description="Show what the servers of an asynchronous run are doing.",
@@ -317,7 +328,23 @@ def _monitor_parser() -> argparse.ArgumentParser:
         metavar="S",
         help="duration of the trace (default 5)",
     )
-    for one in (watch, traced):
+    restart = which.add_parser(
+        "restart",
+        description="Restart the servers of a run one by one while training continues. "
+        "No acknowledged push is lost. Servers need a folder or copies, and what "
+        "started them must start them again when they exit with status 75.",
+        epilog="Exit status: 0; 1 if a server refused, or did not return in time: then "
+        "the others have not been restarted; 2 for a wrong command line.",
+    )
+    restart.add_argument(
+        "--deadline",
+        type=float,
+        default=120.0,
+        dest="every",
+        metavar="S",
+        help="seconds within which each server must serve again (default 120)",
+    )
+    for one in (watch, traced, restart):
         one.add_argument(
             "--servers",
             default=os.environ.get(SERVERS, ""),
@@ -336,6 +363,8 @@ def _monitor(argv: Sequence[str]) -> int:
         parser.error(f"seconds must be more than 0; got {options.every:g}")
     if options.which == "trace":
         return _trace(options.file, servers, options.every)
+    if options.which == "restart":
+        return _restart(servers, options.every)
     try:
         monitor = Monitor(servers, keys_of())
     except DistributedError as error:
@@ -360,6 +389,16 @@ def _trace(path: str, servers: Sequence[str], seconds: float) -> int:
         print(f"fxflow parameter-server trace: {error}", file=sys.stderr)
         return 1
     print(f"{path}: open it at https://ui.perfetto.dev")
+    return 0
+
+
+def _restart(servers: Sequence[str], deadline: float) -> int:
+    """Restarts servers one by one; returns the exit status."""
+    try:
+        restart_servers(servers, keys_of(), deadline=deadline, log=_log)
+    except DistributedError as error:
+        _log(str(error))
+        return 1
     return 0
 
 

@@ -18,6 +18,10 @@ class LostCutError(DistributedError):
     """A server abandoned a cut: the worker may request another."""
 
 
+class RejectedPushError(DistributedError):
+    """A push is invalid: it changed nothing, and would be rejected again."""
+
+
 class EntryError(DistributedError):
     """An entry cannot be applied here, so this copy of the shard is unusable.
 

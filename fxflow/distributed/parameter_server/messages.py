@@ -290,6 +290,7 @@ class Failure(NamedTuple):
       again: whether the server abandoned a snapshot, and the worker may retry.
       model: description of the run's model, if the worker trains another one.
       late: names of the workers that a read waited for.
+      rejected: whether it was a push, which changed nothing and can never be accepted.
     """
 
     why: str
@@ -298,6 +299,7 @@ class Failure(NamedTuple):
     again: bool = False
     model: dict[str, Any] | None = None
     late: list[str] | None = None
+    rejected: bool = False
 
 
 @fields_of("heartbeat")
@@ -549,6 +551,21 @@ class StatsReply(NamedTuple):
 
     request: int
     stats: dict[str, Any]
+
+
+@fields_of("restart")
+class Restart(NamedTuple):
+    """Asks a server to end with the status that requests a restart."""
+
+    request: int = 0
+
+
+@fields_of("restart_ok")
+class Restarting(NamedTuple):
+    """Answers `Restart`: the server ends, and is to be started again."""
+
+    request: int
+    incarnation: int
 
 
 @fields_of("trace")

@@ -30,7 +30,7 @@ from fxflow.distributed.parameter_server import (
     parameter_server,
 )
 from fxflow.distributed.parameter_server.server import snapshots
-from fxflow.distributed.parameter_server.tables import remote, store
+from fxflow.distributed.parameter_server.tables import cuts, remote
 from fxflow.distributed.parameter_server.tables.remote import RowParts
 from fxflow.distributed.parameter_server.worker.client import WorkerClient
 from fxflow.errors import DistributedError
@@ -69,7 +69,7 @@ def server_of(run: Run, folder: Path, index: int = 0) -> Any:
 def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Makes blocks and parts small; records the bytes of messages that have rows."""
     monkeypatch.setattr(snapshots, "_BYTES", SENT // 2)
-    monkeypatch.setattr(store, "BLOCK_BYTES", SENT // 2)
+    monkeypatch.setattr(cuts, "BLOCK_BYTES", SENT // 2)
     monkeypatch.setattr(remote, "PART_BYTES", SENT)
     found: list[int] = []
     send = zeromq._End._send

@@ -21,6 +21,9 @@ _LOOK = 0.05
 _LOST = 10_000_000_000
 
 
+Request = messages.Stats | messages.Trace | messages.Restart
+
+
 class ServerAnswer(NamedTuple):
     """The answer of one server.
 
@@ -87,7 +90,7 @@ class ServerPoll:
             self._hub.close()
             raise
 
-    def ask(self, question: messages.Stats | messages.Trace) -> list[ServerAnswer]:
+    def ask(self, question: Request) -> list[ServerAnswer]:
         """Sends a request to all servers; waits for their answers or the timeout.
 
         A stopped server gets no second request before it has answered the first, since
@@ -143,9 +146,7 @@ class ServerPoll:
             for number, connection in self._connections.items()
         )
 
-    def _send(
-        self, connection: _Connection, question: messages.Stats | messages.Trace
-    ) -> None:
+    def _send(self, connection: _Connection, question: Request) -> None:
         """Sends a request, if the server is connected and has answered the last one."""
         now = time.monotonic_ns()
         if not connection.dialer.connected or now - connection.asked > _LOST:

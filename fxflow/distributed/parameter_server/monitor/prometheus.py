@@ -17,6 +17,12 @@ from fxflow.distributed.metrics import CONTENT_TYPE, Registry
 from fxflow.distributed.parameter_server.monitor.figures import Figures, Monitor
 from fxflow.errors import DistributedError
 
+#: Counts of a table's rows: members of the label `event`.
+_EVENTS = (
+    *("created", "updated", "evicted", "loaded", "expired", "unadmitted"),
+    *("non_finite", "rejected"),
+)
+
 #: Upper bounds of the histogram's buckets; they must not change during a run.
 _STALENESS = (0, 1, 2, 4, 8, 16, 32, 64, 128)
 
@@ -66,12 +72,26 @@ def exposition(figures: Figures) -> str:
         bounds=_STALENESS,
     )
     gauge = registry.gauge
+    of_shard = "server", "shard"
     shards = {
-        "version": gauge("version", "Updates of a shard.", "server", "shard"),
+        "version": gauge("version", "Updates of a shard.", *of_shard),
         "bytes": gauge(
-            "parameter_bytes", "Bytes of the parameters of a shard.", "server", "shard"
+            "parameter_bytes", "Bytes of the parameters of a shard.", *of_shard
         ),
     }
+    missing = gauge(
+        "missing_copies", "Planned copies of a shard that are not complete.", *of_shard
+    )
+    of_table = *of_shard, "table"
+    rows = gauge("table_rows", "Rows of a table in a shard.", *of_table)
+    in_memory = gauge("table_rows_in_memory", "Those of them in memory.", *of_table)
+    size = gauge("table_bytes", "Bytes of the rows and their state.", *of_table)
+    events = registry.counter(
+        "table_events",
+        "Rows of a table that were created, updated, evicted to disk, loaded from it, "
+        "expired, or not admitted; with gradients not finite; pushes rejected.",
+        *(*of_table, "event"),
+    )
     stats = {
         "waiting": gauge("waiting_pulls", "Pulls not answered yet.", "server"),
         "epoch": gauge(
@@ -96,6 +116,15 @@ def exposition(figures: Figures) -> str:
         for key, metric in shards.items():
             for number, shard in server.served:
                 metric.labels(server.number, number).set(shard[key])
+        for number, shard in server.served:
+            missing.labels(server.number, number).set(shard.get("missing", 0))
+            for name, table in shard.get("tables", {}).items():
+                labels = server.number, number, name
+                rows.labels(*labels).set(table["rows"])
+                in_memory.labels(*labels).set(table["in_memory"])
+                size.labels(*labels).set(table["bytes"])
+                for event in _EVENTS:
+                    events.labels(*labels, event).inc(table[event])
         for key, metric in stats.items():
             metric.labels(server.number).set(server.stats[key])
     for worker in figures.workers:

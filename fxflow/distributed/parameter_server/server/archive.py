@@ -37,7 +37,8 @@ from fxflow.devices import files
 from fxflow.distributed.messages.codec import Message, decode, encode
 from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.server.shard import Position, Shard
-from fxflow.distributed.parameter_server.tables.store import RowBlock, TableState
+from fxflow.distributed.parameter_server.tables.cuts import RowBlock
+from fxflow.distributed.parameter_server.tables.store import TableState
 from fxflow.errors import DistributedError, MessageError
 
 #: Minimum bytes of a log before a snapshot replaces it: they take a second to read.

@@ -23,6 +23,7 @@ from fxflow.distributed.parameter_server.errors import (
     LostCutError,
     OtherModelError,
     OtherRunError,
+    RejectedPushError,
 )
 from fxflow.distributed.parameter_server.monitor.tracing import (
     Meter,
@@ -39,13 +40,15 @@ from fxflow.distributed.parameter_server.server.replicas import Replicas
 from fxflow.distributed.parameter_server.server.shard import Shard, Turn
 from fxflow.distributed.parameter_server.server.snapshots import Cuts
 from fxflow.distributed.parameter_server.server.store import Store
-from fxflow.distributed.parameter_server.views import View, resumed
+from fxflow.distributed.parameter_server.views import View
 from fxflow.errors import DistributedError, FxflowError
 
 #: Seconds between two checks for late pulls and silent workers.
 _TICK = 0.05
 #: Seconds after which a silent worker no longer votes on views.
 _VOTE_TIMEOUT = 3.0
+#: Seconds for the answer to a request to restart to be sent.
+_ANSWER = 0.1
 #: Seconds of silence, two heartbeats, after which a worker's connection is checked.
 _CHECK_AFTER = 1.0
 
@@ -74,6 +77,7 @@ class ShardServer:
 
     Attributes:
       gave_up: whether the server ended before others had taken over its shards.
+      restarts: whether it ended to be started again, as a client had requested.
       incarnation: a random number of this process; a restarted server has another.
     """
 
@@ -83,6 +87,7 @@ class ShardServer:
     meter: Meter
     tracing: ServerTracing
     gave_up: bool
+    restarts: bool
 
     def __init__(
         self,
@@ -126,12 +131,14 @@ class ShardServer:
             messages.Leave: self._on_leave,
             messages.Stats: self._on_stats,
             messages.Trace: self._on_trace,
+            messages.Restart: self._on_restart,
         }
         self._end = threading.Event()
         #: When a leaving server ends even if others have not taken over its shards.
         self._leaves_at: float | None = None
-        self.gave_up = False
-        view, kept = self._initial_view(view, folder)
+        self.gave_up = self.restarts = False
+        self._keeps = folder is not None
+        view, kept = self._store.initial_view(view)
         for shard in view.held_by(number):
             self._store.open(shard)
         for shard in view.served_by(number):
@@ -149,31 +156,6 @@ class ShardServer:
             kept=kept,
             changed=self._on_new_view,
         )
-
-    def _initial_view(self, view: View, folder: Path | None) -> tuple[View, bool]:
-        """Returns the initial view, and whether the server was in a view before.
-
-        If a run continues, the initial view is the last one that the server entered.
-
-        Raises:
-          DistributedError: the folder belongs to another run.
-        """
-        kept = self._store.kept()
-        try:
-            if kept is None:
-                if view.run and not self._store.is_empty:
-                    raise ValueError("it has shards of another run")
-                return view, False
-            if not view.run:
-                return resumed(view, kept), True
-            if view.run != kept.run:
-                raise ValueError("it belongs to another run than the given servers")
-            return max(view, kept, key=lambda view: view.epoch), True
-        except ValueError as error:
-            self._store.close()
-            raise DistributedError(
-                f"server {self.number} cannot start with the folder {folder}: {error}"
-            ) from None
 
     @property
     def view(self) -> View:
@@ -231,6 +213,8 @@ class ShardServer:
         """Returns whether the server is leaving and has nothing left to wait for."""
         if self._leaves_at is None:
             return False
+        if self.restarts:
+            return now > self._leaves_at
         if self._replicas.has_left or not self._replicas.has_successors:
             return True
         self.gave_up = now > self._leaves_at
@@ -286,7 +270,9 @@ class ShardServer:
             self._fail(peer, message, str(error), model=dict(found))
         except Exception as error:  # any error of one request must not affect others
             why = str(error) if isinstance(error, FxflowError) else repr(error)
-            self._fail(peer, message, why, again=isinstance(error, LostCutError))
+            again = isinstance(error, LostCutError)
+            rejected = isinstance(error, RejectedPushError)
+            self._fail(peer, message, why, again=again, rejected=rejected)
 
     def _fail(self, peer: bytes, message: Message, why: str, **more: Any) -> None:
         """Answers a request with an error."""
@@ -669,7 +655,11 @@ class ShardServer:
             return
         if self._cuts.hold(number, peer, message):
             return
-        turn = shard.turn(message)
+        try:
+            turn = shard.turn(message)
+        except Exception as error:
+            why = str(error) if isinstance(error, FxflowError) else repr(error)
+            raise RejectedPushError(why) from error
         filters, tables = shard.model.filters["push"], bool(shard.tables)
         self.meter.moved("push", filters, message.arrays, tables)
         dropped = ""
@@ -752,6 +742,18 @@ class ShardServer:
 
     def _on_stats(self, peer: bytes, message: Message, query: messages.Stats) -> None:
         self._reply(peer, message, messages.StatsReply(query.request, self.stats()))
+
+    def _on_restart(
+        self, peer: bytes, message: Message, asked: messages.Restart
+    ) -> None:
+        """Ends soon, without leaving the run, to be started again."""
+        if not self._keeps and self.view.copies < 2:
+            raise DistributedError(
+                f"server {self.number} has neither a folder nor copies: a restart "
+                "would lose its state"
+            )
+        self._reply(peer, message, messages.Restarting(asked.request, self.incarnation))
+        self.restarts, self._leaves_at = True, time.monotonic() + _ANSWER
 
     def _on_trace(self, peer: bytes, message: Message, query: messages.Trace) -> None:
         traces, arrays = self.tracing.collect(peer, query)

@@ -77,6 +77,11 @@ def statistics(number: int, shard: Shard, view: View, serves: bool) -> dict[str,
         "serves": serves,
         "holders": list(view.holders[number]),
         "places": list(view.places[number]),
+        "missing": len({*view.places[number]} - {*view.holders[number]}),
+        "tables": {
+            name: {**table.counts._asdict(), "bytes": table.nbytes}
+            for name, table in shard.tables.items()
+        },
         **dataclasses.asdict(shard.counts),
         "clocks": {str(w): shard.group[w].clock for w in shard.group},
     }

@@ -28,8 +28,9 @@ from fxflow.distributed.parameter_server.consistency import (
 )
 from fxflow.distributed.parameter_server.errors import EntryError, OtherModelError
 from fxflow.distributed.parameter_server.model import Model
+from fxflow.distributed.parameter_server.tables.cuts import RowBlock
 from fxflow.distributed.parameter_server.tables.remote import make_table, rows_of
-from fxflow.distributed.parameter_server.tables.store import RowBlock, RowTable
+from fxflow.distributed.parameter_server.tables.store import RowTable
 from fxflow.distributed.program_text import Runner
 from fxflow.distributed.serialization import HostLeaf, from_host, to_host
 from fxflow.errors import DistributedError, FxflowError
@@ -574,6 +575,9 @@ class Shard:
         for i, (push, brought) in enumerate(self._waiting.items()):
             waiting.append([list(push), list(brought)])
             keep(f"waiting/{i}", list(brought.values()))
+        for name, table in self.tables.items():
+            if table.admission is not None:
+                keep(f"admission/{name}", table.admission.state())
         rows = {}
         for name, table in self.tables.items() if with_rows else ():
             blocks = list(table.state())
@@ -636,6 +640,10 @@ class Shard:
             for name, count in fields["rows"].items():
                 blocks = (_rows_of(arrays, name, i) for i in range(count))
                 shard.tables[name].load(blocks)
+            for name, table in shard.tables.items():
+                if table.admission is not None:
+                    keys = (f"admission/{name}/{i}" for i in range(2))
+                    table.admission.load([arrays[key] for key in keys])
             if fields["lacking"]:
                 shard.lacking = SnapshotProgress(*fields["lacking"])
             shard.awaited = tuple(map(str, fields["awaited"]))

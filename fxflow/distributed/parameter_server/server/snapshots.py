@@ -19,7 +19,7 @@ from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.errors import LostCutError
 from fxflow.distributed.parameter_server.server.shard import Shard
-from fxflow.distributed.parameter_server.tables.store import RowBlock
+from fxflow.distributed.parameter_server.tables.cuts import RowBlock
 
 #: Maximum seconds for which pushes are held: for a snapshot, and for an evaluator.
 _HELD, _HELD_TO_EVALUATE = 10.0, 2.0

@@ -15,7 +15,7 @@ from fxflow.distributed.parameter_server.errors import EntryError
 from fxflow.distributed.parameter_server.server.archive import SNAPSHOT_BYTES, Archive
 from fxflow.distributed.parameter_server.server.shard import Shard
 from fxflow.distributed.parameter_server.tables.store import TableState
-from fxflow.distributed.parameter_server.views import View
+from fxflow.distributed.parameter_server.views import View, resumed
 from fxflow.errors import DistributedError
 
 #: The file of the last view that a server entered.
@@ -111,6 +111,35 @@ class Store:
         if self._folder is not None:
             self._lock_folder(self._folder)
         return kept_view(self._folder)
+
+    def initial_view(self, view: View) -> tuple[View, bool]:
+        """Returns the view that a server begins with, and whether it was in it before.
+
+        If a run continues, that is the last view that the server entered.
+
+        Args:
+          view: the view that the server was started with.
+
+        Raises:
+          DistributedError: the folder belongs to another run; the store is closed.
+        """
+        kept = self.kept()
+        try:
+            if kept is None:
+                if view.run and not self.is_empty:
+                    raise ValueError("it has shards of another run")
+                return view, False
+            if not view.run:
+                return resumed(view, kept), True
+            if view.run != kept.run:
+                raise ValueError("it belongs to another run than the given servers")
+            return max(view, kept, key=lambda view: view.epoch), True
+        except ValueError as error:
+            self.close()
+            raise DistributedError(
+                f"server {self._server} cannot start with the folder {self._folder}: "
+                f"{error}"
+            ) from None
 
     def keep(self, view: View) -> None:
         """Stores a view that is entered: a restarted server begins with it.

@@ -1,6 +1,7 @@
 """Tables of rows that are created on first use."""
 
 from fxflow.distributed.parameter_server.tables.cache import CacheCounts, RowCache
+from fxflow.distributed.parameter_server.tables.cuts import RowBlock
 from fxflow.distributed.parameter_server.tables.gradients import (
     pad_rows,
     real_ids,
@@ -15,7 +16,6 @@ from fxflow.distributed.parameter_server.tables.spec import (
     row_functions,
     row_programs,
 )
-from fxflow.distributed.parameter_server.tables.store import RowBlock
 from fxflow.distributed.parameter_server.tables.spec import TableSpec
 from fxflow.distributed.parameter_server.tables.store import (
     RowTable,

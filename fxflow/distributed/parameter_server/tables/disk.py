@@ -155,6 +155,17 @@ class DiskRows:
                 "the file has reached the free space of the disk when it was created"
             ) from None
 
+    def remove(self, ids: Ids) -> None:
+        """Removes rows; missing ones are ignored.
+
+        Args:
+          ids: int64[n].
+        """
+        if len(ids):
+            with self._env.begin(write=True) as transaction:
+                for key in _keys(ids):
+                    transaction.delete(key)
+
     def view(self) -> DiskView:
         """Returns a view of the current rows, to be read while others are written.
 

@@ -18,9 +18,11 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
+from fxflow import numpy as fnp
 from fxflow import random
 from fxflow.core import tree
 from fxflow.core.arrays import Array, ShapeDtypeStruct, dtypes
+from fxflow.distributed.parameter_server.tables import quantization
 from fxflow.errors import ArgumentError, DtypeError, OutOfRangeError
 from fxflow.nn import initializers
 from fxflow.nn.initializers import Initializer
@@ -33,7 +35,10 @@ from fxflow.transforms.vmap import vmap
 
 Eviction = Literal["lru", "lfu"]
 NonFinite = Literal["reject", "skip", "apply"]
+Stored = Literal["exact", "int8"]
 
+#: The largest `admit_after`, a count in 8 bits.
+MOST = 255
 # Positions of rows are int32.
 _MOST = 2**31 - 1
 
@@ -63,6 +68,18 @@ class TableSpec:
         frequently used ("lfu").
       non_finite: what to do with a gradient that has inf or nan: "reject" the whole
         push with an error, "skip" the row, or "apply" the gradient.
+      expire_after: number of pushes to a row's shard of the table, of all workers,
+        after which a row that none of them named is forgotten: it begins again with
+        its initial value, and its memory is reused. None: never.
+      admit_after: number of pushes that must name an id before its row is created and
+        trained, from 1 to 255. Gradients of other ids are dropped and counted, and
+        their rows have the initial value. Servers count in 4 MiB for each shard
+        (`FrequencySketch`): an id may be admitted too early, if it shares its counters
+        with others; counts are halved after each million of such ids.
+      stored: how rows are stored: "exact" in `dtype`; "int8" as 8-bit integers, with a
+        scale and a count of updates for each row, 8 bytes. Updates round
+        stochastically, by less than 1/127 of the row's largest absolute value, and
+        correctly on average. The optimizer's state stays as it is.
 
     Raises:
       ArgumentError: an argument is not one of these.
@@ -85,6 +102,9 @@ class TableSpec:
     folder: str | None = None
     evict: Eviction = "lru"
     non_finite: NonFinite = "reject"
+    expire_after: int | None = None
+    admit_after: int = 1
+    stored: Stored = "exact"
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -95,7 +115,8 @@ class TableSpec:
         if not dtypes.is_floating(dtype):
             raise DtypeError(f"{self}: rows must be real floating, got {dtype}")
         set_(self, "dtype", dtype)
-        for name, kind in (("evict", Eviction), ("non_finite", NonFinite)):
+        choices = ("evict", Eviction), ("non_finite", NonFinite), ("stored", Stored)
+        for name, kind in choices:
             if getattr(self, name) not in get_args(kind):
                 raise ArgumentError(
                     f"{self}: {name} must be one of {list(get_args(kind))}, got "
@@ -104,6 +125,14 @@ class TableSpec:
         if self.rows is not None and not 1 <= operator.index(self.rows) <= _MOST:
             raise ArgumentError(
                 f"{self}: rows must be from 1 to 2**31 - 1, got {self.rows}"
+            )
+        if self.expire_after is not None and operator.index(self.expire_after) < 1:
+            raise ArgumentError(
+                f"{self}: expire_after must be at least 1, got {self.expire_after}"
+            )
+        if not 1 <= operator.index(self.admit_after) <= MOST:
+            raise ArgumentError(
+                f"{self}: admit_after must be from 1 to {MOST}, got {self.admit_after}"
             )
         if self.rows_in_memory is not None:
             if operator.index(self.rows_in_memory) < 1:
@@ -212,7 +241,8 @@ class RowPrograms(NamedTuple):
     """The programs of a table, for blocks of `n` rows, `n` one of `blocks`.
 
     Attributes:
-      fields: fields of a row; the first is its value.
+      fields: fields of a row; the first is its value, or, stored as int8, the first
+        three are its codes, their unit, and the number of updates.
       init: `u32[n, 2]` (high and low halves of ids) to the fields, each `[n, ...]`.
       update: `(fields, gradients f32[n, ...], scale f32[])` to the new fields. `scale`
         multiplies the change of the rows.
@@ -229,14 +259,16 @@ class RowFunctions(NamedTuple):
     """The programs of a table as pure functions to trace, for blocks of any size.
 
     Attributes:
-      fields: fields of a row; the first is its value.
+      fields: see `RowPrograms.fields`.
       init: see `RowPrograms.init`.
       update: see `RowPrograms.update`.
+      row: shape and dtype of a row, of which gradients are.
     """
 
     fields: tuple[Field, ...]
     init: Callable[[Any], tuple[Array, ...]]
     update: Callable[[tuple[Any, ...], Any, Any], tuple[Array, ...]]
+    row: Field
 
     def lower(self, block: int) -> tuple[Lowered, Lowered]:
         """Returns both functions, lowered for blocks of one size.
@@ -248,7 +280,7 @@ class RowFunctions(NamedTuple):
             ShapeDtypeStruct((block, *f.shape), f.dtype) for f in self.fields
         )
         ids = ShapeDtypeStruct((block, 2), dtypes.uint32)
-        row = self.fields[0]
+        row = self.row
         gradients = ShapeDtypeStruct((block, *row.shape), sum_dtype(row.dtype))
         scale = ShapeDtypeStruct((), dtypes.float32)
         return (
@@ -277,25 +309,34 @@ def row_functions(spec: TableSpec) -> RowFunctions:
     initializer = spec.initializer or initializers.normal(1e-2)
     name = zlib.crc32(spec.name.encode())
 
+    coded = spec.stored == "int8"
+    row_type = eval_shape(
+        lambda: initializer(random.key(0), spec.shape, spec.dtype),
+    )
+    if _field(spec, row_type) != Field(spec.shape, spec.dtype):
+        raise DtypeError(
+            f"{spec}: the initializer must make {spec.dtype}{list(spec.shape)}, it "
+            f"made {row_type}"
+        )
+
     def first(halves: Any) -> tuple[Array, ...]:
         key = random.fold_in(random.key(spec.seed), name)
         key = random.fold_in(random.fold_in(key, halves[0]), halves[1])
         row = initializer(key, spec.shape, spec.dtype)
         # With weak types, the state of the next step would need another program.
         state = tree.map(strong, optimizer.init(row))
-        return (row, *tree.leaves(state))
+        values: tuple[Array, ...] = (row,)
+        if coded:
+            values = (*quantization.encode(row), fnp.zeros((), dtypes.uint32))
+        return (*values, *tree.leaves(state))
 
     types = eval_shape(first, ShapeDtypeStruct((2,), dtypes.uint32))
     fields = tuple(_field(spec, t) for t in types)
-    if fields[0] != Field(spec.shape, spec.dtype):
-        raise DtypeError(
-            f"{spec}: the initializer must make {spec.dtype}{list(spec.shape)}, it "
-            f"made {types[0]}"
-        )
     structure = tree.structure(
         eval_shape(optimizer.init, ShapeDtypeStruct(spec.shape, spec.dtype))
     )
-    return RowFunctions(fields, vmap(first), _update(optimizer, structure))
+    update = _update(optimizer, structure, spec)
+    return RowFunctions(fields, vmap(first), update, Field(spec.shape, spec.dtype))
 
 
 def row_programs(spec: TableSpec, blocks: Sequence[int] = BLOCKS) -> RowPrograms:
@@ -335,7 +376,7 @@ def row_programs(spec: TableSpec, blocks: Sequence[int] = BLOCKS) -> RowPrograms
 
 
 def _update(
-    optimizer: GradientTransformation, structure: Any
+    optimizer: GradientTransformation, structure: Any, spec: TableSpec
 ) -> Callable[[tuple[Any, ...], Any, Any], tuple[Array, ...]]:
     def one(fields: tuple[Any, ...], gradient: Any, scale: Any) -> tuple[Array, ...]:
         row, *leaves = fields
@@ -343,7 +384,15 @@ def _update(
         row, new = updated_row(optimizer, row, state, gradient, scale)
         return (row, *tree.leaves(new))
 
-    return vmap(one, in_axes=(0, 0, None))
+    def coded(fields: tuple[Any, ...], gradient: Any, scale: Any) -> tuple[Array, ...]:
+        codes, unit, count, *leaves = fields
+        before = quantization.decode(codes, unit, spec.dtype)
+        after, *new = one((before, *leaves), gradient, scale)
+        old = codes, unit
+        kept = quantization.encode_update(old, before, after, count, spec.seed)
+        return (*kept, count + fnp.ones_like(count), *new)
+
+    return vmap(one if spec.stored == "exact" else coded, in_axes=(0, 0, None))
 
 
 def _field(spec: TableSpec, aval: Any) -> Field:

@@ -9,17 +9,22 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fxflow.core.arrays import dtypes
+from fxflow.distributed.parameter_server.tables.admission import FrequencySketch
+from fxflow.distributed.parameter_server.tables.cuts import RowBlock, TableCut
 from fxflow.distributed.parameter_server.tables.disk import DiskRows
+from fxflow.distributed.parameter_server.tables.expiry import Sweep
 from fxflow.distributed.parameter_server.tables.gradients import sum_rows
-from fxflow.distributed.parameter_server.tables.memory import NONE, Ids, Memory, Slots
+from fxflow.distributed.parameter_server.tables.memory import Ids, Memory, Slots
+from fxflow.distributed.parameter_server.tables.quantization import decode_rows
 from fxflow.distributed.parameter_server.tables.spec import (
+    Field,
     RowPrograms,
     TableSpec,
     row_programs,
@@ -54,6 +59,9 @@ class TableCounts(NamedTuple):
       updated: updates of a row.
       non_finite: gradients of a row with inf or nan that were skipped or applied.
       rejected: pushes rejected because of such a gradient.
+      expired: rows forgotten, because no push had named them for `expire_after` pushes.
+      unadmitted: gradients of a row dropped, because its id was not pushed
+        `admit_after` times yet.
     """
 
     rows: int = 0
@@ -64,6 +72,8 @@ class TableCounts(NamedTuple):
     updated: int = 0
     non_finite: int = 0
     rejected: int = 0
+    expired: int = 0
+    unadmitted: int = 0
 
 
 class RowTable:
@@ -84,16 +94,26 @@ class RowTable:
       [-0.5, -1.0, 0.0]
     """
 
+    #: Counts of ids that have no row yet; None: the first push creates a row.
+    admission: FrequencySketch | None
     programs: RowPrograms
 
     def __init__(self, spec: TableSpec, programs: RowPrograms | None = None) -> None:
         self.spec = spec
         self.programs = programs = programs or row_programs(spec)
         self._lock = threading.Lock()
-        self._memory = Memory(programs.fields, spec.rows_in_memory)
+        self._expires = spec.expire_after is not None
+        #: The last field, if rows expire: the number of the last push that named it.
+        pushed = (Field((), np.dtype(np.int64)),) if self._expires else ()
+        self._fields = (*programs.fields, *pushed)
+        #: The number of pushes, of which the rows of the last have the number.
+        self._pushes = 0
+        self._sweep = Sweep()
+        self.admission = FrequencySketch() if spec.admit_after > 1 else None
+        self._memory = Memory(self._fields, spec.rows_in_memory)
         self._disk: DiskRows | None = None
         if spec.folder is not None:
-            self._disk = DiskRows(spec.folder, spec.name, programs.fields)
+            self._disk = DiskRows(spec.folder, spec.name, self._fields)
         self._cuts: list[TableCut] = []
         self._changed: list[Ids] | None = None
         self._both = 0  # rows that are both in memory and on disk
@@ -118,8 +138,8 @@ class RowTable:
     @property
     def nbytes(self) -> int:
         """Bytes of all rows and their optimizer's state, in memory and on disk."""
-        fields = self.programs.fields
-        row = sum(math.prod(f.shape) * f.dtype.itemsize for f in fields)
+        fields = self._fields
+        row: int = sum(math.prod(f.shape) * f.dtype.itemsize for f in fields)
         return row * len(self)
 
     @property
@@ -133,12 +153,13 @@ class RowTable:
         with self._lock:
             for cut in self._cuts:
                 cut.close()
+            self._sweep.close()
             self._memory.clear()
             if self._disk is not None:
                 self._disk.close()
 
     def pull(self, ids: npt.ArrayLike) -> Rows:
-        """Returns rows; missing rows are created.
+        """Returns rows; missing rows are created, if their first push would do that.
 
         Args:
           ids: integers ≥ 0, `[n]`, with or without repetitions.
@@ -151,14 +172,15 @@ class RowTable:
           OutOfRangeError: an id is negative, or 2⁶³ or more.
           OutOfMemoryError: there is no room for the rows.
         """
+        if self.admission is not None:
+            return self.read(ids)
         ids = self._ids(ids)
-        rows = self._memory.fields[0]
         with self._lock:
             if self._disk is None:
-                return rows.take(self._locate(ids), axis=0, mode="clip")
-            found = np.empty((len(ids), *rows.shape[1:]), rows.dtype)
+                return self._values(self._locate(ids))
+            found = self._empty(len(ids))
             for piece in self._pieces(len(ids)):
-                found[piece] = rows[self._locate(ids[piece])]
+                found[piece] = self._values(self._locate(ids[piece]))
             return found
 
     def read(self, ids: npt.ArrayLike) -> Rows:
@@ -177,12 +199,13 @@ class RowTable:
           OutOfRangeError: an id is negative, or 2⁶³ or more.
         """
         ids = self._ids(ids)
-        rows = self._memory.fields[0]
-        found = np.empty((len(ids), *rows.shape[1:]), rows.dtype)
+        found = self._empty(len(ids))
         with self._lock:
             slots = self._memory.find(ids)
             here = slots >= 0
-            found[here] = rows[slots[here]]
+            if self._expires:
+                here[here] = ~self._is_old(self._memory.fields[-1][slots[here]])
+            found[here] = self._values(slots[here])
             missing = np.flatnonzero(~here)
             if len(missing):
                 new, inverse = np.unique(ids[missing], return_inverse=True)
@@ -190,17 +213,18 @@ class RowTable:
         return found
 
     def _read_missing(self, ids: Ids) -> Rows:
-        """Returns distinct rows that are not in memory."""
+        """Returns distinct rows that are not in memory, or have expired there."""
         disk = self._disk
+        found = self._empty(len(ids))
         here = np.zeros(len(ids), bool)
-        loaded: Sequence[Rows] = ()
         if disk is not None and len(disk):
             here, loaded = disk.get(ids)
-        made = self._make(ids[~here])[0]
-        found = np.empty((len(ids), *made.shape[1:]), made.dtype)
-        found[~here] = made
-        if loaded:
-            found[here] = loaded[0]
+            if self._expires:
+                fresh = ~self._is_old(loaded[-1])
+                here[here] = fresh
+                loaded = [field[fresh] for field in loaded]
+            found[here] = self._decoded(loaded)
+        found[~here] = self._decoded(self._make(ids[~here]))
         return found
 
     def push(
@@ -230,10 +254,15 @@ class RowTable:
         with self._lock:
             if not finite.all():
                 ids, sums = self._check_finite(ids, sums, finite)
+            if self.admission is not None:
+                ids, sums = self._admit(self.admission, ids, sums)
             self._note_changed(ids)
             for piece in self._pieces(len(ids)):
                 self._update(self._locate(ids[piece]), sums[piece], scale)
             self._count(updated=len(ids))
+            if self._expires and len(ids):
+                self._pushes += 1
+                self._forget_old(len(ids))
 
     def check(self, ids: npt.ArrayLike, gradients: npt.ArrayLike) -> None:
         """Raises what `push` would raise for invalid arguments.
@@ -303,6 +332,8 @@ class RowTable:
         """
         with self._lock:
             self._require_no_reading()
+            self._sweep.close()
+            self._pushes = 0
             self._memory.clear()
             self._both = 0
             if self._disk is not None:
@@ -325,6 +356,8 @@ class RowTable:
         self._check_fields(ids, fields)
         with self._lock:
             self._note_changed(ids)
+            if self._expires and len(ids):
+                self._pushes = max(self._pushes, int(fields[-1].max()))
             for piece in self._pieces(len(ids)):
                 slots = self._locate(ids[piece], [f[piece] for f in fields])
                 self._change(slots, [f[piece] for f in fields])
@@ -371,7 +404,7 @@ class RowTable:
         return given.astype(wide, copy=False)
 
     def _check_fields(self, ids: Ids, fields: Sequence[Rows]) -> None:
-        own = self.programs.fields
+        own = self._fields
         shapes = [(len(ids), *f.shape) for f in own]
         if [f.shape for f in fields] != shapes:
             raise ShapeError(
@@ -436,6 +469,11 @@ class RowTable:
             self._make_room(len(new))
             slots[missing] = self._load_or_create(new, given)[inverse]
         memory.touch(slots)
+        if self._expires and values is None:
+            old = np.unique(slots[self._is_old(memory.fields[-1][slots])])
+            if len(old):
+                self._change(old, self._make(memory.ids[old]))
+                self._count(expired=len(old))
         return slots
 
     def _load_or_create(self, ids: Ids, values: Sequence[Rows] | None) -> Slots:
@@ -458,7 +496,9 @@ class RowTable:
 
     def _make(self, ids: Ids) -> Sequence[Rows]:
         """Returns the initial values of rows."""
-        fields = [np.empty((len(ids), *f.shape), f.dtype) for f in self.programs.fields]
+        fields = [np.empty((len(ids), *f.shape), f.dtype) for f in self._fields]
+        if self._expires:
+            fields[-1][:] = self._pushes
         halves = np.stack([ids >> 32, ids & 0xFFFFFFFF], axis=1).astype(np.uint32)
         for start, stop, size in _cuts(len(ids), self.programs.blocks):
             block = np.zeros((size, 2), np.uint32)
@@ -476,11 +516,93 @@ class RowTable:
             padded[: len(own)] = own
             block = np.zeros((size, *gradients.shape[1:]), gradients.dtype)
             block[: len(own)] = gradients[start:stop]
-            fields = self._memory.gather(padded)
+            fields = self._memory.gather(padded)[: len(self.programs.fields)]
             for fresh in (block, *fields):
                 fresh.flags.writeable = False  # so that they are not copied
             new = self.programs.update(fields, block, scale)
-            self._change(own, [np.asarray(x)[: len(own)] for x in new])
+            changed = [np.asarray(x)[: len(own)] for x in new]
+            if self._expires:
+                changed.append(np.full(len(own), self._pushes + 1))
+            self._change(own, changed)
+
+    # -- values, admission and expiry --------------------------------------------------
+
+    def _empty(self, count: int) -> Rows:
+        """Returns an array for rows."""
+        return np.empty((count, *self.spec.shape), self.spec.dtype)
+
+    def _values(self, slots: Slots) -> Rows:
+        """Returns the rows in some slots; a copy."""
+        # With mode="clip" `take` is several times as fast; no slot is out of range.
+        first, *others = self._memory.fields
+        rows: Rows = first.take(slots, axis=0, mode="clip")
+        if self.spec.stored == "exact":
+            return rows
+        return self._decoded([rows, others[0].take(slots, mode="clip")])
+
+    def _decoded(self, fields: Sequence[Rows]) -> Rows:
+        """Returns the rows that fields have."""
+        if self.spec.stored == "exact":
+            return fields[0]
+        return decode_rows(fields[0], fields[1], self.spec.dtype)
+
+    def _admit(
+        self, admission: FrequencySketch, ids: Ids, sums: Rows
+    ) -> tuple[Ids, Rows]:
+        """Returns the ids, with gradients, that have a row or were pushed often enough.
+
+        Only pushes decide, so that all replicas of a table agree.
+        """
+        slots = self._memory.find(ids)
+        known = slots >= 0
+        if self._expires:
+            known[known] = ~self._is_old(self._memory.fields[-1][slots[known]])
+        elsewhere = np.flatnonzero(slots < 0)
+        if self._disk is not None and len(self._disk) and len(elsewhere):
+            here, loaded = self._disk.get(ids[elsewhere])
+            if self._expires:
+                here[here] = ~self._is_old(loaded[-1])
+            known[elsewhere] = here
+        new = np.flatnonzero(~known)
+        if len(new):
+            known[new] = admission.add(ids[new]) >= self.spec.admit_after
+            self._count(unadmitted=int((~known).sum()))
+        return ids[known], sums[known]
+
+    def _is_old(self, pushed: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Returns which rows have expired, from the last pushes that named them.
+
+        An expired row counts as missing, whether its memory is free yet or not: when
+        that happens depends on the replica.
+        """
+        assert self.spec.expire_after is not None
+        old: npt.NDArray[np.bool_] = self._pushes - pushed > self.spec.expire_after
+        return old
+
+    def _forget_old(self, count: int) -> None:
+        """Frees the memory of some expired rows, in proportion to the rows pushed."""
+        memory, disk = self._memory, self._disk
+        slots = self._sweep.slots(memory, count)
+        old = slots[self._is_old(memory.fields[-1][slots])]
+        if len(old):
+            for cut in self._reading():
+                cut.changing(old)
+            stored = old[memory.stored[old]]
+            if disk is not None and len(stored):
+                disk.remove(memory.ids[stored])
+                self._both -= len(stored)
+            memory.remove(old)
+        forgotten = len(old)
+        if disk is not None:
+            ids, pushed = self._sweep.stored(disk, count)
+            ids = ids[self._is_old(pushed)]
+            ids = ids[memory.find(ids) < 0]  # Those in memory are found there.
+            if len(ids):
+                here, loaded = disk.get(ids)  # They may have changed since.
+                gone = ids[here][self._is_old(loaded[-1])]
+                disk.remove(gone)
+                forgotten += len(gone)
+        self._count(expired=forgotten)
 
     def _change(self, slots: Slots, fields: Sequence[Rows]) -> None:
         for cut in self._reading():
@@ -563,133 +685,3 @@ def _cuts(count: int, blocks: Sequence[int]) -> Iterator[tuple[int, int, int]]:
         stop = min(start + size, count)
         yield start, stop, size
         start = stop
-
-
-# -- the rows at one moment ------------------------------------------------------------
-
-#: Maximum number of rows in a block, and of their bytes.
-BLOCK, BLOCK_BYTES = 8192, 4 << 20
-
-
-class RowBlock(NamedTuple):
-    """Some rows of a table.
-
-    Attributes:
-      ids: int64[n], distinct.
-      rows: `[n, *shape]`.
-      state: arrays of the optimizer's state, each `[n, ...]`.
-    """
-
-    ids: Ids
-    rows: npt.NDArray[Any]
-    state: tuple[npt.NDArray[Any], ...]
-
-
-class TableCut:
-    """The rows of a table at the moment when the cut is made.
-
-    Rows in memory are copied when their block is read, or before they change, whichever
-    comes first; for rows on disk, LMDB keeps the pages of that moment.
-
-    Args:
-      memory: the rows in memory.
-      disk: rows that are not in memory, and earlier values of some that are.
-      only: ids of the rows to read, distinct, in increasing order; None: all. Their
-        cost does not depend on the size of the table.
-
-    Attributes:
-      closed: whether reading has ended.
-    """
-
-    closed: bool
-
-    def __init__(
-        self, memory: Memory, disk: DiskRows | None, only: Ids | None = None
-    ) -> None:
-        self.closed = False
-        self._memory, self._end = memory, memory.end
-        row = sum(math.prod(f.shape[1:]) * f.dtype.itemsize for f in memory.fields)
-        self._most = max(1, min(BLOCK, BLOCK_BYTES // max(row, 1)))
-        self._copied: list[RowBlock] = []
-        self._view = None if disk is None else disk.view()
-        self._slots: Slots | None = None
-        #: On disk: ids to read, or, for `only=None`, ids to skip, as memory has them.
-        self._stored: Ids
-        if only is None:
-            self._waiting = memory.ids[: self._end] != NONE
-            self._stored = np.sort(memory.ids[: self._end][memory.stored[: self._end]])
-        else:
-            slots = memory.find(only)
-            self._slots = np.sort(slots[slots >= 0])
-            self._stored = only[slots < 0]
-            # Untouched pages of zeros take no memory.
-            self._waiting = np.zeros(self._end, bool)
-            self._waiting[self._slots] = True
-        self._blocks = self._read()
-
-    def changing(self, slots: Slots) -> None:
-        """Copies rows that are about to change and were not read yet."""
-        old = slots[slots < self._end]
-        old = old[self._waiting[old]]
-        old = np.unique(old)
-        for start in range(0, len(old), self._most):
-            self._copied.append(self._take(old[start : start + self._most]))
-
-    def next(self) -> RowBlock | None:
-        """Returns the next rows; None: there are no more.
-
-        The table may change between calls, but not during one.
-        """
-        return next(self._blocks, None)
-
-    def close(self) -> None:
-        """Ends reading; any thread may call it at any time."""
-        if self.closed:
-            return
-        self.closed = True
-        self._blocks.close()
-        if self._view is not None:
-            self._view.close()
-
-    def _read(self) -> Generator[RowBlock, None, None]:
-        count = self._end if self._slots is None else len(self._slots)
-        most = self._most
-        for start in range(0, count, most):
-            if self._slots is None:
-                here = np.flatnonzero(self._waiting[start : start + most]) + start
-            else:
-                slots = self._slots[start : start + most]
-                here = slots[self._waiting[slots]]
-            if len(here):
-                yield self._take(here)
-            while self._copied:
-                yield self._copied.pop()
-        while self._copied:
-            yield self._copied.pop()
-        if self._view is not None and self._slots is not None:
-            for start in range(0, len(self._stored), most):
-                ids, fields = self._view.get(self._stored[start : start + most])
-                yield _block(ids, fields)
-        elif self._view is not None:
-            while (found := self._view.read(most)) is not None:
-                ids, fields = found
-                alone = ~_among(ids, self._stored)
-                if alone.any():
-                    yield _block(ids[alone], [f[alone] for f in fields])
-
-    def _take(self, slots: Slots) -> RowBlock:
-        self._waiting[slots] = False
-        return _block(self._memory.ids[slots], self._memory.gather(slots))
-
-
-def _block(ids: Ids, fields: list[npt.NDArray[Any]]) -> RowBlock:
-    return RowBlock(ids, fields[0], tuple(fields[1:]))
-
-
-def _among(ids: Ids, others: Ids) -> npt.NDArray[np.bool_]:
-    """Returns which ids are among others, which are sorted."""
-    if len(others) == 0:
-        return np.zeros(len(ids), bool)
-    at = np.minimum(np.searchsorted(others, ids), len(others) - 1)
-    among: npt.NDArray[np.bool_] = others[at] == ids
-    return among

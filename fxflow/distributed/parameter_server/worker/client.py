@@ -129,6 +129,9 @@ class WorkerClient:
         self.workers = list(workers)
         self.number = secrets.randbits(62) or 1
         self._joins = joins
+        #: Whether pushes that servers reject are left out, and how many were.
+        self.skips_rejected, self.rejected = False, 0
+        self._last_rejected = 0
         self.dropped: collections.Counter[str] = collections.Counter()
         self._sequence = 0
         self._shards: dict[int, _Shard] = {}
@@ -694,11 +697,31 @@ class WorkerClient:
         self, shard: _Shard, message: Message, failure: messages.Failure
     ) -> None:
         server = self._server(self.view.primary(shard.number))
+        if failure.rejected and self.skips_rejected:
+            self._leave_out(shard, message.sequence, f"{server}: {failure.why}")
+            return
         error = DistributedError(f"{server}: {_why(message, shard.model)}")
         if shard.ticket is None:
             raise error
         ticket, shard.ticket = shard.ticket, None
         ticket.fail(error)
+
+    def _leave_out(self, shard: _Shard, sequence: int, why: str) -> None:
+        """Sends an empty push in place of one that a server has rejected."""
+        for i, push in enumerate(shard.unacked):
+            if push.sequence == sequence and push.arrays:
+                fields = push.fields._replace(why="rejected")
+                empty = dataclasses.replace(push, fields=fields, arrays={})
+                shard.unacked[i] = empty
+                self._send(self.view.primary(shard.number), empty)
+                break
+        if sequence <= self._last_rejected:
+            return  # another shard has rejected its part of it
+        self._last_rejected = sequence
+        self.rejected += 1
+        if self.rejected == 1:
+            text = f"fxflow: {self.name} leaves out push {sequence}, which {why}"
+            print(text, file=sys.stderr, flush=True)
 
     def _ask_params(self, shard: _Shard) -> None:
         assert shard.ticket is not None

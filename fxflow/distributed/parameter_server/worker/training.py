@@ -48,6 +48,7 @@ from fxflow.transforms.grad import value_and_grad
 from fxflow.transforms.jit import jit
 
 NON_FINITE = ("reject", "skip", "apply")
+REJECTED = ("error", "skip")
 _NOT_BEGUN = "parameter_server: call init(params) first"
 
 
@@ -158,7 +159,13 @@ class ParameterServer:
         deadline: float,
         tables: Sequence[TableSpec],
         row_staleness: int,
+        rejected: str = "error",
     ) -> None:
+        if rejected not in REJECTED:
+            raise ArgumentError(
+                "parameter_server: rejected must be one of "
+                f"{', '.join(map(repr, REJECTED))}, got {rejected!r}"
+            )
         if non_finite not in NON_FINITE:
             raise ArgumentError(
                 "parameter_server: non_finite must be one of "
@@ -174,6 +181,7 @@ class ParameterServer:
         self._loss_fn, self._optimizer, self._has_aux = loss_fn, optimizer, has_aux
         self._code, self._pull, self._non_finite = code, pull, non_finite
         self._cluster, self._deadline = cluster, deadline
+        self._skips_rejected = rejected == "skip"
         self._begun: _Run | None = None
         #: What the programs are compiled for: tree, plan and types of the parameters.
         self._structure: tuple[Any, ...] = ()
@@ -218,6 +226,7 @@ class ParameterServer:
         params = tree.map(as_array, params)
         _require_trainable(params)
         client, finish = connect(self._cluster, self._deadline)
+        client.skips_rejected = self._skips_rejected
         weakref.finalize(self, finish)
         shards = len(client.view.holders)
         plan = place(tensors_of(params), shards)
@@ -456,6 +465,14 @@ class ParameterServer:
         servers = {s: client.view.addresses[s] for s in client.view.peers}
         return trace(path, servers, keys)
 
+    @property
+    def rejected(self) -> int:
+        """Number of pushes since `init` that servers rejected and that were left out.
+
+        See the argument `rejected` of `parameter_server`.
+        """
+        return self._run.client.rejected
+
     def close(self) -> None:
         """Leaves the run, and stops servers within this process."""
         run, self._begun = self._begun, None
@@ -659,6 +676,7 @@ def parameter_server(
     deadline: float = 60.0,
     tables: Sequence[TableSpec] = (),
     row_staleness: int = 0,
+    rejected: Literal["error", "skip"] = "error",
 ) -> ParameterServer:
     """Returns a `ParameterServer`: a worker's interface to the servers.
 
@@ -695,6 +713,11 @@ def parameter_server(
         is `loss_fn(params, rows, batch, *shared)`: `rows` has the rows that
         `step(ids=)` names, by table.
       row_staleness: number of steps for which a worker may reuse a row that it pulled.
+      rejected: what to do with a push that a server rejects, such as one whose rows
+        are not finite: "error" ends this worker's training, "skip" leaves the push out
+        in the shards that reject it, counts it (`ParameterServer.rejected`, and on the
+        servers as dropped), prints the reason of the first, and goes on. Other shards
+        may have applied their part of the push.
 
     Returns:
       A `ParameterServer`, whose methods (`init`, `step`, `params`, ...) are functions
@@ -737,4 +760,5 @@ def parameter_server(
         deadline=deadline,
         tables=tables,
         row_staleness=row_staleness,
+        rejected=rejected,
     )

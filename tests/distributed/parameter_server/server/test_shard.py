@@ -200,6 +200,40 @@ def test_a_copy_of_the_state_continues_to_the_same_bits(
     assert shard.ledger == copy.ledger
 
 
+def test_a_copy_admits_and_forgets_the_same_rows() -> None:
+    spec = TableSpec(
+        *("words", 2, optim.sgd(1.0), initializers.ones),
+        admit_after=2,
+        expire_after=3,
+        stored="int8",
+    )
+    shard = Shard()
+    give(shard, offer(model_of(asynchronous(), tables=[spec])))
+    give(shard, Message.of(messages.Join(0, ""), 1))
+
+    def next_push(*ids: int) -> Message:
+        entry = push(shard, 1)
+        entry.arrays["rows/words/ids"] = np.array(ids)
+        gradients = np.full((len(ids), 2), 0.3, np.float32)
+        entry.arrays["rows/words/gradients"] = gradients
+        return entry
+
+    for ids in (3, 4), (3, 5), (5,):
+        give(shard, next_push(*ids))
+    fields, arrays = shard.state()
+    hosts = {name: np.asarray(x) for name, x in arrays.items()}
+    copy = Shard.of_state(json.loads(json.dumps(fields)), hosts)
+    every = np.arange(8)
+    for ids in (4,), (4, 5), (6,), (6,), (4,), (5, 7):
+        entry = next_push(*ids)
+        give(shard, entry)
+        give(copy, entry)
+        one, two = (x.table("words").read(every) for x in (shard, copy))
+        assert one.tobytes() == two.tobytes()
+    assert one[3].tolist() == [1, 1]  # forgotten
+    assert one[4, 0] < 1 and one[7].tolist() == [1, 1]
+
+
 def test_another_model_is_refused_and_named() -> None:
     shard = started(bsp())
     with pytest.raises(DistributedError, match="worker 1 has another model"):

@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 from fxflow import optim
 from fxflow.distributed.parameter_server.tables import (
     Field,
-    RowPrograms,
     RowTable,
     TableSpec,
-    store,
+    cuts,
 )
+from fxflow.distributed.parameter_server.tables.cuts import BLOCK, TableCut
 from fxflow.distributed.parameter_server.tables.memory import Memory
-from fxflow.distributed.parameter_server.tables.store import BLOCK, TableCut
 from fxflow.errors import (
     ArgumentError,
     DtypeError,
@@ -28,58 +27,14 @@ from fxflow.errors import (
     OutOfRangeError,
     ShapeError,
 )
-
-WIDTH = 3
-IDS = st.lists(st.integers(0, 40).map(lambda i: i * (2**63 // 41)), max_size=12)
-
-
-def first_values(halves: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Returns rows computed from their ids, and their number of updates."""
-    mixed = (halves[:, :1] * 31 + halves[:, 1:] * 17 + np.arange(WIDTH)) % 101
-    return mixed.astype(np.float32), np.zeros(len(halves), np.int32)
-
-
-def updated(fields, gradients, scale) -> tuple[np.ndarray, ...]:
-    rows, count = fields
-    return rows - np.float32(0.5 * scale) * gradients, count + 1
-
-
-# These use NumPy, so that nothing is compiled.
-PROGRAMS = RowPrograms(
-    (
-        Field((WIDTH,), np.dtype(np.float32)),
-        Field((), np.dtype(np.int32)),
-    ),
-    first_values,
-    updated,
-    (2, 4, 8),
+from tests.distributed.parameter_server.tables.harness import (
+    WIDTH,
+    Rows,
+    on_disk,
+    plain,
 )
 
-
-def plain(**options) -> RowTable:
-    return RowTable(TableSpec("t", WIDTH, **options), PROGRAMS)
-
-
-def on_disk(folder: Path, rows: int, evict: str = "lru") -> RowTable:
-    pytest.importorskip("lmdb")
-    return plain(rows_in_memory=rows, folder=str(folder), evict=evict)
-
-
-class Rows(dict):
-    """The model of a table: a dictionary of (row, count)."""
-
-    def __missing__(self, i: int) -> tuple[np.ndarray, int]:
-        row, _ = first_values(np.array([[i >> 32, i & 0xFFFFFFFF]], np.uint32))
-        self[i] = row[0], 0
-        return self[i]
-
-    def push(self, ids, gradients, scale) -> None:
-        sums = {}
-        for i, g in zip(ids, gradients):
-            sums[i] = sums[i] + g if i in sums else g
-        for i, g in sums.items():
-            row, count = self[i]
-            self[i] = row - np.float32(0.5 * scale) * g, count + 1
+IDS = st.lists(st.integers(0, 40).map(lambda i: i * (2**63 // 41)), max_size=12)
 
 
 def content(blocks) -> dict:
@@ -389,7 +344,7 @@ def test_rows_that_change_are_copied_first() -> None:
 
 
 def test_blocks_of_long_rows_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "BLOCK_BYTES", 80)  # ten rows
+    monkeypatch.setattr(cuts, "BLOCK_BYTES", 80)  # ten rows
     memory = Memory(FIELDS, 100)
     ids = np.arange(95)
     slots = memory.add(ids)

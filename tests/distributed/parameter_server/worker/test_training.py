@@ -11,13 +11,14 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import optim, tree
+from fxflow import nn, optim, tree
 from fxflow.distributed import sharded_optimizer
 from fxflow.distributed.compression import int8
 from fxflow.distributed.parameter_server import (
     Consistency,
     LocalServers,
     ParameterServer,
+    TableSpec,
     WorkerState,
     asynchronous,
     backup,
@@ -371,3 +372,52 @@ def test_an_error_names_an_absent_server() -> None:
 def test_invalid_arguments_are_rejected(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         parameter_server(loss, optim.sgd(0.1), **options)
+
+
+def test_a_worker_goes_on_after_a_rejected_push(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A table refuses rows that are not finite; another worker is not affected."""
+    local = LocalServers(2)
+
+    def server_of(rejected: Any) -> Any:
+        return parameter_server(
+            lambda w, rows, x: fnp.sum(rows["t"] * x) + w,
+            optim.sgd(1.0),
+            consistency=asynchronous(rate="fixed"),
+            cluster=local.cluster,
+            tables=[TableSpec("t", 1, optim.sgd(1.0), nn.initializers.zeros)],
+            non_finite="apply",
+            rejected=rejected,
+            deadline=20,
+        )
+
+    server = server_of("skip")
+    state = server.init(np.float32(0))
+    for x in (1.0, np.inf, 1.0, np.nan, 1.0):
+        state, _ = server.step(state, np.float32(x), ids={"t": [4]})
+    server.params(state)
+    assert server.rejected == 2
+    # The other shard, which has no rows of the pushes, has applied all five.
+    assert server.rows({"t": [4]})["t"].tolist() == [[-3.0]]
+    counts = [shard.counts for s in local.servers for shard in s.shards.values()]
+    assert sum(c.dropped.get("rejected", 0) for c in counts) == 2
+    told = capsys.readouterr().err
+    assert told.count("leaves out push 2") == 1 and "inf or nan" in told
+    server.close()
+
+    strict = server_of("error")
+    state = strict.init(np.float32(0))
+    state, _ = strict.step(state, np.float32(np.inf), ids={"t": [4]})
+    with pytest.raises(DistributedError, match="inf or nan"):
+        strict.params(state)
+    strict._run.client.seconds = 0.1
+    strict.close()
+    local.close()
+
+
+def test_the_policy_for_rejected_pushes_is_checked() -> None:
+    with pytest.raises(ArgumentError, match="rejected must be one of 'error', 'skip'"):
+        parameter_server(
+            lambda w, x: w, optim.sgd(1.0), consistency=bsp(), rejected="drop"
+        )
