@@ -39,6 +39,10 @@ from fxflow.distributed.parameter_server.worker.training import (
     TrafficReport,
     WorkerState,
 )
+from fxflow.distributed.parameter_server.worker.saving import (
+    load_snapshot,
+    saved_snapshots,
+)
 from fxflow.distributed.parameter_server.worker.reader import ParameterReader, Reading
 from fxflow.distributed.zero import StepMetrics
 
@@ -61,12 +65,14 @@ __all__ = [
     "bsp",
     "cluster_of",
     "elastic_averaging",
+    "load_snapshot",
     "local_sgd",
     "monitor",
     "parameter_server",
     "place",
     "replan",
     "restart_servers",
+    "saved_snapshots",
     "simulate",
     "softsync",
     "ssp",

@@ -486,6 +486,8 @@ class Cut(NamedTuple):
       cut: number of the cut.
       params_only: whether the snapshot has only the parameters.
       upto: numbers of workers and of their last pushes.
+      save: name of the snapshot whose rows the servers write; empty: they send them.
+      since: name of an earlier one: the snapshot needs only rows that changed since.
     """
 
     shard: int
@@ -493,6 +495,8 @@ class Cut(NamedTuple):
     params_only: bool = False
     upto: list[list[int]] | None = None
     request: int = 0
+    save: str = ""
+    since: str = ""
 
 
 @fields_of("cut_ok")
@@ -536,6 +540,31 @@ class RowsRead(NamedTuple):
     shard: int
     request: int
     end: bool
+
+
+@fields_of("save")
+class SaveRows(NamedTuple):
+    """Asks a server to write rows of a cut to files, and for their number so far."""
+
+    shard: int
+    cut: int
+    folder: str
+    request: int = 0
+
+
+@fields_of("saved")
+class RowsSaved(NamedTuple):
+    """Answers `SaveRows`.
+
+    Attributes:
+      written: number of rows written so far.
+      tables: descriptions of the files, by table; None: they are not complete.
+    """
+
+    shard: int
+    request: int
+    written: int
+    tables: dict[str, Any] | None = None
 
 
 @fields_of("stats")

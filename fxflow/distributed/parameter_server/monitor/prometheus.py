@@ -118,13 +118,13 @@ def exposition(figures: Figures) -> str:
                 metric.labels(server.number, number).set(shard[key])
         for number, shard in server.served:
             missing.labels(server.number, number).set(shard.get("missing", 0))
-            for name, table in shard.get("tables", {}).items():
+            for name, counts in shard.get("tables", {}).items():
                 labels = server.number, number, name
-                rows.labels(*labels).set(table["rows"])
-                in_memory.labels(*labels).set(table["in_memory"])
-                size.labels(*labels).set(table["bytes"])
+                rows.labels(*labels).set(counts["rows"])
+                in_memory.labels(*labels).set(counts["in_memory"])
+                size.labels(*labels).set(counts["bytes"])
                 for event in _EVENTS:
-                    events.labels(*labels, event).inc(table[event])
+                    events.labels(*labels, event).inc(counts[event])
         for key, metric in stats.items():
             metric.labels(server.number).set(server.stats[key])
     for worker in figures.workers:

@@ -127,6 +127,7 @@ class ShardServer:
             messages.Gradient: self._on_push,
             messages.Cut: self._on_cut,
             messages.ReadRows: self._on_read_rows,
+            messages.SaveRows: self._on_save_rows,
             messages.Enlist: self._on_enlist,
             messages.Leave: self._on_leave,
             messages.Stats: self._on_stats,
@@ -223,6 +224,7 @@ class ShardServer:
     def close(self) -> None:
         """Closes the connections and the files."""
         self._replicas.close()
+        self._cuts.close()
         self._store.close()
         self._hub.close()
 
@@ -711,7 +713,7 @@ class ShardServer:
             arrays = {str(i): value for i, value in enumerate(shard.encoded())}
         else:
             keys, arrays = shard.values()
-            tables = self._cuts.keep(number, cut.cut, shard, time.monotonic())
+            tables = self._cuts.keep(cut, shard, time.monotonic())
             made = made._replace(keys=keys, tables=tables)
         self._reply(*request, made, arrays)
         self._end_cut(number)
@@ -727,6 +729,12 @@ class ShardServer:
         arrays = self._cuts.rows(read, time.monotonic())
         answer = messages.RowsRead(read.shard, read.request, end=not arrays)
         self._reply(peer, message, answer, arrays)
+
+    def _on_save_rows(
+        self, peer: bytes, message: Message, asked: messages.SaveRows
+    ) -> None:
+        self._served(asked.shard)
+        self._reply(peer, message, self._cuts.save(asked))
 
     def _on_enlist(
         self, peer: bytes, message: Message, enlist: messages.Enlist

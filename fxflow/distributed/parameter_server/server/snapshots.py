@@ -10,7 +10,8 @@ tables are then read in blocks, while pushes continue.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,9 @@ import numpy as np
 from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.errors import LostCutError
+from fxflow.distributed.parameter_server.server.saving import RowWriter
 from fxflow.distributed.parameter_server.server.shard import Shard
-from fxflow.distributed.parameter_server.tables.cuts import RowBlock
+from fxflow.distributed.parameter_server.tables.store import TableState
 
 #: Maximum seconds for which pushes are held: for a snapshot, and for an evaluator.
 _HELD, _HELD_TO_EVALUATE = 10.0, 2.0
@@ -27,6 +29,9 @@ _HELD, _HELD_TO_EVALUATE = 10.0, 2.0
 _KEPT = 60.0
 #: Maximum number of blocks of rows in one answer, and bytes that end it earlier.
 _BLOCKS, _BYTES = 16, 4 << 20
+
+#: The name under which tables note changes for snapshots that servers write.
+_SAVES = "saves"
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -57,9 +62,11 @@ class _Rows:
     """The rows of one table in a cut, and how far they were read."""
 
     cut: int
-    blocks: Iterator[RowBlock]
+    blocks: TableState
     until: float
     part: int = -1
+    save: str = ""
+    whole: bool = True
     last: Arrays = dataclasses.field(default_factory=dict)
 
 
@@ -69,6 +76,10 @@ class Cuts:
     def __init__(self) -> None:
         self._cuts: dict[int, _Cut] = {}
         self._rows: dict[tuple[int, str], _Rows] = {}
+        #: Shard → the cut and name of the last snapshot that it saves, and the writer.
+        self._writers: dict[int, tuple[int, str, RowWriter]] = {}
+        #: Shard → the last cut whose rows it keeps, and its tables.
+        self._kept: dict[int, tuple[int, list[str]]] = {}
 
     def begin(
         self, number: int, cut: int, now: float, peer: bytes, params_only: bool = False
@@ -147,16 +158,61 @@ class Cuts:
 
     # -- rows of tables ----------------------------------------------------------------
 
-    def keep(self, number: int, cut: int, shard: Shard, now: float) -> list[str]:
+    def keep(self, cut: messages.Cut, shard: Shard, now: float) -> list[str]:
         """Keeps the current rows of a shard's tables for a cut.
 
         Returns:
           The tables' names.
         """
+        number, whole = cut.shard, True
+        if cut.save:
+            writer = self._writers.get(number)
+            whole = not cut.since or writer is None or writer[1] != cut.since
+            whole = whole or writer is None or writer[2].failed
         for name, table in shard.tables.items():
             self._rows.pop((number, name), None)
-            self._rows[number, name] = _Rows(cut, table.state(), now + _KEPT)
+            if cut.save and whole:
+                table.note_changes(_SAVES)
+            rows = table.state(changed="" if whole else _SAVES)
+            until = now + _KEPT
+            kept = _Rows(cut.cut, rows, until, save=cut.save, whole=whole)
+            self._rows[number, name] = kept
+        self._kept[number] = cut.cut, list(shard.tables)
         return list(shard.tables)
+
+    def save(self, asked: messages.SaveRows) -> messages.RowsSaved:
+        """Begins to write the rows of a cut; later calls return how far that is.
+
+        Raises:
+          LostCutError: the rows were dropped, or another server has them.
+          DistributedError: the files cannot be written.
+        """
+        number = asked.shard
+        writer = self._writers.get(number)
+        if writer is None or writer[0] != asked.cut:
+            mine = [key for key in self._rows if key[0] == number]
+            kept = {key[1]: self._rows.pop(key) for key in mine}
+            saves = all(k.cut == asked.cut and k.save for k in kept.values())
+            if not saves or self._kept.get(number) != (asked.cut, list(kept)):
+                raise LostCutError(
+                    f"the rows of shard {number} in the snapshot were not saved for "
+                    f"{_KEPT:g} s, or another snapshot was begun: make another one"
+                )
+            if writer is not None:
+                writer[2].close()
+            names = {k.save for k in kept.values()} or {""}
+            whole = all(k.whole for k in kept.values())
+            folder = Path(asked.folder) / f"shard-{number:04}"
+            rows = {name: k.blocks for name, k in kept.items()}
+            writer = asked.cut, names.pop(), RowWriter(folder, rows, whole)
+            self._writers[number] = writer
+        tables = writer[2].result()
+        return messages.RowsSaved(number, asked.request, writer[2].written, tables)
+
+    def close(self) -> None:
+        """Ends the threads that write rows."""
+        for _, _, writer in self._writers.values():
+            writer.close()
 
     def rows(self, read: messages.ReadRows, now: float) -> Arrays:
         """Returns the next part of a cut's rows, or the last part again.

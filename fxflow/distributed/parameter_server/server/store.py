@@ -20,6 +20,8 @@ from fxflow.errors import DistributedError
 
 #: The file of the last view that a server entered.
 _VIEW = "view.json"
+#: The name under which tables note changes for the snapshots of logs.
+_LOG = "log"
 
 
 class Store:
@@ -70,7 +72,7 @@ class Store:
                 for name, block in archive.rows():
                     shard.tables[name].put(block)
                 for table in shard.tables.values():
-                    table.note_changes()
+                    table.note_changes(_LOG)
             try:
                 archive.replay(shard)
             except EntryError as error:
@@ -280,6 +282,6 @@ def _rows(shard: Shard, whole: bool) -> dict[str, TableState]:
     found = {}
     for name, table in shard.tables.items():
         if whole:
-            table.note_changes()
-        found[name] = table.state(changed=not whole)
+            table.note_changes(_LOG)
+        found[name] = table.state(changed="" if whole else _LOG)
     return found

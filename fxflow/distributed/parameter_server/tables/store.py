@@ -43,6 +43,8 @@ Rows = npt.NDArray[Any]
 
 # Number of ids that are looked up together if the rows in memory are limited.
 _PIECE = 65536
+# Number of pushes after which the ids of changed rows are joined.
+_NOTED = 4096
 # Evict at most this many rows at a time, and this fraction: pauses are short and few.
 _EVICTED, _PART = 4096, 8
 
@@ -115,7 +117,8 @@ class RowTable:
         if spec.folder is not None:
             self._disk = DiskRows(spec.folder, spec.name, self._fields)
         self._cuts: list[TableCut] = []
-        self._changed: list[Ids] | None = None
+        #: Who asked for them → the ids of rows that have changed since.
+        self._changed: dict[str, list[Ids]] = {}
         self._both = 0  # rows that are both in memory and on disk
         self._counts = TableCounts()
 
@@ -290,7 +293,7 @@ class RowTable:
         """
         self._check_fields(self._ids(block.ids), [block.rows, *block.state])
 
-    def state(self, changed: bool = False) -> TableState:
+    def state(self, changed: str = "") -> TableState:
         """Returns all current rows, in blocks; the table may change meanwhile.
 
         Rows that change before their block is read are copied first, once for each
@@ -298,26 +301,30 @@ class RowTable:
         collected.
 
         Args:
-          changed: whether to return only rows that have changed since `note_changes` or
-            the last call with `changed`.
+          changed: a name: to return only rows that have changed since `note_changes`,
+            or the last call of this method, with this name. Empty: all rows. Without
+            `note_changes`, it also returns all rows.
 
         Returns:
           An iterator over blocks; each id is in one of them.
         """
         with self._lock:
             ids = None
-            if changed and self._changed is not None:
-                none = np.empty(0, np.int64)
-                ids = np.unique(np.concatenate([none, *self._changed]))
-                self._changed = []
+            if changed in self._changed:
+                ids = _union(self._changed[changed])
+                self._changed[changed] = []
             cut = TableCut(self._memory, self._disk, ids)
             self._cuts = [*self._reading(), cut]
             return TableState(self, cut)
 
-    def note_changes(self) -> None:
-        """Starts to record which rows change, for `state(changed=True)`."""
+    def note_changes(self, name: str) -> None:
+        """Starts to record which rows change, for `state(changed=name)`.
+
+        Args:
+          name: a name for who asks; each has its own record.
+        """
         with self._lock:
-            self._changed = []
+            self._changed[name] = []
 
     def load(self, blocks: Iterable[RowBlock]) -> None:
         """Replaces all rows.
@@ -611,8 +618,10 @@ class RowTable:
         self._memory.dirty[slots] = True
 
     def _note_changed(self, ids: Ids) -> None:
-        if self._changed is not None and len(ids):
-            self._changed.append(ids)
+        for noted in self._changed.values() if len(ids) else ():
+            noted.append(ids)
+            if len(noted) >= _NOTED:
+                noted[:] = [_union(noted)]
 
     def _make_room(self, count: int) -> None:
         """Evicts rows if there is no room for `count` more."""
@@ -646,10 +655,17 @@ class RowTable:
 
 
 class TableState:
-    """The rows of a table at one moment: an iterator over `RowBlock`s."""
+    """The rows of a table at one moment: an iterator over `RowBlock`s.
+
+    Attributes:
+      complete: whether all rows were read: the table had not been closed before.
+    """
+
+    complete: bool
 
     def __init__(self, table: RowTable, cut: TableCut) -> None:
         self._table, self._cut = table, cut
+        self.complete = False
 
     def __iter__(self) -> TableState:
         return self
@@ -657,6 +673,7 @@ class TableState:
     def __next__(self) -> RowBlock:
         block = self._table._next(self._cut)
         if block is None:
+            self.complete = self.complete or not self._cut.closed
             self.close()
             raise StopIteration
         return block
@@ -667,6 +684,11 @@ class TableState:
 
     def __del__(self) -> None:
         self.close()
+
+
+def _union(parts: Sequence[Ids]) -> Ids:
+    """Returns the distinct ids of some arrays, in increasing order."""
+    return np.unique(np.concatenate([np.empty(0, np.int64), *parts]))
 
 
 def _cuts(count: int, blocks: Sequence[int]) -> Iterator[tuple[int, int, int]]:

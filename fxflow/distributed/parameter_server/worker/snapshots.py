@@ -68,9 +68,9 @@ def take(client: WorkerClient, folder: Folder | None = None) -> list[SnapshotPar
         which, answers = _cut(client)
         tables = {s: list(m.fields.tables) for s, m in answers.items()}
         rows = _rows(client, which, tables, folder)
-        return [_part(answer, rows[s]) for s, answer in sorted(answers.items())]
+        return [part_of(answer, rows[s]) for s, answer in sorted(answers.items())]
 
-    return _with_retries(client, read)
+    return with_retries(client, read)
 
 
 def current_params(client: WorkerClient) -> list[Pulled]:
@@ -79,7 +79,7 @@ def current_params(client: WorkerClient) -> list[Pulled]:
     Raises:
       DistributedError: a server does not answer in time, or was replaced just now.
     """
-    _, answers = _with_retries(client, lambda: _cut(client, params_only=True))
+    _, answers = with_retries(client, lambda: _cut(client, params_only=True))
     found = sorted(answers.items())
     return [
         Pulled(m.fields.version, [m.arrays[str(i)] for i in range(len(m.arrays))])
@@ -87,8 +87,12 @@ def current_params(client: WorkerClient) -> list[Pulled]:
     ]
 
 
-def _with_retries(client: WorkerClient, make: Callable[[], T]) -> T:
+def with_retries(client: WorkerClient, make: Callable[[], T]) -> T:
     """Makes a cut; tries again if a server dies meanwhile.
+
+    Args:
+      client: this process's client.
+      make: makes the cut, and returns what it needs.
 
     Raises:
       DistributedError: a server does not answer in time, or servers keep dying.
@@ -103,8 +107,28 @@ def _with_retries(client: WorkerClient, make: Callable[[], T]) -> T:
     raise AssertionError("not reached")
 
 
+def cut_for(
+    client: WorkerClient, save: str, since: str
+) -> tuple[int, dict[int, Message]]:
+    """Makes a cut whose rows the servers write; returns what `_cut` returns.
+
+    Args:
+      client: this process's client.
+      save: name of the snapshot.
+      since: name of an earlier one; see `messages.Cut`.
+
+    Raises:
+      DistributedError: a server does not answer in time, or was replaced just now.
+    """
+    return _cut(client, save=save, since=since)
+
+
 def _cut(
-    client: WorkerClient, params_only: bool = False
+    client: WorkerClient,
+    params_only: bool = False,
+    *,
+    save: str = "",
+    since: str = "",
 ) -> tuple[int, dict[int, Message]]:
     """Makes a cut; returns its number and all shards' answers to its second half."""
     shards = range(len(client.view.holders))
@@ -115,7 +139,10 @@ def _cut(
         for worker, last in answer.fields.last:
             upto[worker] = max(upto.get(worker, 0), last)
     named = [[worker, last] for worker, last in sorted(upto.items())]
-    asked = {s: messages.Cut(s, which, params_only, named) for s in shards}
+    asked = {
+        s: messages.Cut(s, which, params_only, named, save=save, since=since)
+        for s in shards
+    }
     return which, client.ask(asked)
 
 
@@ -141,7 +168,13 @@ def require_model(client: WorkerClient, models: Sequence[Model]) -> None:
         time.sleep(_POLL)
 
 
-def _part(answer: Message, rows: dict[str, Any]) -> SnapshotPart:
+def part_of(answer: Message, rows: dict[str, Any]) -> SnapshotPart:
+    """Returns a shard's part of a snapshot.
+
+    Args:
+      answer: the shard's answer to the second half of a cut.
+      rows: blocks of rows, by table.
+    """
     arrays, keys = answer.arrays, answer.fields.keys
     params = [value for name, value in arrays.items() if name.startswith("param/")]
     optimizer = [arrays[f"optimizer/{i}"] for i in range(len(keys))]

@@ -36,7 +36,7 @@ from fxflow.distributed.parameter_server.placement import (
 from fxflow.distributed.parameter_server.running import Cluster, cluster_of, connect
 from fxflow.distributed.parameter_server.tables.cache import Gathered, WorkerTables
 from fxflow.distributed.parameter_server.tables.spec import TableSpec
-from fxflow.distributed.parameter_server.worker import snapshots
+from fxflow.distributed.parameter_server.worker import saving, snapshots
 from fxflow.distributed.parameter_server.worker.client import WorkerClient
 from fxflow.distributed.parameter_server.worker.pieces import Cutter, recut
 from fxflow.distributed.parameter_server.worker.tickets import Pulled, Ticket
@@ -421,6 +421,43 @@ class ParameterServer:
             "name": secrets.token_hex(8),
         }
 
+    def save(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        incremental: bool = True,
+        keep: int | None = None,
+    ) -> int:
+        """Saves the state of all servers at one moment: they write their rows.
+
+        Like `snapshot`, but rows of tables do not pass through this process: each
+        server writes those of its shards while training continues; after the first
+        snapshot in a folder, only rows that have changed since the last one, until
+        these exceed the tables. A snapshot counts once its manifest is written. Begin a
+        run with `init(params, load_snapshot(folder))`, on any number of servers.
+
+        Args:
+          folder: a folder that this process and all servers reach under this path.
+          incremental: whether servers may write changed rows only.
+          keep: number of snapshots to keep in the folder; None: all.
+
+        Returns:
+          The number of the snapshot in the folder.
+
+        Raises:
+          ArgumentError: `init` was not called, or `keep` is less than 1.
+          DistributedError: a server does not answer in time, or cannot write its rows.
+          OSError: the folder cannot be written to.
+        """
+        cutter = self._run.shape.cutter
+        return saving.save(
+            self._run.client,
+            folder,
+            lambda parts: cutter.join(_params_of(parts)),
+            incremental=incremental,
+            keep=keep,
+        )
+
     def traffic(self) -> TrafficReport:
         """Returns the traffic since `init`, and its size without encoding.
 
@@ -467,10 +504,7 @@ class ParameterServer:
 
     @property
     def rejected(self) -> int:
-        """Number of pushes since `init` that servers rejected and that were left out.
-
-        See the argument `rejected` of `parameter_server`.
-        """
+        """Number of pushes since `init` that servers rejected, which were left out."""
         return self._run.client.rejected
 
     def close(self) -> None:

@@ -219,18 +219,18 @@ def test_state_returns_the_rows_changed_since_the_last_call(tmp_path, limited) -
     ones = np.ones((1, WIDTH), np.float32)
     with table:
         table.push([1, 2, 3], np.repeat(ones, 3, axis=0))
-        table.note_changes()
+        table.note_changes("log")
         table.push([2, 7, 2, 9], np.repeat(ones, 4, axis=0))
         table.pull([4, 5, 6, 1])
         was = content(table.state())
-        changed, all_rows = table.state(changed=True), table.state()
+        changed, all_rows = table.state(changed="log"), table.state()
         table.push([9], ones)  # changes the table during both readings
         table.pull([10, 11, 12])
         found = content(changed)
         assert sorted(found) == [2, 7, 9]
         assert content(all_rows) == was and found.items() <= was.items()
-        assert sorted(content(table.state(changed=True))) == [9]
-        assert content(table.state(changed=True)) == {}
+        assert sorted(content(table.state(changed="log"))) == [9]
+        assert content(table.state(changed="log")) == {}
 
 
 def test_closing_the_table_ends_a_reading(tmp_path) -> None:
