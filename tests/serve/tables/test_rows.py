@@ -68,3 +68,16 @@ def test_initial_rows_without_a_program_are_zero() -> None:
     made = InitialRows(table, None)(np.arange(200))
     assert made.shape == (200, 2) and made.dtype.name == "bfloat16"
     assert not made.astype(np.float32).any()
+
+
+def test_a_table_larger_than_memory_is_read_by_rows(tmp_path: Path) -> None:
+    count = 2**31 - 1
+    path = tmp_path / "rows.npy"
+    shape = (count, 8)  # 64 GiB, of which the file system stores the rows written here
+    rows = np.lib.format.open_memmap(path, "w+", np.float32, shape)
+    rows[[5, count - 1]] = np.array([[1.0], [2.0]])
+    rows.flush()
+    source = MappedRows(Files(np.load(path, mmap_mode="r"), limit=count))  # type: ignore[arg-type]
+    found = source.read({"t": np.array([count - 1, 5, 1_000_000_000])}).rows["t"]
+    assert found[:, 7].tolist() == [2.0, 1.0, 0.0]
+    source.close()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +24,7 @@ from tests.serve.tables import ads
 
 pytest.importorskip("zmq")
 
+ROOT = Path(__file__).parents[3]
 ROWS = ads.rows_of({**ads.LOGS, "price": [1.0, 2.5, None, 4.0]})
 
 
@@ -136,6 +140,20 @@ def test_without_servers_answers_have_their_age_or_are_refused(
 
 
 @pytest.mark.slow
+def test_snapshots_of_a_run_are_served_from_files(run: Run, tmp_path: Path) -> None:
+    for _ in range(2):
+        run.step()
+    wanted = run.expected()
+    (tmp_path / "rows").mkdir()
+    for folder in (None, tmp_path / "rows"):
+        snapshot = run.worker.snapshot(folder)
+        path = tmp_path / "ads"
+        save_recommender(path, ads.predict, snapshot, ads.SPECS, ads.features())
+        found = load_recommender(path).predict(ROWS)["click"]
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
+@pytest.mark.slow
 def test_another_model_is_refused(run: Run, tmp_path: Path) -> None:
     def saved(params: Any, tables: Any) -> Path:
         state = train.TrainerState(params, (), {})
@@ -152,6 +170,7 @@ def test_another_model_is_refused(run: Run, tmp_path: Path) -> None:
         load_recommender(path, servers=run.local.cluster)
 
 
+@pytest.mark.slow
 def test_servers_that_are_absent_when_it_is_loaded(
     tmp_path: Path, folder: Path
 ) -> None:
@@ -176,3 +195,16 @@ def test_options_are_checked(folder: Path) -> None:
     ]:
         with pytest.raises(ArgumentError, match=match):
             load_recommender(folder, servers=["127.0.0.1:9"], **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+def test_feedback_is_trained_on_and_served_within_seconds() -> None:
+    """Servers, trainer and `fxflow serve` are separate processes."""
+    pytest.importorskip("uvicorn")
+    pytest.importorskip("pyarrow")
+    command = [sys.executable, str(ROOT / "benchmarks" / "serving" / "fresh.py")]
+    options = ["--trials", "3", "--rate", "20", "--seconds", "2"]
+    report = json.loads(subprocess.check_output(command + options, timeout=240))
+    # The bar is 5 s, and the median 0.5 s on two busy cores.
+    assert report["fresh"]["median_s"] < 5
+    assert "200" in report["load"]["statuses"]
