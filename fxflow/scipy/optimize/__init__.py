@@ -18,6 +18,7 @@ from fxflow.scipy.optimize.functions import (
 from fxflow.scipy.optimize.global_minimization import (
     basinhopping, brute, dual_annealing,
 )
+from fxflow.scipy.optimize.hessian_updates import BFGS, SR1, HessianUpdateStrategy
 from fxflow.scipy.optimize.isotonic import isotonic_regression
 from fxflow.scipy.optimize.least_squares import (
     curve_fit, least_squares, leastsq, lsq_linear, nnls,
@@ -25,7 +26,12 @@ from fxflow.scipy.optimize.least_squares import (
 from fxflow.scipy.optimize.linear_programs import linprog, milp, quadratic_program
 from fxflow.scipy.optimize.minimization import minimize
 from fxflow.scipy.optimize.rectangles import direct
+from fxflow.scipy.optimize.homology import shgo
 from fxflow.scipy.optimize.results import OptimizeResults
+from fxflow.scipy.optimize.root_methods import (
+    anderson, broyden1, broyden2, diagbroyden, excitingmixing, linearmixing,
+    newton_krylov,
+)
 from fxflow.scipy.optimize.roots import fixed_point, fsolve, root
 from fxflow.scipy.optimize.scalar_minimization import bracket, minimize_scalar
 from fxflow.scipy.optimize.scalar_roots import (
@@ -33,23 +39,23 @@ from fxflow.scipy.optimize.scalar_roots import (
 )
 from fxflow.scipy.optimize.searches import line_search
 from fxflow.scipy.optimize.single_methods import (
-    anderson, brent, broyden1, broyden2, diagbroyden, excitingmixing, fmin, fmin_bfgs,
-    fmin_cg, fmin_l_bfgs_b, fmin_ncg, fmin_powell, fmin_slsqp, fmin_tnc, fminbound,
-    golden, linearmixing, newton_krylov,
+    brent, fmin, fmin_bfgs, fmin_cg, fmin_cobyla, fmin_l_bfgs_b, fmin_ncg, fmin_powell,
+    fmin_slsqp, fmin_tnc, fminbound, golden,
 )
 
 __all__ = [
-    "Bounds", "LinearConstraint", "NonlinearConstraint", "OptimizeResults", "anderson",
-    "approx_fprime", "basinhopping", "bisect", "bracket", "brent", "brenth", "brentq",
-    "broyden1", "broyden2", "brute", "check_grad", "curve_fit", "diagbroyden",
+    "BFGS", "SR1", "Bounds", "HessianUpdateStrategy", "LinearConstraint",
+    "NonlinearConstraint", "OptimizeResults", "anderson", "approx_fprime",
+    "basinhopping", "bisect", "bracket", "brent", "brenth", "brentq", "broyden1",
+    "broyden2", "brute", "check_grad", "curve_fit", "diagbroyden",
     "differential_evolution", "direct", "dual_annealing", "excitingmixing",
-    "fixed_point", "fmin", "fmin_bfgs", "fmin_cg", "fmin_l_bfgs_b", "fmin_ncg",
-    "fmin_powell", "fmin_slsqp", "fmin_tnc", "fminbound", "fsolve", "golden",
-    "isotonic_regression", "least_squares", "leastsq", "line_search",
+    "fixed_point", "fmin", "fmin_bfgs", "fmin_cg", "fmin_cobyla", "fmin_l_bfgs_b",
+    "fmin_ncg", "fmin_powell", "fmin_slsqp", "fmin_tnc", "fminbound", "fsolve",
+    "golden", "isotonic_regression", "least_squares", "leastsq", "line_search",
     "linear_sum_assignment", "linearmixing", "linprog", "lsq_linear", "milp",
     "minimize", "minimize_scalar", "newton", "newton_krylov", "nnls",
     "quadratic_assignment", "quadratic_program", "ridder", "root", "root_scalar",
-    "rosen", "rosen_der", "rosen_hess", "rosen_hess_prod", "toms748",
+    "rosen", "rosen_der", "rosen_hess", "rosen_hess_prod", "shgo", "toms748",
 ]
 # fmt: on
 

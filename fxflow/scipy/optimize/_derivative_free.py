@@ -153,6 +153,7 @@ def powell(
     ftol: Any,
     maxiter: int,
     maxfev: int | None,
+    direc: Any = None,
 ) -> Outcome:
     """Minimizes along directions, one of which is replaced after each round.
 
@@ -163,9 +164,13 @@ def powell(
       ftol: the relative decrease of a round at which to stop.
       maxiter: the greatest number of rounds.
       maxfev: the greatest number of calls, or None.
+      direc: float[n, n], rows that are the first directions; None means the axes.
     """
     x = _clipped(problem.x, bounds)
     n, dtype = x.aval.size, x.aval.dtype
+    ways = fnp.eye(n, dtype=dtype) if direc is None else fnp.asarray(direc, dtype)
+    if ways.shape != (n, n):
+        raise ShapeError(f"minimize: direc must be float[{n}, {n}], got {ways.aval}")
     most = math.inf if maxfev is None else maxfev
     tiny = float(fnp.finfo(dtype).eps)
 
@@ -223,8 +228,6 @@ def powell(
         return _Directions(x, value, ways, calls, s.steps + 1, status)
 
     zero = lax.full((), 0, dtypes.int32)
-    start = _Directions(
-        x, problem.value(x), fnp.eye(n, dtype=dtype), zero + 1, zero, zero - 1
-    )
+    start = _Directions(x, problem.value(x), ways, zero + 1, zero, zero - 1)
     end = lax.while_loop(lambda s: s.status < 0, problem.watched(step), start)
     return Outcome(end.x, end.status, end.calls, zero, end.steps)

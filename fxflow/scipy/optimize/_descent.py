@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import dtypes
+from fxflow.errors import ShapeError
 from fxflow.optim.linesearch import Point, zoom_search
 from fxflow.optim.quasi_newton import two_loops
 from fxflow.scipy.optimize._problems import Problem, within
@@ -51,7 +52,9 @@ def descend(
     searches: int = 30,
     ftol: Any = 0.0,
     xtol: Any = 0.0,
-    curvature: float = 0.9,
+    xrtol: Any = 0.0,
+    c1: float = 1e-4,
+    c2: float = 0.9,
 ) -> Outcome:
     """Minimizes by a rule for directions and searches along them.
 
@@ -67,7 +70,9 @@ def descend(
       searches: the greatest number of calls of a search.
       ftol: the relative decrease at which to stop.
       xtol: the mean length of a step's elements at which to stop.
-      curvature: the constant of Wolfe's second condition.
+      xrtol: the length of a step, relative to that of x, at which to stop.
+      c1: the constant of Wolfe's first condition.
+      c2: of the second one.
     """
     x = problem.x
     n, dtype = x.aval.size, x.aval.dtype
@@ -101,7 +106,8 @@ def descend(
             s.slope,
             first,
             max_linesearch_steps=searches,
-            curv_rtol=curvature,
+            slope_rtol=c1,
+            curv_rtol=c2,
             approx_dec_rtol=tiny,
             stepsize_precision=0.0,
         )
@@ -112,6 +118,9 @@ def descend(
         memory = rule.updated(memory, x - s.x, slope - s.slope, x)
         scale = fnp.maximum(1, fnp.maximum(fnp.abs(s.value), fnp.abs(value)))
         status = fnp.where((s.value - value < ftol * scale) | (moved < xtol), 0, -1)
+        if xrtol:
+            long = fnp.linalg.norm(x - s.x) > xrtol * (xrtol + fnp.linalg.norm(x))
+            status = fnp.where(long, status, 0)
         status = fnp.where(s.steps + 1 >= maxiter, 1, status)
         status = fnp.where(s.calls + end.count >= maxcalls, 1, status)
         status = fnp.where(fnp.isfinite(value), status, 2)
@@ -157,6 +166,7 @@ def descend_within(
     maxcalls: float,
     rule: Any,
     searches: int,
+    xtol: Any = 0.0,
 ) -> Outcome:
     """Minimizes within bounds, by directions of the variables that are free.
 
@@ -170,6 +180,7 @@ def descend_within(
       maxcalls: the greatest number of calls.
       rule: for directions: `LBFGS` or `NewtonCG`.
       searches: the greatest number of calls of a search.
+      xtol: the mean length of a step's elements at which to stop.
     """
     x = fnp.clip(problem.x, low, high)
     n, dtype = x.aval.size, x.aval.dtype
@@ -219,6 +230,8 @@ def descend_within(
         memory = rule.updated(s.memory, x - s.x, slope - s.slope, x)
         scale = fnp.maximum(1, fnp.maximum(fnp.abs(s.value), fnp.abs(value)))
         status = fnp.where(s.value - value <= ftol * scale, 0, -1)
+        moved = fnp.sum(fnp.abs(x - s.x)) / max(n, 1)
+        status = fnp.where(moved < xtol, 0, status)
         status = fnp.where(s.steps + 1 >= maxiter, 1, status)
         status = fnp.where(s.calls + count >= maxcalls, 1, status)
         status = fnp.where(good, status, 3)
@@ -248,13 +261,32 @@ def descend_within(
 
 
 class BFGS:
-    """The inverse of the Hessian, updated by a step and the gradient's change."""
+    """The inverse of the Hessian, updated by a step and the gradient's change.
+
+    Args:
+      first: float[n, n], the first estimate; None means the identity.
+    """
 
     scaled = True
 
+    def __init__(self, first: Any = None) -> None:
+        self.first = first
+
     def start(self, x: Any) -> Any:
-        """Returns the identity."""
-        return fnp.eye(x.aval.size, dtype=x.aval.dtype)
+        """Returns the first estimate.
+
+        Raises:
+          ShapeError: the user's is not float[n, n].
+        """
+        n = x.aval.size
+        if self.first is None:
+            return fnp.eye(n, dtype=x.aval.dtype)
+        first = fnp.asarray(self.first, x.aval.dtype)
+        if first.shape != (n, n):
+            raise ShapeError(
+                f"minimize: hess_inv0 must be float[{n}, {n}], got {first.aval}"
+            )
+        return first
 
     def direction(self, memory: Any, x: Any, slope: Any) -> Any:
         """Returns Newton's direction of the estimate."""

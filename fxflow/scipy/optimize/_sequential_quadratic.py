@@ -8,10 +8,12 @@ its length.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fxflow import lax
 from fxflow import numpy as fnp
+from fxflow.core import tree
 from fxflow.core.arrays import dtypes
 from fxflow.scipy.optimize._interior_point import Program, Solution, solve
 from fxflow.scipy.optimize._problems import Problem, at_solution, report, within
@@ -26,7 +28,7 @@ class _State(NamedTuple):
     slope: Any
     equal: Any
     above: Any
-    model: Any
+    memory: Any
     y: Any
     z: Any
     weight: Any
@@ -55,10 +57,8 @@ def minimize_constrained(
     rows: Rows | None,
     low: Any,
     high: Any,
-    *,
-    exact: bool,
-    ftol: float,
-    maxiter: int,
+    run: Callable[[Rows, Callable[..., Any]], Any],
+    free: bool = False,
 ) -> OptimizeResults:
     """Minimizes with bounds and constraints.
 
@@ -67,9 +67,10 @@ def minimize_constrained(
       rows: the constraints, or None.
       low: float[n].
       high: float[n].
-      exact: whether the model has the Hessian of the Lagrangian, or an estimate.
-      ftol: the predicted decrease and the violation at which to stop.
-      maxiter: the greatest number of steps.
+      run: the method: function of the rows and of the Lagrangian; returns where it
+        ended: `x`, `y`, `z`, `status`, `calls`, `slopes` and `steps`.
+      free: whether the method needs no derivatives; the solution then has one only if
+        the functions have.
     """
     dtype = problem.x.aval.dtype
     none = fnp.zeros(0, dtype)
@@ -93,42 +94,94 @@ def minimize_constrained(
         )
 
     def solver() -> Any:
-        model = None
-        if exact:
-
-            def model(x: Any, y: Any, z: Any) -> Any:
-                whole = (
-                    hessian(lagrangian)(x, y, z)
-                    if sum(rows.counts)
-                    else (problem.hessian(x))
-                )
-                return _positive(whole)
-
-        end = _run(problem, rows, low, high, model, ftol, maxiter)
+        end = run(rows, lagrangian)
         return Solution(end.x, end.y, end.z), end
 
     y, z = (fnp.zeros(count, dtype) for count in rows.counts)
-    found, end = at_solution(solver, conditions, Solution(problem.x, y, z))
+    found, end = at_solution(solver, conditions, Solution(problem.x, y, z), free)
     report("minimize", end.status == 0, end.status)
-    value, slope = problem.both(found.x)
+    if free:
+        value, slope = problem.value(found.x), None
+    else:
+        value, slope = problem.both(found.x)
+        slope = problem.unravel(slope)
     has_rows = bool(sum(rows.counts))
+    worst = worst_violation(rows.equal(found.x), rows.above(found.x))
     return OptimizeResults(
         x=problem.unravel(found.x),
         success=end.status == 0,
         status=end.status,
         fun=value,
-        jac=problem.unravel(slope),
+        jac=slope,
         hess_inv=None,
         nfev=end.calls,
         njev=end.slopes,
         nit=end.steps,
         multipliers=rows.multipliers(-found.y, found.z) if has_rows else None,
-        maxcv=_worst(rows.equal(found.x), rows.above(found.x)) if has_rows else None,
+        maxcv=worst if has_rows else None,
     )
 
 
-def _positive(hessian: Any) -> Any:
-    """Returns a matrix with the absolute eigenvalues, none of them near 0."""
+def sequential_programs(
+    problem: Problem,
+    rows: Rows,
+    low: Any,
+    high: Any,
+    lagrangian: Callable[..., Any] | None,
+    *,
+    ftol: float,
+    maxiter: int,
+    estimate: Any = None,
+) -> Any:
+    """Minimizes by quadratic programs.
+
+    Args:
+      problem: what to minimize.
+      rows: the constraints.
+      low: float[n].
+      high: float[n].
+      lagrangian: function of the point and the multipliers, whose Hessian is in the
+        model; None means to estimate that by BFGS.
+      ftol: the predicted decrease and the violation at which to stop.
+      maxiter: the greatest number of steps.
+      estimate: how to estimate the Hessian, in place of both: `start(x)` returns a
+        memory, `updated(memory, step, change)` one after a step, and `matrix(memory)`
+        the estimate.
+    """
+    model = None
+    if lagrangian is not None and estimate is None:
+
+        def model(x: Any, y: Any, z: Any) -> Any:
+            whole = (
+                hessian(lagrangian)(x, y, z) if sum(rows.counts) else problem.hessian(x)
+            )
+            return positive(whole)
+
+    return _run(problem, rows, low, high, model, ftol, maxiter, estimate or _Damped())
+
+
+class _Damped:
+    """BFGS's estimate of a Hessian, which Powell's damping keeps positive."""
+
+    def start(self, x: Any) -> Any:
+        """Returns the first estimate: 1."""
+        return fnp.eye(x.aval.size, dtype=x.aval.dtype)
+
+    def updated(self, memory: Any, step: Any, change: Any) -> Any:
+        """Returns the estimate after a step."""
+        return damped(memory, step, change)
+
+    def matrix(self, memory: Any) -> Any:
+        """Returns the estimate itself."""
+        return memory
+
+
+def positive(hessian: Any) -> Any:
+    """Returns a matrix with the absolute eigenvalues, none of them near 0.
+
+    Args:
+      hessian: float[n, n], symmetric.
+    """
     values, vectors = fnp.linalg.eigh((hessian + hessian.T) / 2)
     tiny = math.sqrt(float(fnp.finfo(values.dtype).eps))
     size = fnp.maximum(fnp.max(fnp.abs(values), initial=0), tiny)
@@ -140,7 +193,26 @@ def _violation(equal: Any, above: Any) -> Any:
     return fnp.sum(fnp.abs(equal)) + fnp.sum(fnp.maximum(-above, 0))
 
 
-def _worst(equal: Any, above: Any) -> Any:
+def without_noise(violations: Any) -> Any:
+    """Returns violations with 0 for what is rounding errors.
+
+    The solver of programs scales columns: one of rounding errors, that of the part of
+    the violation that is left, would let a step do nothing.
+
+    Args:
+      violations: float[k].
+    """
+    tiny = float(fnp.finfo(violations.dtype).eps) ** (3 / 4)
+    return fnp.where(fnp.abs(violations) > tiny, violations, 0)
+
+
+def worst_violation(equal: Any, above: Any) -> Any:
+    """Returns the largest violation of constraints: 0 where they are satisfied.
+
+    Args:
+      equal: float[k], 0 where the equations hold.
+      above: float[m], at least 0 where the inequalities hold.
+    """
     sizes = fnp.concatenate([fnp.abs(equal), fnp.maximum(-above, 0)])
     return fnp.max(sizes, initial=0)
 
@@ -153,6 +225,7 @@ def _run(
     exact: Any,
     ftol: float,
     maxiter: int,
+    estimate: Any,
 ) -> _State:
     x = fnp.clip(problem.x, low, high)
     n, dtype = x.aval.size, x.aval.dtype
@@ -160,13 +233,13 @@ def _run(
     tol = max(ftol, 100 * eps)
     jacobian_equal, jacobian_above = jacfwd(rows.equal), jacfwd(rows.above)
 
-    def program(s: _State, A: Any, H: Any, equal: Any, above: Any) -> Any:
+    def program(s: _State, model: Any, A: Any, H: Any, equal: Any, above: Any) -> Any:
         """The step, how much of the violation is left, and the multipliers."""
-        below = fnp.minimum(above, 0)
+        equal, below = without_noise(equal), without_noise(fnp.minimum(above, 0))
         size = 1 + fnp.max(fnp.abs(s.slope), initial=0)
         cost = 1e3 * size + 10 * (fnp.abs(s.y) @ fnp.abs(equal) - s.z @ below)
         one = fnp.ones((1,), dtype)
-        square = fnp.zeros((n + 1, n + 1), dtype).at[:n, :n].set(s.model)
+        square = fnp.zeros((n + 1, n + 1), dtype).at[:n, :n].set(model)
         given = Program(
             square.at[n, n].set(cost),
             fnp.concatenate([s.slope, cost[None]]),
@@ -183,7 +256,9 @@ def _run(
     def step(s: _State) -> _State:
         A, H = jacobian_equal(s.x), jacobian_above(s.x)
         if exact is not None:
-            s = s._replace(model=exact(s.x, s.y, s.z))
+            model = exact(s.x, s.y, s.z)
+        else:
+            model = estimate.matrix(s.memory)
         violation = _violation(s.equal, s.above)
 
         def tried(x: Any, weight: Any) -> Any:
@@ -201,7 +276,7 @@ def _run(
             first = c.count == 0
             equal = fnp.where(first, s.equal, c.equal - A @ c.way)
             above = fnp.where(first, s.above, c.above - H @ c.way)
-            way, left, y, z = program(s, A, H, equal, above)
+            way, left, y, z = program(s, model, A, H, equal, above)
             largest = fnp.maximum(
                 fnp.max(fnp.abs(y), initial=0), fnp.max(fnp.abs(z), initial=0)
             )
@@ -264,13 +339,13 @@ def _run(
             if sum(rows.counts):
                 change = change + y @ (jacobian_equal(x) - A)
                 change = change - z @ (jacobian_above(x) - H)
-            model = _damped(s.model, x - s.x, change)
+            memory = estimate.updated(s.memory, x - s.x, change)
         else:
-            model = s.model
+            memory = s.memory
         expected = fnp.abs(s.slope @ way) + fnp.abs(y) @ fnp.abs(s.equal)
         expected = expected - z @ fnp.minimum(s.above, 0)
         scale = 1 + (0 if eps < 1e-10 else fnp.abs(value))
-        met = _worst(equal, above) < tol * scale
+        met = worst_violation(equal, above) < tol * scale
         moved = fnp.linalg.norm(x - s.x)
         done = (expected < tol * scale) | (moved < eps * (1 + fnp.linalg.norm(x)))
         stuck = ~met & (moved < eps * (1 + fnp.linalg.norm(x)))
@@ -287,7 +362,7 @@ def _run(
             keep(slope, s.slope),
             keep(equal, s.equal),
             keep(above, s.above),
-            keep(model, s.model),
+            tree.map(keep, memory, s.memory),
             y,
             z,
             weight,
@@ -307,7 +382,7 @@ def _run(
         slope,
         equal,
         above,
-        fnp.eye(n, dtype=dtype),
+        estimate.start(x) if exact is None else (),
         fnp.zeros_like(equal),
         fnp.zeros_like(above),
         fnp.ones((), dtype),
@@ -320,8 +395,14 @@ def _run(
     return end
 
 
-def _damped(model: Any, step: Any, change: Any) -> Any:
-    """Returns the BFGS estimate of a Hessian, kept positive by Powell's damping."""
+def damped(model: Any, step: Any, change: Any) -> Any:
+    """Returns the BFGS estimate of a Hessian, kept positive by Powell's damping.
+
+    Args:
+      model: float[n, n], the estimate.
+      step: float[n].
+      change: float[n], of the gradient in the step.
+    """
     moved = model @ step
     square, product = step @ moved, step @ change
     small = product < 0.2 * square

@@ -19,6 +19,7 @@ from fxflow.scipy.optimize._descent import (
     descend,
     descend_within,
 )
+from fxflow.scipy.optimize._linear_models import linear_models
 from fxflow.scipy.optimize._problems import (
     Problem,
     arguments,
@@ -28,7 +29,11 @@ from fxflow.scipy.optimize._problems import (
     report,
     within,
 )
-from fxflow.scipy.optimize._sequential_quadratic import minimize_constrained
+from fxflow.scipy.optimize._sequential_quadratic import (
+    minimize_constrained,
+    positive,
+    sequential_programs,
+)
 from fxflow.scipy.optimize._trust_region import (
     by_conjugate_gradients,
     by_eigenvalues,
@@ -36,9 +41,11 @@ from fxflow.scipy.optimize._trust_region import (
     trust_region,
 )
 from fxflow.scipy.optimize.constraints import bounds_of, rows_of
+from fxflow.scipy.optimize.hessian_updates import Estimate, HessianUpdateStrategy
 from fxflow.scipy.optimize.results import OptimizeResults
 
 _CG = {"gtol": 1e-5, "norm": math.inf, "maxiter": None, "maxls": 30}
+_WOLFE = {"c1": 1e-4, "c2": 0.9}
 _TRUST = {
     "gtol": 1e-4,
     "maxiter": None,
@@ -54,6 +61,9 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "norm": math.inf,
         "maxiter": None,
         "line_search_maxiter": 30,
+        "xrtol": 0.0,
+        "hess_inv0": None,
+        **_WOLFE,
     },
     "l-bfgs": {
         **_CG,
@@ -62,14 +72,15 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "maxfun": math.inf,
         "maxgrad": math.inf,
     },
-    "cg": _CG,
-    "newton-cg": {**_CG, "xtol": 1e-8},
+    "cg": {**_CG, "c1": 1e-4, "c2": 0.4},
+    "newton-cg": {**_CG, "xtol": 1e-8, **_WOLFE},
     "trust-ncg": _TRUST,
     "trust-exact": _TRUST,
     "trust-krylov": _TRUST,
     "tnc": {
         "gtol": 1e-5,
         "ftol": 0.0,
+        "xtol": 0.0,
         "maxiter": None,
         "maxfun": math.inf,
         "maxls": 30,
@@ -84,7 +95,20 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "initial_simplex": None,
         "adaptive": False,
     },
-    "powell": {"xtol": 1e-4, "ftol": 1e-4, "maxiter": None, "maxfev": None},
+    "powell": {
+        "xtol": 1e-4,
+        "ftol": 1e-4,
+        "maxiter": None,
+        "maxfev": None,
+        "direc": None,
+    },
+    "cobyla": {
+        "rhobeg": 1.0,
+        "tol": 1e-4,
+        "maxiter": None,
+        "catol": None,
+        "f_target": -math.inf,
+    },
 }
 _NAMES = {
     **{name: name for name in _OPTIONS},
@@ -102,15 +126,16 @@ _TOLERANCES = {
     "trust-constr": ("ftol",),
     "nelder-mead": ("xatol", "fatol"),
     "powell": ("xtol", "ftol"),
+    "cobyla": ("tol",),
 }
-_BOUNDED = ("l-bfgs", "tnc", "slsqp", "trust-constr", "nelder-mead", "powell")
+_CONSTRAINED = ("slsqp", "trust-constr", "cobyla")
+_FREE = ("nelder-mead", "powell", "cobyla")
+_BOUNDED = ("l-bfgs", "tnc", *_CONSTRAINED, "nelder-mead", "powell")
 _REGIONS = {
     "trust-ncg": by_conjugate_gradients,
     "trust-krylov": by_lanczos,
     "trust-exact": by_eigenvalues,
 }
-_CONSTRAINED = ("slsqp", "trust-constr")
-_FREE = ("nelder-mead", "powell")
 
 
 def minimize(
@@ -142,26 +167,36 @@ def minimize(
       args: more arguments of the function and its derivatives.
       method: "BFGS", "L-BFGS-B" (or "L-BFGS"), "CG", "Newton-CG", "TNC" (that with
         bounds), "trust-ncg", "trust-krylov", "trust-exact", "SLSQP", "trust-constr",
-        "Nelder-Mead" or "Powell". None means "SLSQP" with constraints, "L-BFGS-B" with
-        bounds, else "BFGS". "SLSQP" and "trust-constr" are sequential quadratic
-        programming, with an estimate of the Hessian or with the Hessian. "Nelder-Mead"
-        and "Powell" use values only.
+        "COBYLA", "Nelder-Mead" or "Powell". None means "SLSQP" with constraints,
+        "L-BFGS-B" with bounds, else "BFGS". "SLSQP" and "trust-constr" are sequential
+        quadratic programming, with an estimate of the Hessian or with the Hessian.
+        "COBYLA", "Nelder-Mead" and "Powell" use values only.
       jac: the gradient, called as `fun` is; or True if `fun` returns a pair of the
         value and the gradient. None, or SciPy's "2-point" and so on, means to compute
         it.
-      hess: the Hessian, float[n, n], called as `fun` is; or None.
+      hess: the Hessian, float[n, n], called as `fun` is; None, or SciPy's "2-point" and
+        so on, means to compute it; for "trust-constr" and "SLSQP" also a
+        `HessianUpdateStrategy`, that is `BFGS()` or `SR1()`: an estimate of the
+        Hessian of the Lagrangian.
       hessp: its product with a vector, called as `hessp(x, p, *args)`; or None.
       bounds: `Bounds`, or a pair (min, max) for each variable, with None for no bound.
-        For "L-BFGS-B", "TNC", "SLSQP", "trust-constr", "Nelder-Mead" and "Powell".
+        For "L-BFGS-B", "TNC", "SLSQP", "trust-constr", "COBYLA", "Nelder-Mead" and
+        "Powell".
       constraints: `LinearConstraint`, `NonlinearConstraint`, a dict with "type" ("eq",
-        "ineq": at least 0), "fun" and "args", or a sequence of them. For "SLSQP" and
-        "trust-constr".
+        "ineq": at least 0), "fun" and "args", or a sequence of them. For "SLSQP",
+        "trust-constr" and "COBYLA".
       tol: the tolerance of the method, if the options have none.
       callback: called on the host with the point after each iteration, for its side
         effects (see `debug.callback`); it cannot stop the program.
       options: `maxiter` (200 n), and for each method its tolerances and settings, with
         SciPy's names; `gtol` is how small the gradient is to get (1e-5), in the norm
-        `norm` (of order inf). "BFGS": `line_search_maxiter` (30). "L-BFGS-B": `maxls`,
+        `norm` (of order inf). "BFGS": `line_search_maxiter` (30), `xrtol`, the length
+        of a step relative to `x` to stop at (0), `hess_inv0`, the first estimate of the
+        Hessian's inverse (1). "BFGS", "CG", "Newton-CG": `c1` (1e-4) and `c2` (0.9, for
+        "CG" 0.4) of Wolfe's conditions. "Powell": `direc`, rows that are the first
+        directions. "COBYLA": `rhobeg` (1) and `tol` (1e-4), the size of the first and
+        of the last steps, `catol`, the accepted violation (2e-4), `f_target`, a value
+        that is good enough; its `maxiter` (1000) counts calls. "L-BFGS-B": `maxls`,
         as that; `maxcor`, the number of remembered steps (10); `ftol`, the relative
         decrease to stop at (0); `maxfun` and `maxgrad`, the greatest numbers of calls.
 
@@ -187,7 +222,7 @@ def minimize(
 
     Source: `scipy.optimize.minimize`; J. Nocedal and S. Wright, Numerical Optimization,
     2006; bounds: D. Bertsekas, Projected Newton Methods, 1982; values that differ by
-    rounding errors: W. Hager and H. Zhang 2005.
+    rounding errors: W. Hager and H. Zhang 2005; COBYLA: M. Powell 1994.
     """
     args = arguments("minimize", args)
     if method is None:
@@ -204,17 +239,25 @@ def minimize(
     if tol is not None:
         defaults.update(dict.fromkeys(_TOLERANCES[kind], tol))
     settings = options_of("minimize", str(method), options, defaults)
-    problem = problem_of("minimize", fun, x0, args, jac, hess, hessp, callback)
+    estimated = isinstance(hess, HessianUpdateStrategy)
+    if estimated and kind not in ("trust-constr", "slsqp"):
+        raise ArgumentError(
+            f"minimize: {method} takes no HessianUpdateStrategy as hess: use "
+            "trust-constr, or BFGS, which estimates by itself"
+        )
+    problem = problem_of(
+        *("minimize", fun, x0, args, jac),
+        *(None if estimated else hess, hessp, callback),
+    )
     if settings["maxiter"] is None:
-        settings["maxiter"] = 200 * problem.x.size
+        settings["maxiter"] = 1000 if kind == "cobyla" else 200 * problem.x.size
     if bounds is not None and kind not in _BOUNDED:
         raise ArgumentError(f"minimize: {method} takes no bounds: use L-BFGS-B")
     low, high = bounds_of("minimize", bounds, problem.x, x0)
     rows = rows_of("minimize", constraints, problem.x, problem.unravel, args)
     if kind in _CONSTRAINED:
-        return minimize_constrained(
-            problem, rows, low, high, exact=kind == "trust-constr", **settings
-        )
+        run = _method(kind, problem, low, high, settings, hess)
+        return minimize_constrained(problem, rows, low, high, run, kind in _FREE)
     if rows is not None:
         raise ArgumentError(f"minimize: {method} takes no constraints: use SLSQP")
 
@@ -246,6 +289,38 @@ def minimize(
     )
 
 
+def _method(
+    kind: str, problem: Problem, low: Any, high: Any, settings: Any, hess: Any
+) -> Callable[..., Any]:
+    """Returns a method for constraints as a function of them and of the Lagrangian."""
+    if kind == "cobyla":
+        given = dict(settings)
+        rhobeg, rhoend = given.pop("rhobeg"), given.pop("tol")
+        if not 0 < rhoend <= rhobeg:
+            raise ArgumentError(
+                "minimize: COBYLA needs 0 < tol <= rhobeg, got "
+                f"tol={rhoend} and rhobeg={rhobeg}"
+            )
+        catol = given.pop("catol")
+        # SciPy's 2e-4 for steps of 1e-4: what the last models do not see.
+        given["catol"] = max(2e-4, 2 * rhoend) if catol is None else catol
+
+        return lambda rows, lagrangian: linear_models(
+            problem, rows, low, high, rhobeg=rhobeg, rhoend=rhoend, **given
+        )
+    estimate = None
+    if isinstance(hess, HessianUpdateStrategy):
+        estimate = Estimate(hess, positive)
+
+    def run(rows: Any, lagrangian: Any) -> Any:
+        function = lagrangian if kind == "trust-constr" else None
+        return sequential_programs(
+            problem, rows, low, high, function, estimate=estimate, **settings
+        )
+
+    return run
+
+
 def _run(
     kind: str,
     problem: Problem,
@@ -260,11 +335,15 @@ def _run(
         return powell(problem, bounds, **given)
     if kind.startswith("trust"):
         return trust_region(problem, _REGIONS[kind](problem), **given)
+    if "c1" in given:
+        c1, c2 = given["c1"], given["c2"]
+        if not 0 < c1 < c2 < 1:
+            raise ArgumentError(f"minimize: 0 < c1 < c2 < 1 must hold, got {c1}, {c2}")
     given["searches"] = given.pop("line_search_maxiter", given.pop("maxls", 30))
     if kind == "bfgs":
-        return descend(problem, BFGS(), **given)
+        return descend(problem, BFGS(given.pop("hess_inv0")), **given)
     if kind == "cg":
-        return descend(problem, ConjugateGradients(), curvature=0.4, **given)
+        return descend(problem, ConjugateGradients(), **given)
     if kind == "newton-cg":
         return descend(problem, NewtonCG(problem), **given)
     if kind == "tnc":

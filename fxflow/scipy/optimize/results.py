@@ -80,6 +80,8 @@ class OptimizeResults(NamedTuple):
       multipliers: for each constraint the derivatives of `fun` by its values, with the
         bounds moved inwards; None without constraints.
       maxcv: float: the largest violation of a constraint; None without constraints.
+      xl: float[k, n]: of `shgo`, the local minima it found, the lowest first.
+      funl: float[k]: likewise, their values.
     """
 
     x: Any
@@ -93,6 +95,8 @@ class OptimizeResults(NamedTuple):
     nit: int | Array
     multipliers: tuple[Array, ...] | None = None
     maxcv: Array | None = None
+    xl: Array | None = None
+    funl: Array | None = None
 
     @property
     def message(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -26,14 +27,22 @@ from fxflow.scipy.sparse.linalg import gmres
 from fxflow.transforms.grad import jacfwd
 from fxflow.transforms.jvp import jvp
 
-_NONLIN = {"fatol": None, "maxiter": None, "maxls": 7}  # SciPy: to 1/100
+_NONLIN = {
+    "fatol": None,
+    "ftol": math.inf,
+    "xatol": math.inf,
+    "xtol": math.inf,
+    "tol_norm": None,
+    "maxiter": None,
+    "maxls": 7,  # SciPy: to 1/100
+}
 _OPTIONS: dict[str, dict[str, Any]] = {
     "hybr": {"xtol": 1.49012e-08, "maxfev": None},
     "lm": {"xtol": 1.49012e-08, "ftol": 1.49012e-08, "gtol": 0.0, "maxiter": None},
-    "broyden1": _NONLIN,
-    "broyden2": _NONLIN,
+    "broyden1": {**_NONLIN, "alpha": None},
+    "broyden2": {**_NONLIN, "alpha": None},
     "anderson": {**_NONLIN, "M": 5, "alpha": None, "w0": 0.01},
-    "krylov": {**_NONLIN, "inner_maxiter": 20},
+    "krylov": {**_NONLIN, "inner_maxiter": 20, "inner_M": None},
     "linearmixing": {**_NONLIN, "alpha": None},
     "diagbroyden": {**_NONLIN, "alpha": None},
     "excitingmixing": {**_NONLIN, "alpha": None, "alphamax": 1.0},
@@ -73,11 +82,15 @@ def root(
         for its side effects (see `debug.callback`); not for "hybr" and "lm".
       options: "hybr": `xtol`, the relative length of a step at which to stop, and
         `maxfev`. "lm": `xtol`, `ftol`, `gtol`, `maxiter`, the number of calls. Others:
-        `fatol`, the largest value at a root (6e-6, in float32 1e-4), `maxiter`,
+        `fatol`, the largest value at a root (6e-6, in float32 1e-4), `ftol`, the same
+        relative to that at `x0`, `xatol` and `xtol`, the length of the last step,
+        absolute and relative (inf; all have to be met), `tol_norm`, function of a
+        vector that returns its length (the largest absolute element), `maxiter`,
         `maxls`, the greatest number of steps of a line search; "anderson": `M`, the
-        number of remembered steps, `alpha`, the first estimate of the inverse
-        Jacobian, and `w0`, the regularization; "krylov": `inner_maxiter`; the diagonal
-        ones: `alpha`, and "excitingmixing" `alphamax`, the largest factor.
+        number of remembered steps, and `w0`, the regularization; "krylov":
+        `inner_maxiter`, and `inner_M`, a preconditioner; "broyden1", "broyden2",
+        "anderson" and the diagonal ones: `alpha`, the first estimate of the inverse
+        Jacobian is -alpha; and "excitingmixing" `alphamax`, the largest factor.
 
     Returns:
       A `RootResults`.
@@ -107,32 +120,11 @@ def root(
         )
     defaults = dict(_OPTIONS[kind])
     if tol is not None:
-        defaults["xtol" if "xtol" in defaults else "fatol"] = tol
+        defaults["fatol" if "fatol" in defaults else "xtol"] = tol
     settings = options_of("root", kind, options, defaults)
     x, unravel = vector_of("root", x0)
-    dtype, n = x.aval.dtype, x.aval.size
-
-    def equations(x: Any) -> Any:
-        out = fun(unravel(x), *args)
-        return convert(joined(out[0] if jac is True else out), dtype)
-
-    count = equations(x).size
-    if count != n and not (kind == "lm" and count > n):
-        raise ShapeError(
-            f"root: fun must return as many values as there are unknowns, {n}, but "
-            f"returns {count}"
-        )
-    jacobian: Callable[[Any], Any] = jacfwd(equations)
-    if callable(jac) or jac is True:
-
-        def jacobian(x: Any) -> Any:
-            point = unravel(x)
-            matrix = fun(point, *args)[1] if jac is True else jac(point, *args)
-            return fnp.reshape(fnp.asarray(matrix, dtype), (count, n))
-
-    elif jac not in (None, False, "2-point", "3-point", "cs"):
-        raise ArgumentError(f"root: jac must be a function or True, got {jac!r}")
-
+    n = x.aval.size
+    equations, jacobian, count = _equations(fun, x, unravel, args, kind, jac)
     watched = watching("root", callback, unravel, True)
     if callback is not None and kind in ("hybr", "lm"):
         raise ArgumentError(f"root: {method} takes no callback, got {callback!r}")
@@ -160,6 +152,35 @@ def root(
         nfev=calls,
         nit=steps,
     )
+
+
+def _equations(
+    fun: Any, x: Any, unravel: Any, args: tuple[Any, ...], kind: str, jac: Any
+) -> tuple[Callable[[Any], Any], Callable[[Any], Any], int]:
+    """Returns the user's equations and Jacobian of a vector, and how many there are."""
+    dtype, n = x.aval.dtype, x.aval.size
+
+    def equations(x: Any) -> Any:
+        out = fun(unravel(x), *args)
+        return convert(joined(out[0] if jac is True else out), dtype)
+
+    count = equations(x).size
+    if count != n and not (kind == "lm" and count > n):
+        raise ShapeError(
+            f"root: fun must return as many values as there are unknowns, {n}, but "
+            f"returns {count}"
+        )
+    jacobian: Callable[[Any], Any] = jacfwd(equations)
+    if callable(jac) or jac is True:
+
+        def jacobian(x: Any) -> Any:
+            point = unravel(x)
+            matrix = fun(point, *args)[1] if jac is True else jac(point, *args)
+            return fnp.reshape(fnp.asarray(matrix, dtype), (count, n))
+
+    elif jac not in (None, False, "2-point", "3-point", "cs"):
+        raise ArgumentError(f"root: jac must be a function or True, got {jac!r}")
+    return equations, jacobian, count
 
 
 def _by_squares(equations: Any, jacobian: Any, x: Any, settings: Any) -> Any:
@@ -281,8 +302,20 @@ def _by_directions(
     }
     rule = rules[kind](equations, settings)
 
-    def is_small(values: Any) -> Any:
-        return fnp.max(fnp.abs(values), initial=0) <= fatol
+    norm = settings["tol_norm"] or (lambda v: fnp.max(fnp.abs(v), initial=0))
+    begun = norm(equations(x)) if settings["ftol"] < math.inf else 1.0
+    ftol, xatol, xtol = (settings[k] for k in ("ftol", "xatol", "xtol"))
+
+    def is_small(values: Any, moved: Any = None, x: Any = None) -> Any:
+        size = norm(values)
+        out = size <= fatol
+        if ftol < math.inf:
+            out &= size <= ftol * begun
+        for tol, unit in ((xatol, 1.0), (xtol, 0.0 if x is None else norm(x))):
+            if tol < math.inf:
+                # Before the first step there is none to judge.
+                out &= False if moved is None else norm(moved) <= tol * unit
+        return out | (size == 0)
 
     def step(s: _State) -> _State:
         way = rule.direction(s.memory, s.x, s.values)
@@ -312,7 +345,7 @@ def _by_directions(
         memory = rule.updated(s.memory, t * way, values - s.values)
         status = fnp.where(s.steps + 1 >= most, 1, -1)
         status = fnp.where(fnp.all(fnp.isfinite(values)), status, 2)
-        status = fnp.where(is_small(values), 0, status)
+        status = fnp.where(is_small(values, t * way, x), 0, status)
         return _State(
             x,
             values,
@@ -342,11 +375,12 @@ class _Broyden:
     """The inverse of the Jacobian, updated by Broyden's first or second formula."""
 
     def __init__(self, equations: Any, settings: Any, first: bool) -> None:
-        self.first = first
+        self.first, self.alpha = first, settings["alpha"]
 
     def start(self, x: Any, values: Any) -> Any:
         """Returns a multiple of the identity."""
-        return _first_factor(x, values) * -fnp.eye(x.size, dtype=x.dtype)
+        alpha = _first_factor(x, values) if self.alpha is None else self.alpha
+        return fnp.asarray(alpha, x.dtype) * -fnp.eye(x.size, dtype=x.dtype)
 
     def direction(self, memory: Any, x: Any, values: Any) -> Any:
         """Returns Newton's direction."""
@@ -401,6 +435,7 @@ class _Krylov:
 
     def __init__(self, equations: Any, settings: Any) -> None:
         self.equations, self.count = equations, int(settings["inner_maxiter"])
+        self.inner = settings["inner_M"]
 
     def start(self, x: Any, values: Any) -> Any:
         """Returns nothing: there is no memory."""
@@ -413,7 +448,8 @@ class _Krylov:
         def product(v: Any) -> Any:
             return jvp(self.equations, (x,), (v,))[1]
 
-        return -gmres(product, values, tol=1e-3, restart=size, maxiter=3)[0]
+        inner = self.inner
+        return -gmres(product, values, tol=1e-3, restart=size, maxiter=3, M=inner)[0]
 
     def updated(self, memory: Any, step: Any, change: Any) -> Any:
         """Returns the memory as it is."""

@@ -1,7 +1,7 @@
-"""SciPy's functions of one method each: `fmin`, `fmin_bfgs`, `broyden1`, `brent`, ….
+"""SciPy's functions of one method each: `fmin`, `fmin_bfgs`, `brent`, ….
 
-They are other names of `minimize`, `minimize_scalar` and `root`, whose results and
-derivatives they have.
+They are other names of `minimize` and `minimize_scalar`, whose results and derivatives
+they have.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from fxflow.core.docs import shared
-from fxflow.errors import ArgumentError
+from fxflow.errors import ArgumentError, ConcretizationError
+from fxflow.lax.callbacks import effects_barrier
+from fxflow.scipy.optimize._problems import is_traced
 from fxflow.scipy.optimize.minimization import minimize
-from fxflow.scipy.optimize.roots import root
 from fxflow.scipy.optimize.scalar_minimization import minimize_scalar
 
 _minimizer_docs = shared("""
@@ -32,42 +33,22 @@ _minimizer_docs = shared("""
       bounds: `Bounds`, or pairs (min, max) with None for no bound.
       full_output: whether to return the whole result, too.
       disp: has no effect: nothing is printed.
+      iprint: likewise.
+      messages: likewise.
+      epsilon: has no effect: derivatives are computed.
+      retall: whether to return a list of the points after each iteration, too; not
+        under `jit` and `vmap`, where their number is not known.
       callback: called on the host with the point after each iteration.
+      c1: the constant of Wolfe's first condition, on the decrease.
+      c2: of the second one, on the slope.
 
     Returns:
       The point, like `x0`; with `full_output` also an `OptimizeResults`, where SciPy
-      has a tuple of its parts.
+      has a tuple of its parts; with `retall` the list at the end.
 
     Raises:
       ArgumentError: an argument is out of range or of the wrong kind.
       ShapeError: the function returns no number.
-
-    Source: `scipy.optimize.{name}`.
-""")
-
-_root_docs = shared("""
-    Args:
-      F: called as `F(x)`; returns values like x.
-      xin: where to begin: float[n], a list of numbers, or a pytree of arrays.
-      iter: the number of iterations; None means as many as `f_tol` needs.
-      alpha: the first estimate of the inverse Jacobian is -alpha; None means that it
-        follows from the values.
-      verbose: has no effect: nothing is printed.
-      maxiter: the greatest number of iterations.
-      f_tol: the largest value at a root; None means 6e-6, in float32 1e-4.
-      line_search: must be "armijo": a shorter step is tried while values do not shrink.
-      callback: called on the host with the point and the values after each iteration.
-
-    Returns:
-      The root, like `xin`.
-
-    Raises:
-      ArgumentError: an argument is out of range or of the wrong kind.
-      ShapeError: the number of values is not that of unknowns.
-
-    Special cases:
-      Under `checkify`, raises if the iteration does not converge; `root` with the same
-      method says in its result whether it does.
 
     Source: `scipy.optimize.{name}`.
 """)
@@ -81,6 +62,39 @@ def _given(found: Any, full_output: Any) -> Any:
     return (found.x, found) if full_output else found.x
 
 
+def _minimized(
+    name: str,
+    func: Callable[..., Any],
+    x0: Any,
+    args: Any,
+    full_output: bool,
+    retall: bool,
+    callback: Callable[..., None] | None,
+    **given: Any,
+) -> Any:
+    """Returns what `minimize` finds, as these functions do."""
+    points: list[Any] = []
+
+    def noted(x: Any) -> None:
+        points.append(x)
+        if callback is not None:
+            callback(x)
+
+    seen = noted if retall else callback
+    found = minimize(func, x0, _tuple(args), callback=seen, **given)
+    if not retall:
+        return _given(found, full_output)
+    if is_traced(found.nit):
+        raise ConcretizationError(
+            f"{name}: retall=True returns as many points as there are iterations, "
+            "which is not known under jit and vmap: use callback"
+        )
+    effects_barrier()
+    # The first point is the user's.
+    points.insert(0, x0)
+    return (found.x, found, points) if full_output else (found.x, points)
+
+
 @_minimizer_docs
 def fmin(
     func: Callable[..., Any],
@@ -92,6 +106,7 @@ def fmin(
     maxfun: int | None = None,
     full_output: bool = False,
     disp: bool = True,
+    retall: bool = False,
     callback: Callable[..., None] | None = None,
     initial_simplex: Any = None,
 ) -> Any:
@@ -112,10 +127,8 @@ def fmin(
         "maxfev": maxfun,
         "initial_simplex": initial_simplex,
     }
-    found = minimize(
-        func, x0, _tuple(args), method="Nelder-Mead", options=options, callback=callback
-    )
-    return _given(found, full_output)
+    given: Any = ("fmin", func, x0, args, full_output, retall, callback)
+    return _minimized(*given, method="Nelder-Mead", options=options)
 
 
 @_minimizer_docs
@@ -129,20 +142,29 @@ def fmin_powell(
     maxfun: int | None = None,
     full_output: bool = False,
     disp: bool = True,
+    retall: bool = False,
     callback: Callable[..., None] | None = None,
+    direc: Any = None,
 ) -> Any:
     """Minimizes a function along one direction after another: "Powell".
+
+    Args:
+      direc: float[n, n], rows that are the first directions; None means the axes.
 
     Example:
       >>> fmin_powell(lambda x: ((x - 1) ** 2).sum(), [0.0, 0.0]).round(3)
       Array([1., 1.], dtype=float32)
 
     """
-    options = {"xtol": xtol, "ftol": ftol, "maxiter": maxiter, "maxfev": maxfun}
-    found = minimize(
-        func, x0, _tuple(args), method="Powell", options=options, callback=callback
-    )
-    return _given(found, full_output)
+    options = {
+        "xtol": xtol,
+        "ftol": ftol,
+        "maxiter": maxiter,
+        "maxfev": maxfun,
+        "direc": direc,
+    }
+    given: Any = ("fmin_powell", func, x0, args, full_output, retall, callback)
+    return _minimized(*given, method="Powell", options=options)
 
 
 @_minimizer_docs
@@ -153,29 +175,40 @@ def fmin_bfgs(
     args: tuple[Any, ...] = (),
     gtol: float = 1e-5,
     norm: float = math.inf,
+    epsilon: Any = None,
     maxiter: int | None = None,
     full_output: bool = False,
     disp: bool = True,
+    retall: bool = False,
     callback: Callable[..., None] | None = None,
+    xrtol: float = 0.0,
+    c1: float = 1e-4,
+    c2: float = 0.9,
+    hess_inv0: Any = None,
 ) -> Any:
     """Minimizes a function by quasi-Newton steps: `minimize` with "BFGS".
+
+    Args:
+      xrtol: the length of a step, relative to that of x, at which to stop.
+      hess_inv0: float[n, n], the first estimate of the Hessian's inverse; None means
+        the identity.
 
     Example:
       >>> fmin_bfgs(lambda x: ((x - 1) ** 2).sum(), [0.0, 0.0]).round(3)
       Array([1., 1.], dtype=float32)
 
     """
-    options = {"gtol": gtol, "norm": norm, "maxiter": maxiter}
-    found = minimize(
-        f,
-        x0,
-        _tuple(args),
-        method="BFGS",
-        jac=fprime,
-        options=options,
-        callback=callback,
-    )
-    return _given(found, full_output)
+    options = {
+        "gtol": gtol,
+        "norm": norm,
+        "maxiter": maxiter,
+        "xrtol": xrtol,
+        "c1": c1,
+        "c2": c2,
+        "hess_inv0": hess_inv0,
+    }
+    given: Any = ("fmin_bfgs", f, x0, args, full_output, retall, callback)
+    return _minimized(*given, method="BFGS", jac=fprime, options=options)
 
 
 @_minimizer_docs
@@ -186,10 +219,14 @@ def fmin_cg(
     args: tuple[Any, ...] = (),
     gtol: float = 1e-5,
     norm: float = math.inf,
+    epsilon: Any = None,
     maxiter: int | None = None,
     full_output: bool = False,
     disp: bool = True,
+    retall: bool = False,
     callback: Callable[..., None] | None = None,
+    c1: float = 1e-4,
+    c2: float = 0.4,
 ) -> Any:
     """Minimizes a function by conjugate gradients: `minimize` with "CG".
 
@@ -198,17 +235,9 @@ def fmin_cg(
       Array([1., 1.], dtype=float32)
 
     """
-    options = {"gtol": gtol, "norm": norm, "maxiter": maxiter}
-    found = minimize(
-        f,
-        x0,
-        _tuple(args),
-        method="CG",
-        jac=fprime,
-        options=options,
-        callback=callback,
-    )
-    return _given(found, full_output)
+    options = {"gtol": gtol, "norm": norm, "maxiter": maxiter, "c1": c1, "c2": c2}
+    given: Any = ("fmin_cg", f, x0, args, full_output, retall, callback)
+    return _minimized(*given, method="CG", jac=fprime, options=options)
 
 
 @_minimizer_docs
@@ -220,10 +249,14 @@ def fmin_ncg(
     fhess: Callable[..., Any] | None = None,
     args: tuple[Any, ...] = (),
     avextol: float = 1e-5,
+    epsilon: Any = None,
     maxiter: int | None = None,
     full_output: bool = False,
     disp: bool = True,
+    retall: bool = False,
     callback: Callable[..., None] | None = None,
+    c1: float = 1e-4,
+    c2: float = 0.9,
 ) -> Any:
     """Minimizes a function by inexact Newton steps: `minimize` with "Newton-CG".
 
@@ -238,19 +271,10 @@ def fmin_ncg(
       Array([1., 1.], dtype=float32)
 
     """
-    options = {"xtol": avextol, "maxiter": maxiter}
-    found = minimize(
-        f,
-        x0,
-        _tuple(args),
-        method="Newton-CG",
-        jac=fprime,
-        hess=fhess,
-        hessp=fhess_p,
-        options=options,
-        callback=callback,
-    )
-    return _given(found, full_output)
+    options = {"xtol": avextol, "maxiter": maxiter, "c1": c1, "c2": c2}
+    given: Any = ("fmin_ncg", f, x0, args, full_output, retall, callback)
+    more: Any = {"jac": fprime, "hess": fhess, "hessp": fhess_p, "options": options}
+    return _minimized(*given, method="Newton-CG", **more)
 
 
 @_minimizer_docs
@@ -264,6 +288,8 @@ def fmin_l_bfgs_b(
     m: int = 10,
     factr: float = 1e7,
     pgtol: float = 1e-5,
+    epsilon: Any = None,
+    iprint: int | None = None,
     maxfun: int = 15000,
     maxiter: int = 15000,
     disp: int | None = None,
@@ -324,9 +350,20 @@ def fmin_tnc(
     args: tuple[Any, ...] = (),
     approx_grad: bool = False,
     bounds: Any = None,
+    epsilon: Any = None,
+    scale: Any = None,
+    offset: Any = None,
+    messages: int | None = None,
+    maxCGit: int = -1,
     maxfun: int | None = None,
+    eta: float = -1,
+    stepmx: float = 0,
+    accuracy: float = 0,
+    fmin: float = 0,
     ftol: float = -1,
+    xtol: float = -1,
     pgtol: float = -1,
+    rescale: float = -1,
     disp: int | None = None,
     callback: Callable[..., None] | None = None,
 ) -> Any:
@@ -335,6 +372,16 @@ def fmin_tnc(
     Args:
       func: as of `fmin_l_bfgs_b`.
       approx_grad: whether `func` returns a number only, whose gradient is computed.
+      scale: has no effect, as have `offset` and `rescale`: variables are not scaled.
+      offset: see `scale`.
+      rescale: see `scale`.
+      maxCGit: has no effect, as have `eta`, `stepmx`, `accuracy` and `fmin`, settings
+        of SciPy's line search and inner iteration.
+      eta: see `maxCGit`.
+      stepmx: see `maxCGit`.
+      accuracy: see `maxCGit`.
+      fmin: see `maxCGit`.
+      xtol: the mean length of a step's elements at which to stop; negative means 0.
       ftol: the relative decrease at which to stop; negative means 0.
       pgtol: how small the projected gradient is to get; negative means 1e-5.
 
@@ -350,7 +397,8 @@ def fmin_tnc(
       (Array([1. , 0.5], dtype=float32), 0)
 
     """
-    options = {"maxfun": maxfun, "ftol": max(ftol, 0.0)}
+    options: dict[str, Any] = {"maxfun": maxfun, "ftol": max(ftol, 0.0)}
+    options["xtol"] = max(xtol, 0.0)
     options["gtol"] = pgtol if pgtol >= 0 else None
     jac = fprime if fprime is not None else not approx_grad
     found = minimize(
@@ -381,8 +429,10 @@ def fmin_slsqp(
     args: tuple[Any, ...] = (),
     iter: int = 100,
     acc: float = 1e-6,
+    iprint: int = 1,
     disp: int | None = None,
     full_output: bool = False,
+    epsilon: Any = None,
     callback: Callable[..., None] | None = None,
 ) -> Any:
     """Minimizes a function with constraints: `minimize` with "SLSQP".
@@ -430,6 +480,60 @@ def fmin_slsqp(
         callback=callback,
     )
     return _given(found, full_output)
+
+
+@_minimizer_docs
+def fmin_cobyla(
+    func: Callable[..., Any],
+    x0: Any,
+    cons: Any,
+    args: tuple[Any, ...] = (),
+    consargs: Any = None,
+    rhobeg: float = 1.0,
+    rhoend: float = 1e-4,
+    maxfun: int = 1000,
+    disp: int | None = None,
+    catol: float = 2e-4,
+    *,
+    callback: Callable[..., None] | None = None,
+) -> Any:
+    """Minimizes a function with constraints by values only: "COBYLA".
+
+    Args:
+      cons: a function that is at least 0 at a solution, or a sequence of them.
+      consargs: more arguments of the constraints; None means those of `func`.
+      rhobeg: the size of the first steps.
+      rhoend: the size of the last steps.
+      maxfun: the greatest number of calls.
+      catol: the violation that is accepted.
+
+    Returns:
+      The point, like `x0`.
+
+    Example:
+      >>> bowl = lambda x: ((x - 1) ** 2).sum()
+      >>> fmin_cobyla(bowl, [0.0, 0.0], lambda x: 1 - x[0] - x[1]).round(2)
+      Array([0.5, 0.5], dtype=float32)
+
+    """
+    group = [cons] if callable(cons) else cons
+    if not isinstance(group, list | tuple) or not all(callable(one) for one in group):
+        raise ArgumentError(
+            f"fmin_cobyla: cons must be a function or a sequence of them, got {cons!r}"
+        )
+    more = _tuple(args) if consargs is None else _tuple(consargs)
+    rows = [{"type": "ineq", "fun": one, "args": more} for one in group]
+    options = {"rhobeg": rhobeg, "tol": rhoend, "maxiter": maxfun, "catol": catol}
+    found = minimize(
+        func,
+        x0,
+        _tuple(args),
+        method="COBYLA",
+        constraints=rows,
+        options=options,
+        callback=callback,
+    )
+    return found.x
 
 
 @_minimizer_docs
@@ -529,236 +633,3 @@ def golden(
         options={"xtol": tol, "maxiter": maxiter},
     )
     return _given(found, full_output)
-
-
-def _root(
-    name: str,
-    F: Callable[..., Any],
-    xin: Any,
-    iter: int | None,
-    maxiter: int | None,
-    f_tol: float | None,
-    line_search: str | None,
-    callback: Callable[..., None] | None,
-    **options: Any,
-) -> Any:
-    if line_search != "armijo":
-        raise ArgumentError(
-            f'{name}: line_search must be "armijo", got {line_search!r}'
-        )
-    most = maxiter if iter is None else iter
-    given = {"fatol": f_tol if iter is None else 0.0, "maxiter": most, **options}
-    method = {"newton_krylov": "krylov"}.get(name, name)
-    found = root(F, xin, method=method, options=given, callback=callback)
-    return found.x
-
-
-@_root_docs
-def broyden1(
-    F: Callable[..., Any],
-    xin: Any,
-    iter: int | None = None,
-    verbose: bool = False,
-    maxiter: int | None = None,
-    f_tol: float | None = None,
-    line_search: str | None = "armijo",
-    callback: Callable[..., None] | None = None,
-) -> Any:
-    """Finds a root by Broyden's first formula for the Jacobian.
-
-    Example:
-      >>> broyden1(lambda x: fnp.cos(x) - x, [0.5, 1.0]).round(3)
-      Array([0.739, 0.739], dtype=float32)
-    """
-    return _root("broyden1", F, xin, iter, maxiter, f_tol, line_search, callback)
-
-
-@_root_docs
-def broyden2(
-    F: Callable[..., Any],
-    xin: Any,
-    iter: int | None = None,
-    verbose: bool = False,
-    maxiter: int | None = None,
-    f_tol: float | None = None,
-    line_search: str | None = "armijo",
-    callback: Callable[..., None] | None = None,
-) -> Any:
-    """Finds a root by Broyden's second formula, for the inverse Jacobian.
-
-    Example:
-      >>> broyden2(lambda x: fnp.cos(x) - x, [0.5, 1.0]).round(3)
-      Array([0.739, 0.739], dtype=float32)
-    """
-    return _root("broyden2", F, xin, iter, maxiter, f_tol, line_search, callback)
-
-
-@_root_docs
-def anderson(
-    F: Callable[..., Any],
-    xin: Any,
-    iter: int | None = None,
-    alpha: float | None = None,
-    w0: float = 0.01,
-    M: int = 5,
-    verbose: bool = False,
-    maxiter: int | None = None,
-    f_tol: float | None = None,
-    line_search: str | None = "armijo",
-    callback: Callable[..., None] | None = None,
-) -> Any:
-    """Finds a root by mixing the last steps: Anderson's method.
-
-    Args:
-      w0: the regularization.
-      M: the number of remembered steps.
-
-    Example:
-      >>> anderson(lambda x: fnp.cos(x) - x, [0.5, 1.0]).round(3)
-      Array([0.739, 0.739], dtype=float32)
-    """
-    return _root(
-        "anderson",
-        F,
-        xin,
-        iter,
-        maxiter,
-        f_tol,
-        line_search,
-        callback,
-        alpha=alpha,
-        w0=w0,
-        M=M,
-    )
-
-
-@_root_docs
-def diagbroyden(
-    F: Callable[..., Any],
-    xin: Any,
-    iter: int | None = None,
-    alpha: float | None = None,
-    verbose: bool = False,
-    maxiter: int | None = None,
-    f_tol: float | None = None,
-    line_search: str | None = "armijo",
-    callback: Callable[..., None] | None = None,
-) -> Any:
-    """Finds a root by Broyden's formula for a diagonal Jacobian.
-
-    Example:
-      >>> diagbroyden(lambda x: fnp.cos(x) - x, [0.5, 1.0]).round(3)
-      Array([0.739, 0.739], dtype=float32)
-    """
-    return _root(
-        "diagbroyden",
-        F,
-        xin,
-        iter,
-        maxiter,
-        f_tol,
-        line_search,
-        callback,
-        alpha=alpha,
-    )
-
-
-@_root_docs
-def linearmixing(
-    F: Callable[..., Any],
-    xin: Any,
-    iter: int | None = None,
-    alpha: float | None = None,
-    verbose: bool = False,
-    maxiter: int | None = None,
-    f_tol: float | None = None,
-    line_search: str | None = "armijo",
-    callback: Callable[..., None] | None = None,
-) -> Any:
-    """Finds a root by adding a multiple of the values.
-
-    Example:
-      >>> linearmixing(lambda x: fnp.cos(x) - x, [0.5, 1.0]).round(3)
-      Array([0.739, 0.739], dtype=float32)
-    """
-    return _root(
-        "linearmixing",
-        F,
-        xin,
-        iter,
-        maxiter,
-        f_tol,
-        line_search,
-        callback,
-        alpha=alpha,
-    )
-
-
-@_root_docs
-def excitingmixing(
-    F: Callable[..., Any],
-    xin: Any,
-    iter: int | None = None,
-    alpha: float | None = None,
-    alphamax: float = 1.0,
-    verbose: bool = False,
-    maxiter: int | None = None,
-    f_tol: float | None = None,
-    line_search: str | None = "armijo",
-    callback: Callable[..., None] | None = None,
-) -> Any:
-    """Finds a root by a factor of each value that grows while its sign stays.
-
-    Args:
-      alphamax: the largest factor.
-
-    Example:
-      >>> excitingmixing(lambda x: fnp.cos(x) - x, [0.5, 1.0]).round(3)
-      Array([0.739, 0.739], dtype=float32)
-    """
-    return _root(
-        "excitingmixing",
-        F,
-        xin,
-        iter,
-        maxiter,
-        f_tol,
-        line_search,
-        callback,
-        alpha=alpha,
-        alphamax=alphamax,
-    )
-
-
-@_root_docs
-def newton_krylov(
-    F: Callable[..., Any],
-    xin: Any,
-    iter: int | None = None,
-    inner_maxiter: int = 20,
-    verbose: bool = False,
-    maxiter: int | None = None,
-    f_tol: float | None = None,
-    line_search: str | None = "armijo",
-    callback: Callable[..., None] | None = None,
-) -> Any:
-    """Finds a root by Newton's method, whose equations GMRES solves.
-
-    Args:
-      inner_maxiter: the dimension of the Krylov space.
-
-    Example:
-      >>> newton_krylov(lambda x: fnp.cos(x) - x, [0.5, 1.0]).round(3)
-      Array([0.739, 0.739], dtype=float32)
-    """
-    return _root(
-        "newton_krylov",
-        F,
-        xin,
-        iter,
-        maxiter,
-        f_tol,
-        line_search,
-        callback,
-        inner_maxiter=inner_maxiter,
-    )

@@ -91,7 +91,7 @@ def test_limits_of_steps_end_the_search() -> None:
 
 def test_invalid_methods_options_and_shapes_are_refused() -> None:
     for options in [
-        {"method": "COBYLA"},
+        {"method": "COBYQA"},
         {"method": "BFGS", "options": {"foo": 1}},
         {"method": "CG", "bounds": [(0, 1)] * 2},
         {"method": "BFGS", "constraints": {"type": "eq", "fun": rosenbrock}},
@@ -413,3 +413,63 @@ def test_callbacks_see_each_iteration(method: str) -> None:
 def test_callbacks_are_functions() -> None:
     with pytest.raises(ArgumentError, match="callback must be a function, got 3"):
         optimize.minimize(fnp.sum, [1.0], callback=3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("fun", "start", "rows", "bounds"),
+    [
+        # Powell's examples, an equation, and bounds that hold.
+        (lambda x: x[0] * x[1], [1, 1], [lambda x: 1 - x @ x], None),
+        (lambda x: -x.sum(), [1, 1], [lambda x: x[1] - x[0] ** 2], [(-2, 1)] * 2),
+        (lambda x: (x**2).sum() + x[1] ** 2, [1.0, 0.7, -0.7], None, None),
+        (lambda x: ((x - 2) ** 2).sum(), [0.2, 0.3], [], [(0, 1), (0.5, 0.5)]),
+    ],
+)
+def test_cobyla_finds_what_scipy_finds(
+    fun: Any, start: Any, rows: Any, bounds: Any
+) -> None:
+    row = {"type": "eq", "fun": lambda x: x[0] + x[1] + x[2] - 1}
+    group = [row] if rows is None else [{"type": "ineq", "fun": f} for f in rows]
+    given: Any = {"method": "COBYLA", "constraints": group, "bounds": bounds}
+    want = scipy.optimize.minimize(fun, start, **given)
+    with fxflow.config.override(x64=True):
+        found = optimize.minimize(fun, fnp.asarray(start, float), **given)
+    assert int(found.status) == 0
+    np.testing.assert_allclose(found.fun, want.fun, atol=1e-4)
+    assert found.jac is None and int(found.nfev) < 150
+
+
+@pytest.mark.slow
+def test_cobyla_has_a_derivative_and_limits() -> None:
+    def run(a: Any, **options: Any) -> Any:
+        row = {"type": "ineq", "fun": lambda x: a - x @ x}
+        return optimize.minimize(
+            *(lambda x: -x.sum(), fnp.array([0.1, 0.2])),
+            method="COBYLA",
+            constraints=row,
+            options=options,
+        )
+
+    with fxflow.config.override(x64=True):
+        # x = (a / 2)^(1/2).
+        slope = fxflow.grad(lambda a: run(a, tol=1e-7).x[0])(2.0)
+        np.testing.assert_allclose(slope, 0.25, rtol=1e-4)
+        assert int(run(2.0, maxiter=5).status) == 1
+        assert int(run(2.0, f_target=-1.0).status) == 0
+    with pytest.raises(ArgumentError, match="0 < tol <= rhobeg"):
+        run(1.0, rhobeg=1e-5)
+
+
+@pytest.mark.slow
+def test_programs_begin_where_an_equation_holds_but_for_rounding() -> None:
+    # A violation of rounding errors let a step of values alone do nothing.
+    row = {"type": "eq", "fun": lambda x: x[0] + x[1] + x[2] - 1}
+    with fxflow.config.override(x64=True):
+        found = optimize.minimize(
+            lambda x: (x**2).sum() + x[1] ** 2,
+            fnp.array([1.0, 0.7 - 2e-16, -0.7]),
+            method="COBYLA",
+            constraints=row,
+        )
+        np.testing.assert_allclose(found.x, [0.4, 0.2, 0.4], atol=1e-3)

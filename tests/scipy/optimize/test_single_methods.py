@@ -1,5 +1,6 @@
 """SciPy's functions of one method: results beside SciPy's, arguments, derivatives."""
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import scipy.optimize
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.errors import ArgumentError
+from fxflow.errors import ArgumentError, ConcretizationError, ShapeError
 from fxflow.scipy import optimize
 
 
@@ -85,27 +86,49 @@ def test_functions_of_one_number() -> None:
         np.testing.assert_allclose(change, 2 / (2 + np.cos(at)), rtol=1e-6)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("anderson", "broyden1", "broyden2", "diagbroyden", "excitingmixing"),
-        *("linearmixing", "newton_krylov"),
-    ],
-)
-def test_roots_are_those_of_scipy(name: str) -> None:
-    both = lambda x, cos: [cos(x[0]) - x[0], 0.5 * cos(x[1] + x[0]) - x[1]]
-    want = getattr(scipy.optimize, name)(lambda x: both(x, np.cos), [0.5, 0.2])
-    with fxflow.config.override(x64=True):
-        find = getattr(optimize, name)
-        found = find(lambda x: fnp.stack(both(x, fnp.cos)), [0.5, 0.2], f_tol=1e-9)
-        np.testing.assert_allclose(found, want, atol=2e-5)
-        few = find(lambda x: fnp.stack(both(x, fnp.cos)), [0.5, 0.2], 1)
-        assert float(abs(few - found).max()) > 1e-6
-
-
 def test_bad_arguments_are_refused() -> None:
-    with pytest.raises(ArgumentError, match='broyden1: line_search must be "armijo"'):
-        optimize.broyden1(lambda x: x, [1.0], line_search="wolfe")
     with pytest.raises(ArgumentError, match="bounds must be"):
         optimize.fmin_l_bfgs_b(bowl, START, approx_grad=True, bounds=[(0, 1)])
+
+
+def test_arguments_are_in_the_order_of_scipy() -> None:
+    skipped = {"kw"}
+    for name in (
+        *("fmin", "fmin_bfgs", "fmin_cg", "fmin_cobyla", "fmin_l_bfgs_b", "fmin_ncg"),
+        *("fmin_powell", "fmin_slsqp", "fmin_tnc", "fminbound", "brent", "golden"),
+        *("anderson", "broyden1", "broyden2", "diagbroyden", "excitingmixing"),
+        *("linearmixing", "newton_krylov"),
+    ):
+        want = inspect.signature(getattr(scipy.optimize, name)).parameters
+        ours = inspect.signature(getattr(optimize, name)).parameters
+        assert [k for k in want if k not in skipped] == list(ours), name
+
+
+@pytest.mark.slow
+def test_options_that_scipy_has() -> None:
+    with fxflow.config.override(x64=True):
+        point, points = optimize.fmin_bfgs(bowl, START, retall=True)
+        _, want = scipy.optimize.fmin_bfgs(bowl, START, retall=True, disp=False)
+        np.testing.assert_allclose(points[0], want[0])
+        np.testing.assert_allclose(points[-1], point)
+        with pytest.raises(ConcretizationError, match="fmin_bfgs: retall=True"):
+            fxflow.jit(lambda x: optimize.fmin_bfgs(bowl, x, retall=True))(
+                fnp.asarray(START)
+            )
+        inverse = np.diag([0.4, 0.2])
+        few, whole = optimize.fmin_bfgs(
+            bowl, START, hess_inv0=inverse, xrtol=1e-2, full_output=True
+        )
+        assert int(whole.status) == 0
+        np.testing.assert_allclose(few, point, atol=1e-2)
+        turned = optimize.fmin_powell(bowl, START, direc=[[1.0, 1.0], [1.0, -1.0]])
+        np.testing.assert_allclose(turned, point, atol=1e-3)
+        with pytest.raises(ShapeError, match=r"direc must be float\[2, 2\]"):
+            optimize.fmin_powell(bowl, START, direc=[1.0])
+        with pytest.raises(ArgumentError, match="0 < c1 < c2 < 1"):
+            optimize.fmin_cg(bowl, START, c1=0.9)
+
+
+def test_cobyla_takes_one_function_or_several() -> None:
+    with pytest.raises(ArgumentError, match="fmin_cobyla: cons must be a function"):
+        optimize.fmin_cobyla(bowl, START, [1.0])

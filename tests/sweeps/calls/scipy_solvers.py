@@ -105,7 +105,7 @@ EXEMPT = {
             *("anderson", "brent", "broyden1", "broyden2", "diagbroyden"),
             *("excitingmixing", "fmin", "fmin_bfgs", "fmin_cg", "fmin_l_bfgs_b"),
             *("fmin_ncg", "fmin_powell", "fmin_slsqp", "fmin_tnc", "fminbound"),
-            *("golden", "linearmixing", "newton_krylov"),
+            *("golden", "linearmixing", "newton_krylov", "fmin_cobyla", "shgo"),
             *("elementwise.bracket_minimum", "elementwise.bracket_root"),
             *("elementwise.find_minimum", "elementwise.find_root"),
         )
