@@ -25,6 +25,7 @@ from fxflow.sparse.pattern import (
     union,
 )
 from fxflow.sparse.selecting import lookup, positions, reshaped, resized, selection
+from fxflow.sparse.vector import ZERO, SparseVector, of_scipy
 
 
 @register_pytree_node_class
@@ -66,6 +67,16 @@ class SparseArray(Extremes):
                 f"got {typeof(values)}"
             )
         self.pattern, self.values = pattern, values
+
+    @classmethod
+    def of_scipy(cls, array: Any) -> SparseArray:
+        """Makes an array of one of SciPy with two axes.
+
+        Args:
+          array: a sparse array or matrix; lil and dok become csr.
+        """
+        pattern, data = scipy_parts(array)
+        return cls(pattern, data)
 
     def tree_flatten(self) -> tuple[tuple[Any], Pattern]:
         """Returns the values, and the pattern as static data."""
@@ -693,17 +704,21 @@ class SparseArray(Extremes):
         """Yields the rows, as dense arrays."""
         return (self[i] for i in range(self.shape[0]))
 
-    def reshape(self, *shape: Any, order: str = "C", copy: bool = False) -> SparseArray:
-        """Returns the elements in another shape of two axes, in format coo.
+    def reshape(self, *shape: Any, order: str = "C", copy: bool = False) -> Any:
+        """Returns the elements in another shape of one or two axes, in format coo.
 
         Args:
-          *shape: two numbers, or a pair of them; one may be -1.
+          *shape: one or two numbers, or a tuple of them; one may be -1.
           order: "C": the elements row by row; "F": column by column.
           copy: has no effect: arrays are immutable.
         """
         if order not in ("C", "F"):
             raise ArgumentError(f'reshape: order must be "C" or "F", got {order!r}')
         given = shape[0] if len(shape) == 1 else shape
+        flat = not isinstance(given, tuple | list)
+        if flat or len(given) == 1:
+            number = given if flat else given[0]
+            return SparseVector(self.reshape(1, number, order=order))
         if order == "F":
             turned = tuple(reversed(tuple(given)))
             return self.transpose().reshape(turned).transpose()
@@ -730,13 +745,6 @@ def _made(pattern: Pattern, values: Any) -> SparseArray:
     return made
 
 
-# Functions with f(0) = 0, as methods of SciPy's arrays.
-_ZERO = (
-    "sqrt sin tan arcsin arctan sinh tanh arcsinh arctanh expm1 log1p floor ceil rint "
-    "trunc sign deg2rad rad2deg"
-)
-
-
 def _zero_method(name: str) -> Any:
     def method(self: SparseArray) -> SparseArray:
         return self._map(getattr(fnp, name))
@@ -747,24 +755,27 @@ def _zero_method(name: str) -> Any:
     return method
 
 
-for _name in _ZERO.split():
+for _name in ZERO.split():
     setattr(SparseArray, _name, _zero_method(_name))
 
 
-def from_scipy(array: Any, dtype: Any = None) -> SparseArray:
+def from_scipy(array: Any, dtype: Any = None) -> Any:
     """Returns a sparse array of SciPy as one of fxflow, in the same format.
 
     Args:
-      array: a sparse array or matrix of two axes; lil and dok become csr.
+      array: a sparse array or matrix of one or two axes; lil and dok become csr.
       dtype: of the values; None: what `fxflow.numpy.asarray` makes of them.
 
     Returns:
-      A `SparseArray`.
+      A `SparseArray`, or a `SparseVector` of one axis.
 
     Example:
       >>> import scipy.sparse
       >>> from_scipy(scipy.sparse.eye_array(3, dtype="float32"))
       dia_array(f32[3,3], nnz=3)
     """
-    pattern, data = scipy_parts(array)
-    return SparseArray(pattern, fnp.asarray(data, dtype))
+    if not is_scipy(array) or array.ndim != 1:
+        pattern, data = scipy_parts(array)
+        return SparseArray(pattern, fnp.asarray(data, dtype))
+    made = of_scipy(SparseArray, array)
+    return made if dtype is None else made.astype(dtype)

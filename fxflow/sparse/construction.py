@@ -15,20 +15,22 @@ from fxflow.errors import ArgumentError, ConcretizationError, ShapeError
 from fxflow.lax.axes import canonical_axis
 from fxflow.sparse import values as on_values
 from fxflow.sparse.array import SparseArray, from_scipy
-from fxflow.sparse.interchange import is_scipy, scipy_sparse
+from fxflow.sparse.interchange import is_scipy
 from fxflow.sparse.pattern import Pattern
+from fxflow.sparse.vector import SparseVector, expanded
 
 # -- one array -------------------------------------------------------------------------
 
 
 def coo_array(
     arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = False
-) -> SparseArray:
+) -> Any:
     """Makes a sparse array of coordinates.
 
     Args:
       arg1: `(data, (row, col))`, where the indices are known when tracing; a dense
         array of two axes, which is not traced; a sparse array; or a shape.
+        For one axis: a dense vector, `(data, (indices,))`, or `(n,)`.
       shape: of the result; None: as small as the indices allow.
       dtype: of the values; None: as they are.
       copy: has no effect: arrays are immutable.
@@ -47,13 +49,14 @@ def coo_array(
 
 def csr_array(
     arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = False
-) -> SparseArray:
+) -> Any:
     """Makes a sparse array of compressed rows.
 
     Args:
       arg1: `(data, indices, indptr)` or `(data, (row, col))`, where the indices are
         known when tracing; a dense array of two axes, which is not traced; a sparse
         array; or a shape.
+        For one axis: a dense vector, `(data, (indices,))`, or `(n,)`.
       shape: of the result; None: as small as the indices allow.
       dtype: of the values; None: as they are.
       copy: has no effect: arrays are immutable.
@@ -193,6 +196,10 @@ def _made(
     blocksize: tuple[int, int] | None = None,
 ) -> SparseArray:
     name = f"{format}_array"
+    if format in ("coo", "csr"):
+        vector = _vector(name, format, arg1, shape, dtype)
+        if vector is not None:
+            return vector  # type: ignore[no-any-return]
     if is_scipy(arg1):
         arg1 = from_scipy(arg1, dtype)
     if isinstance(arg1, SparseArray):
@@ -222,6 +229,39 @@ def _made(
     if format == "bsr":
         return made.tobsr(blocksize)
     return made.asformat(format)
+
+
+def _vector(name: str, format: str, arg1: Any, shape: Any, dtype: Any) -> Any:
+    """Returns what has one axis as a vector, and None for the rest."""
+    if shape is not None and not np.ndim(shape):
+        shape = (shape,)
+    made: Any = None
+    if isinstance(arg1, SparseVector):
+        made = arg1
+    elif is_scipy(arg1):
+        made = from_scipy(arg1) if arg1.ndim == 1 else None
+    elif isinstance(arg1, tuple) and len(arg1) == 1 and _is_shape(arg1):
+        made = SparseVector(_made(format, (1, arg1[0]), None, dtype))
+    elif isinstance(arg1, tuple) and not _is_shape(arg1):
+        single = shape is not None and len(shape) == 1
+        if len(arg1) == 3 and single:
+            made = SparseVector(_made(format, arg1, (1, *shape), dtype))
+        elif len(arg1) == 2 and np.ndim(arg1[1]) == 2 and len(arg1[1]) == 1:
+            at = np.asarray(arg1[1][0])
+            count = int(np.max(at, initial=-1)) + 1 if shape is None else shape[0]
+            both = (arg1[0], (np.zeros(at.shape, at.dtype), at))
+            made = SparseVector(_made(format, both, (1, count), dtype))
+    elif (is_arraylike(arg1) or isinstance(arg1, list)) and np.ndim(arg1) == 1:
+        x = fnp.asarray(arg1)
+        made = SparseVector(_made(format, x[None], None, dtype))
+    if made is None:
+        return None
+    if shape is not None and tuple(shape) != made.shape:
+        raise ShapeError(
+            f"{name}: shape={tuple(shape)}, but the array has {made.shape}"
+        )
+    made = made.asformat(format)
+    return made if dtype is None else made.astype(dtype)
 
 
 def _is_shape(value: tuple[Any, ...]) -> bool:
@@ -275,7 +315,7 @@ def issparse(x: Any) -> bool:
       >>> issparse(eye_array(2)), issparse(fnp.eye(2))
       (True, False)
     """
-    return isinstance(x, SparseArray)
+    return isinstance(x, SparseArray | SparseVector)
 
 
 # -- special arrays --------------------------------------------------------------------
@@ -422,8 +462,8 @@ def _sparse(name: str, x: Any) -> SparseArray:
     """Returns an argument as a sparse array."""
     if isinstance(x, SparseArray):
         return x
-    if is_scipy(x):
-        return from_scipy(x)
+    if is_scipy(x) and x.ndim == 2:
+        return SparseArray.of_scipy(x)
     if isinstance(x, list):
         x = fnp.asarray(x)
     if not is_arraylike(x):
@@ -630,6 +670,37 @@ def permute_dims(A: Any, axes: Any = None, copy: bool = False) -> SparseArray:
     return array.transpose() if at == [1, 0] else array
 
 
+def expand_dims(A: Any, /, *, axis: int = 0) -> SparseArray:
+    """Returns a sparse vector as a matrix of one row or one column.
+
+    Args:
+      A: a sparse array of one axis.
+      axis: where the new axis is: 0 (a row) or 1 (a column); -1 is 1, -2 is 0.
+
+    Returns:
+      A `SparseArray`.
+
+    Raises:
+      ArgumentError: `A` is not a sparse array of one axis, or there is no such axis.
+
+    Example:
+      >>> expand_dims(coo_array(fnp.array([0.0, 2.0])), axis=1)
+      coo_array(f32[2,1], nnz=1)
+    """
+    if is_scipy(A):
+        A = from_scipy(A)
+    if not isinstance(A, SparseVector):
+        raise ArgumentError(
+            "expand_dims: A must be a sparse array of one axis, as sparse arrays have "
+            f"two at most, got {A!r}"
+        )
+    at = operator.index(axis)
+    if not -2 <= at < 2:
+        raise ArgumentError(f"expand_dims: axis must be 0 or 1, got {axis!r}")
+    found: SparseArray = expanded(A, at % 2)
+    return found
+
+
 def swapaxes(A: Any, axis1: int, axis2: int) -> SparseArray:
     """Returns a sparse array with two of its axes exchanged.
 
@@ -719,60 +790,3 @@ def find(A: Any) -> tuple[np.ndarray, np.ndarray, Array]:
     held = _sparse("find", A).tocsr().eliminate_zeros()
     row, col = held.coords
     return row, col, held.values
-
-
-def save_npz(file: Any, matrix: Any, compressed: bool = True) -> None:
-    """Writes a sparse array to a file, in SciPy's format, without pickle.
-
-    Args:
-      file: a path, or a file that is open for binary writing.
-      matrix: sparse array whose values are known.
-      compressed: whether the file is compressed.
-
-    Raises:
-      ArgumentError: `matrix` is not a sparse array.
-      ConcretizationError: its values are traced.
-      ImportError: SciPy is not installed.
-
-    Example:
-      >>> import io
-      >>> file = io.BytesIO()
-      >>> save_npz(file, eye_array(3, format="csr"))
-      >>> _ = file.seek(0)
-      >>> load_npz(file)
-      csr_array(f32[3,3], nnz=3)
-
-    Source: `scipy.sparse.save_npz`.
-    """
-    if not isinstance(matrix, SparseArray):
-        raise ArgumentError(f"save_npz: matrix must be a sparse array, got {matrix!r}")
-    scipy_sparse("save_npz").save_npz(file, matrix.to_scipy(), compressed)
-
-
-def load_npz(file: Any) -> SparseArray:
-    """Reads a sparse array from a file that `save_npz`, or SciPy's, wrote.
-
-    Nothing in the file is run: a pickle in it is refused.
-
-    Args:
-      file: a path, or a file that is open for binary reading.
-
-    Returns:
-      A sparse array of the same format and dtype.
-
-    Raises:
-      ImportError: SciPy is not installed.
-      ValueError: the file is not of this format.
-
-    Example:
-      >>> import io, scipy.sparse
-      >>> file = io.BytesIO()
-      >>> scipy.sparse.save_npz(file, scipy.sparse.eye_array(2, dtype="float64"))
-      >>> _ = file.seek(0)
-      >>> load_npz(file)
-      dia_array(f64[2,2], nnz=2)
-
-    Source: `scipy.sparse.load_npz`.
-    """
-    found = scipy_sparse("load_npz").load_npz(file)
-    return from_scipy(found, found.dtype)

@@ -168,27 +168,3 @@ def test_random_entries() -> None:
 
 def test_which_values_are_sparse_arrays() -> None:
     assert sparse.issparse(sparse.eye_array(2)) and not sparse.issparse(DENSE)
-
-
-@pytest.mark.parametrize("format", ["coo", "csr", "csc", "bsr", "dia"])
-def test_files(format: str) -> None:
-    import io
-
-    array = sparse.csr_array(DENSE, dtype="float64").asformat(format)
-    for compressed in (True, False):
-        file = io.BytesIO()
-        sparse.save_npz(file, array, compressed)
-        file.seek(0)
-        np.testing.assert_array_equal(scipy.sparse.load_npz(file).toarray(), DENSE)
-        file.seek(0)
-        found = sparse.load_npz(file)
-        assert found.format == format and found.dtype == np.float64
-        assert found.pattern is array.pattern
-        np.testing.assert_array_equal(found.values, array.values)
-    with pytest.raises(ArgumentError, match="sparse array"):
-        sparse.save_npz(io.BytesIO(), DENSE)
-    unsafe = io.BytesIO()
-    np.savez(unsafe, format=np.array([object()]), data=np.ones(1))
-    unsafe.seek(0)
-    with pytest.raises(ValueError, match="allow_pickle"):
-        sparse.load_npz(unsafe)

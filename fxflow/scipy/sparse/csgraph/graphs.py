@@ -160,7 +160,9 @@ def minimum_spanning_tree(csgraph: Any) -> SparseArray:
     name = "minimum_spanning_tree"
     A = _graph(name, csgraph)
     found = _module(name).minimum_spanning_tree(A.to_scipy())
-    return from_scipy(found, A.dtype if dtypes.is_inexact(A.dtype) else None)
+    kind = A.dtype if dtypes.is_inexact(A.dtype) else None
+    made: SparseArray = from_scipy(found, kind)
+    return made
 
 
 def _module(name: str) -> Any:
