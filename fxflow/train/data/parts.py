@@ -47,7 +47,9 @@ class Follow:
     """Reading files that grow: what is appended is read when it is there.
 
     A last line is kept back until its end arrives. New files that match the pattern are
-    read when all earlier ones end, so their names must follow the earlier ones'.
+    read when all earlier ones end, so their names must follow the earlier ones'. Files
+    of Parquet, compressed files and files at URLs do not grow: they must be complete
+    when they appear.
 
     Args:
       idle: seconds without new rows after which the dataset ends; None: never.
@@ -373,7 +375,9 @@ def _file(
     rows: Rows, path: str, state: State, growing: Callable[[], bool], bad: _Bad
 ) -> Iterator[_Piece | State | None]:
     """Yields the rows of a file, None while it waits, and positions between parts."""
-    grows = rows.follow is not None and rows.grows and not path.endswith(".gz")
+    # What is opened at a URL, or compressed, does not see what is appended.
+    whole = not rows.grows or path.endswith(".gz") or "://" in path
+    grows = rows.follow is not None and not whole
     index, count = rows.share
     with _readable(rows.name, path):
         first = _unchanged(rows.name, path, stamp(path), state["size"], grows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import json
 import threading
@@ -103,6 +104,16 @@ def test_new_files_follow_and_end_the_last_line(tmp_path: Path) -> None:
     write(tmp_path / "0.jsonl", range(1))
     with pytest.raises(DataError, match=r"0\.jsonl has appeared, but files up to"):
         next(batches)
+
+
+def test_files_at_urls_and_compressed_ones_appear_whole(tmp_path: Path) -> None:
+    dataset = data.json_lines(f"file://{tmp_path}/*.json*", size=9, follow=soon())
+    assert numbers(dataset)[0] == []
+    write(tmp_path / "1.jsonl", range(2), '{"a": 2}')
+    with gzip.open(tmp_path / "2.jsonl.gz", "wb") as stream:
+        stream.write(b'{"a": 3}')
+    assert numbers(dataset)[0] == [0, 1, 2, 3]
+    assert numbers(data.json_lines(tmp_path / "2*", follow=soon()))[0] == [3]
 
 
 def test_stop_and_linger(tmp_path: Path) -> None:
