@@ -136,8 +136,8 @@ def right(params, words, labels):
 # %% [markdown]
 # ## Learning
 #
-# 2,700 sentences are learned from. After each pass 300 others say which weights to
-# keep, and 1,000 that had no part in anything are for the test.
+# 2,700 sentences are learned from. After each pass, 300 others decide which weights
+# to keep; 1,000 that are used for nothing else are for the test.
 
 # %%
 generator = np.random.default_rng(0)

@@ -195,7 +195,7 @@ def make_step(sampled):
 # ## Learning
 #
 # A model is measured by its perplexity on the test words, under the full softmax: the
-# exponential of the mean loss, or among how many equally likely words it hesitates.
+# exponential of the mean loss, or the number of equally likely words to choose from.
 
 
 # %%

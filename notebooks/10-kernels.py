@@ -60,9 +60,9 @@ print("gradients differ by", float(fnp.max(fnp.abs(slope - plain_slope))))
 print("batched:", fxflow.vmap(softmax)(fnp.stack([x, 2 * x])).shape)
 
 # %% [markdown]
-# ## A mistake, found
+# ## Finding a mistake
 #
-# 21 rows are two blocks of eight and a block of five. The last block reads zeros behind
+# 21 rows are two blocks of eight and a block of five. The last block reads zeros past
 # the end of the array. A maximum over *rows* sees these zeros, and is wrong where all
 # numbers are negative. The checker compares a kernel with `reference=`.
 
@@ -113,8 +113,8 @@ kernels.check(lambda z: column_max(z, rows=z.shape[0]), negative)
 #
 # Each program has some queries and goes over the keys in parts. It keeps the maximum
 # and the sum of the softmax so far, and rescales when the maximum grows. `reference=`
-# is the plain formula: `check` compares with it, and it is what runs where no compiler
-# knows the kernel.
+# is the plain formula: `check` compares with it, and it runs where the kernel cannot be
+# compiled.
 
 
 # %%

@@ -58,7 +58,7 @@ def advance(epsilon, e):
 
 
 # %% [markdown]
-# ## A strong field, to see it
+# ## A strong field, where the effect is visible
 #
 # Near a black hole the effect is large.
 

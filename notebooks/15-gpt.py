@@ -3,7 +3,7 @@
 #
 # A language model predicts the next character from those before it. This notebook
 # builds a transformer from its parts (attention, rotary embeddings, blocks), trains it
-# on English of the 17th century, keeps it in a checkpoint, and lets it write.
+# on English of the 17th century, saves it in a checkpoint, and lets it write.
 
 # %%
 import sys
@@ -211,7 +211,7 @@ plt.show()
 # %% [markdown]
 # ## A checkpoint
 #
-# It holds the parameters and the optimizer's memory, so that training could go on.
+# It holds the parameters and the optimizer's memory, so that training could continue.
 
 # %%
 folder = Path(tempfile.mkdtemp()) / "gpt"

@@ -86,7 +86,7 @@ def show(pictures, title):
 # The encoder gives a mean and a variance for each of the 16 numbers; the decoder gets a
 # sample. The loss is the cost of drawing the image wrongly, plus the divergence
 # $\frac{1}{2} \sum_i (\mu_i^2 + \sigma_i^2 - \log \sigma_i^2 - 1)$ of the code from the
-# normal distribution, which keeps the space without holes. The gradient passes through
+# normal distribution, which keeps the space free of holes. The gradient passes through
 # the sample because it is `mean + deviation * noise`, with noise that does not depend
 # on the parameters.
 
@@ -193,7 +193,7 @@ show(decode(drawn[:24] * spread + center), "codes from the diffusion model")
 # ## The number
 #
 # How far is a code from the nearest code of a real digit? For codes of digits that were
-# not trained on, for codes drawn blindly, and for those of the diffusion model:
+# not trained on, for codes drawn at random, and for those of the diffusion model:
 
 
 # %%

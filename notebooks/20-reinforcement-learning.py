@@ -113,7 +113,7 @@ def loss(params, key):
 #
 # 150 updates of 64 episodes of up to 200 steps: two million moves in a `scan`. And
 # because the program is a pure function of a key, `vmap` repeats the experiment with
-# three keys, to see how much chance there is in it.
+# three keys, to show how much depends on chance.
 
 # %%
 optimizer = optim.adam(0.02)

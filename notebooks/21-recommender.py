@@ -91,9 +91,9 @@ def guess(params, person, film):
 
 
 # %% [markdown]
-# The loss keeps vectors small (*weight decay*), else the 16 numbers of a person would
-# explain her ratings by heart. Only the rows in the batch count, so frequent films are
-# held back more often, as they should be.
+# The loss keeps vectors small (*weight decay*); otherwise the 16 numbers of a
+# person would memorize the ratings. Only the rows in the batch count, so frequent
+# films are held back more often, as they should be.
 
 
 # %%

@@ -65,7 +65,7 @@ print(jax_result)
 # | `optax.adam` | `optim.adam` |
 #
 # [From JAX](../docs/guides/from-jax.md) has the whole table. If you use a name of JAX,
-# the error tells fxflow's:
+# the error gives fxflow's:
 
 # %%
 import fxflow
@@ -119,7 +119,7 @@ assert error(params, x, y) == jax_result
 # ## What is different
 #
 # An explicit 64-bit dtype is honoured, without a switch for the whole program (after
-# `install()`, as here, JAX's rule holds; so this asks for a moment without it):
+# `install()`, as here, JAX's rule holds; so this switches it off for a moment):
 
 # %%
 with fxflow.config.override(x64=True):
