@@ -92,10 +92,6 @@ def _solve(height: Any, like: Any, most: float) -> Any:
     return fnp.where(found & (fa == fa), best, math.nan)
 
 
-#: The coordinate of a root, for other functions.
-solved = _solve
-
-
 def inverse_by(
     function: Callable[..., Any], kind: str, *, rising: bool
 ) -> Callable[..., Any]:

@@ -13,12 +13,11 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
 from fxflow.core.runtime.library import library
 from fxflow.numpy._operands import ArrayLike
-from fxflow.scipy.special._operands import docs_of, expm1_over, in_64_bits
-from fxflow.scipy.special._roots import inverse_by, solved
+from fxflow.scipy.special._operands import docs_of, in_64_bits
+from fxflow.scipy.special._roots import inverse_by
+from fxflow.scipy.special._tukey import tukey_log_tail
 from fxflow.scipy.special.incomplete_beta import stdtr_of, tail_of
 from fxflow.scipy.special.normal import ndtri
-from fxflow.transforms.custom_jvp import custom_jvp
-from fxflow.transforms.jvp import jvp
 
 _docs = docs_of(
     """
@@ -291,37 +290,17 @@ def stdtridf(p: ArrayLike, t: ArrayLike) -> Array:
 # -- Tukey's lambda distribution -------------------------------------------------------
 
 
-def _tukey_quantile(p: Any, c: Any) -> Any:
-    return expm1_over(c, lax.log(p)) - expm1_over(c, lax.log1p(-p))
-
-
-@custom_jvp
 def _tukey(x: Any, c: Any) -> Any:
     known = (x - x == 0) & (c - c == 0)
     c = fnp.where(known, c, 0)
     # From the lower half, where probabilities have their digits.
     low = -lax.abs(fnp.where(known, x, 0))
     beyond = (c > 0) & (low * c <= -1)
-    low = fnp.where(beyond, 0, low)
-    height = lambda u: _tukey_quantile(lax.logistic(u), c) - low
-    p = fnp.where(beyond, 0, lax.logistic(solved(height, low, 740.0)))
-    p = fnp.where(p == p, p, 0)
+    tail = lax.exp(tukey_log_tail(fnp.where(beyond, 0, low), c))
+    p = fnp.where(beyond, 0, tail)
     p = fnp.where(x > 0, 1 - p, p)
     far = fnp.where(x == math.inf, 1.0, fnp.where(x == -math.inf, 0.0, math.nan))
     return fnp.where(known, p, fnp.where(c == c, far, math.nan))
-
-
-def _tukey_slope(primals: Any, tangents: Any) -> Any:
-    (x, c), (dx, dc) = primals, tangents
-    p = _tukey(x, c)
-    inside = (p > 0) & (p < 1)
-    at = fnp.where(inside, p, 0.5)
-    rate = jvp(lambda p: _tukey_quantile(p, c), (at,), (lax.full_like(at, 1),))[1]
-    moved = jvp(lambda c: _tukey_quantile(at, c), (c,), (dc,))[1]
-    return p, fnp.where(inside, (dx - moved) / rate, 0 * (dx + dc))
-
-
-_tukey.defjvp(_tukey_slope)
 
 
 @library()

@@ -22,7 +22,7 @@ from fxflow.scipy.stats._bounded import (
 )
 from fxflow.scipy.stats._counts import (
     bernoulli, betabinom, binom, boltzmann, dlaplace, geom, hypergeom, logser, nbinom,
-    planck, poisson, randint, skellam, zipf, zipfian,
+    planck, poisson, randint, skellam,
 )
 from fxflow.scipy.stats._deviations import ksone, kstwobign, studentized_range
 from fxflow.scipy.stats._extremes import (
@@ -56,6 +56,7 @@ from fxflow.scipy.stats._positives import (
     loglaplace, mielke, powerlognorm, recipinvgauss, truncpareto, truncweibull_min,
     wald,
 )
+from fxflow.scipy.stats._powers import zipf, zipfian
 from fxflow.scipy.stats._stable import landau
 from fxflow.scipy.stats._urns import betanbinom, nhypergeom, yulesimon
 from fxflow.scipy.stats.comparisons import dunnett, tukey_hsd
@@ -64,8 +65,8 @@ from fxflow.scipy.stats.correlations import (
     somersd, spearmanr, spearmanrho, theilslopes, weightedtau,
 )
 from fxflow.scipy.stats.counting import (
-    binned_statistic, binned_statistic_2d, cumfreq, percentileofscore, relfreq,
-    scoreatpercentile,
+    binned_statistic, binned_statistic_2d, binned_statistic_dd, cumfreq,
+    percentileofscore, relfreq, scoreatpercentile,
 )
 from fxflow.scipy.stats.covariance import Covariance
 from fxflow.scipy.stats.directions import (
@@ -73,7 +74,9 @@ from fxflow.scipy.stats.directions import (
 )
 from fxflow.scipy.stats.entropies import (
     differential_entropy, energy_distance, entropy, wasserstein_distance,
+    wasserstein_distance_nd,
 )
+from fxflow.scipy.stats.fitting import fit, goodness_of_fit
 from fxflow.scipy.stats.frequencies import (
     chi2_contingency, chisquare, fisher_exact, median_test, power_divergence,
 )
@@ -81,7 +84,8 @@ from fxflow.scipy.stats.goodness import (
     anderson, anderson_ksamp, cramervonmises, cramervonmises_2samp, ks_1samp, ks_2samp,
     kstest,
 )
-from fxflow.scipy.stats.intervals import bayes_mvs
+from fxflow.scipy.stats.histograms import rv_histogram
+from fxflow.scipy.stats.intervals import bayes_mvs, mvsdist
 from fxflow.scipy.stats.kde import gaussian_kde
 from fxflow.scipy.stats.means_tests import (
     alexandergovern, f_oneway, ttest_1samp, ttest_ind, ttest_ind_from_stats, ttest_rel,
@@ -128,54 +132,55 @@ __all__ = [
     "CensoredData", "Covariance", "ModeResult", "alexandergovern", "alpha",
     "anderson", "anderson_ksamp", "anglit", "ansari", "arcsine", "argus",
     "barnard_exact", "bartlett", "bayes_mvs", "bernoulli", "beta", "betabinom",
-    "betanbinom", "betaprime", "binned_statistic", "binned_statistic_2d", "binom",
-    "binomtest", "boltzmann", "bootstrap", "boschloo_exact", "boxcox", "boxcox_llf",
-    "boxcox_normmax", "boxcox_normplot", "bradford", "brunnermunzel", "burr",
-    "burr12", "bws_test", "cauchy", "chatterjeexi", "chi", "chi2",
-    "chi2_contingency", "chisquare", "circmean", "circstd", "circvar",
-    "combine_pvalues", "cosine", "cramervonmises", "cramervonmises_2samp",
-    "crystalball", "cumfreq", "describe", "dgamma", "differential_entropy",
-    "directional_stats", "dirichlet", "dirichlet_multinomial", "dlaplace",
-    "dpareto_lognorm", "dunnett", "dweibull", "ecdf", "energy_distance", "entropy",
-    "epps_singleton_2samp", "erlang", "expectile", "expon", "exponnorm", "exponpow",
-    "exponweib", "f", "f_oneway", "false_discovery_control", "fatiguelife",
-    "fisher_exact", "fisk", "fligner", "foldcauchy", "foldnorm",
-    "friedmanchisquare", "gamma", "gausshyper", "gaussian_kde", "genexpon",
-    "genextreme", "gengamma", "genhalflogistic", "genhyperbolic", "geninvgauss",
-    "genlogistic", "gennorm", "genpareto", "geom", "gibrat", "gmean", "gompertz",
-    "gstd", "gumbel_l", "gumbel_r", "gzscore", "halfcauchy", "halfgennorm",
-    "halflogistic", "halfnorm", "hmean", "hypergeom", "hypsecant", "invgamma",
-    "invgauss", "invweibull", "invwishart", "iqr", "irwinhall", "jarque_bera",
-    "jf_skew_t", "johnsonsb", "johnsonsu", "kappa3", "kappa4", "kendalltau",
-    "kruskal", "ks_1samp", "ks_2samp", "ksone", "kstat", "kstatvar", "kstest",
-    "kstwobign", "kurtosis", "kurtosistest", "landau", "laplace",
-    "laplace_asymmetric", "levene", "levy", "levy_l", "linregress", "lmoment",
-    "loggamma", "logistic", "loglaplace", "lognorm", "logrank", "logser",
-    "loguniform", "lomax", "mannwhitneyu", "matrix_normal", "matrix_t", "maxwell",
-    "median_abs_deviation", "median_test", "mielke", "mode", "moment",
-    "monte_carlo_test", "mood", "moyal", "multinomial", "multivariate_hypergeom",
-    "multivariate_normal", "multivariate_t", "nakagami", "nbinom", "ncf",
-    "nchypergeom_fisher", "nchypergeom_wallenius", "nct", "ncx2", "nhypergeom",
-    "norm", "normal_inverse_gamma", "normaltest", "norminvgauss", "obrientransform",
-    "ortho_group", "page_trend_test", "pareto", "pearson3", "pearsonr",
-    "percentileofscore", "permutation_test", "planck", "pmean", "pointbiserialr",
-    "poisson", "poisson_binom", "poisson_means_test", "power", "power_divergence",
-    "powerlaw", "powerlognorm", "powernorm", "ppcc_max", "ppcc_plot", "probplot",
-    "quantile", "quantile_test", "randint", "random_correlation", "random_table",
-    "rankdata", "ranksums", "rayleigh", "rdist", "recipinvgauss", "reciprocal",
-    "rel_breitwigner", "relfreq", "rice", "scoreatpercentile", "sem",
-    "semicircular", "shapiro", "siegelslopes", "sigmaclip", "skellam", "skew",
-    "skewcauchy", "skewnorm", "skewtest", "sobol_indices", "somersd", "spearmanr",
-    "spearmanrho", "special_ortho_group", "studentized_range", "t", "theilslopes",
-    "tiecorrect", "tmax", "tmean", "tmin", "trapezoid", "triang", "trim1",
-    "trim_mean", "trimboth", "truncexpon", "truncnorm", "truncpareto",
-    "truncweibull_min", "tsem", "tstd", "ttest_1samp", "ttest_ind",
-    "ttest_ind_from_stats", "ttest_rel", "tukey_hsd", "tukeylambda", "tvar",
-    "uniform", "uniform_direction", "unitary_group", "variation", "vonmises",
-    "vonmises_fisher", "vonmises_line", "wald", "wasserstein_distance",
-    "weibull_max", "weibull_min", "weightedtau", "wilcoxon", "wishart",
-    "wrapcauchy", "yeojohnson", "yeojohnson_llf", "yeojohnson_normmax",
-    "yeojohnson_normplot", "yulesimon", "zipf", "zipfian", "zmap", "zscore",
+    "betanbinom", "betaprime", "binned_statistic", "binned_statistic_2d",
+    "binned_statistic_dd", "binom", "binomtest", "boltzmann", "bootstrap",
+    "boschloo_exact", "boxcox", "boxcox_llf", "boxcox_normmax", "boxcox_normplot",
+    "bradford", "brunnermunzel", "burr", "burr12", "bws_test", "cauchy",
+    "chatterjeexi", "chi", "chi2", "chi2_contingency", "chisquare", "circmean",
+    "circstd", "circvar", "combine_pvalues", "cosine", "cramervonmises",
+    "cramervonmises_2samp", "crystalball", "cumfreq", "describe", "dgamma",
+    "differential_entropy", "directional_stats", "dirichlet",
+    "dirichlet_multinomial", "dlaplace", "dpareto_lognorm", "dunnett", "dweibull",
+    "ecdf", "energy_distance", "entropy", "epps_singleton_2samp", "erlang",
+    "expectile", "expon", "exponnorm", "exponpow", "exponweib", "f", "f_oneway",
+    "false_discovery_control", "fatiguelife", "fisher_exact", "fisk", "fit",
+    "fligner", "foldcauchy", "foldnorm", "friedmanchisquare", "gamma", "gausshyper",
+    "gaussian_kde", "genexpon", "genextreme", "gengamma", "genhalflogistic",
+    "genhyperbolic", "geninvgauss", "genlogistic", "gennorm", "genpareto", "geom",
+    "gibrat", "gmean", "gompertz", "goodness_of_fit", "gstd", "gumbel_l",
+    "gumbel_r", "gzscore", "halfcauchy", "halfgennorm", "halflogistic", "halfnorm",
+    "hmean", "hypergeom", "hypsecant", "invgamma", "invgauss", "invweibull",
+    "invwishart", "iqr", "irwinhall", "jarque_bera", "jf_skew_t", "johnsonsb",
+    "johnsonsu", "kappa3", "kappa4", "kendalltau", "kruskal", "ks_1samp",
+    "ks_2samp", "ksone", "kstat", "kstatvar", "kstest", "kstwobign", "kurtosis",
+    "kurtosistest", "landau", "laplace", "laplace_asymmetric", "levene", "levy",
+    "levy_l", "linregress", "lmoment", "loggamma", "logistic", "loglaplace",
+    "lognorm", "logrank", "logser", "loguniform", "lomax", "mannwhitneyu",
+    "matrix_normal", "matrix_t", "maxwell", "median_abs_deviation", "median_test",
+    "mielke", "mode", "moment", "monte_carlo_test", "mood", "moyal", "multinomial",
+    "multivariate_hypergeom", "multivariate_normal", "multivariate_t", "mvsdist",
+    "nakagami", "nbinom", "ncf", "nchypergeom_fisher", "nchypergeom_wallenius",
+    "nct", "ncx2", "nhypergeom", "norm", "normal_inverse_gamma", "normaltest",
+    "norminvgauss", "obrientransform", "ortho_group", "page_trend_test", "pareto",
+    "pearson3", "pearsonr", "percentileofscore", "permutation_test", "planck",
+    "pmean", "pointbiserialr", "poisson", "poisson_binom", "poisson_means_test",
+    "power", "power_divergence", "powerlaw", "powerlognorm", "powernorm",
+    "ppcc_max", "ppcc_plot", "probplot", "quantile", "quantile_test", "randint",
+    "random_correlation", "random_table", "rankdata", "ranksums", "rayleigh",
+    "rdist", "recipinvgauss", "reciprocal", "rel_breitwigner", "relfreq", "rice",
+    "rv_histogram", "scoreatpercentile", "sem", "semicircular", "shapiro",
+    "siegelslopes", "sigmaclip", "skellam", "skew", "skewcauchy", "skewnorm",
+    "skewtest", "sobol_indices", "somersd", "spearmanr", "spearmanrho",
+    "special_ortho_group", "studentized_range", "t", "theilslopes", "tiecorrect",
+    "tmax", "tmean", "tmin", "trapezoid", "triang", "trim1", "trim_mean",
+    "trimboth", "truncexpon", "truncnorm", "truncpareto", "truncweibull_min",
+    "tsem", "tstd", "ttest_1samp", "ttest_ind", "ttest_ind_from_stats", "ttest_rel",
+    "tukey_hsd", "tukeylambda", "tvar", "uniform", "uniform_direction",
+    "unitary_group", "variation", "vonmises", "vonmises_fisher", "vonmises_line",
+    "wald", "wasserstein_distance", "wasserstein_distance_nd", "weibull_max",
+    "weibull_min", "weightedtau", "wilcoxon", "wishart", "wrapcauchy", "yeojohnson",
+    "yeojohnson_llf", "yeojohnson_normmax", "yeojohnson_normplot", "yulesimon",
+    "zipf", "zipfian", "zmap", "zscore",
 ]
 # fmt: on
 

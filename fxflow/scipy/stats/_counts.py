@@ -12,11 +12,9 @@ from fxflow.scipy.special._derivatives import by_forward
 from fxflow.scipy.special._operands import operands
 from fxflow.scipy.special.entropies import entr, xlog1py, xlogy
 from fxflow.scipy.special.gammas import betaln, gammaln
-from fxflow.scipy.special.zeta_functions import zeta
 from fxflow.scipy.stats._building import from_tails
-from fxflow.scipy.stats._discrete import Discrete
+from fxflow.scipy.stats._discrete import Discrete, raw_of_factorial
 from fxflow.scipy.stats._domains import (
-    ABOVE_ONE,
     COUNT,
     INSIDE_UNIT,
     NOT_NEGATIVE,
@@ -24,6 +22,7 @@ from fxflow.scipy.stats._domains import (
     PROBABILITY,
     WHOLE,
 )
+from fxflow.scipy.stats._extremes import central
 from fxflow.scipy.stats._tails import Tails, beta_tails, gamma_tails
 
 LOG_2PI = math.log(2 * math.pi)
@@ -35,7 +34,6 @@ def _nab(n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0) -> None: 
 def _mu(mu: ArrayLike, loc: ArrayLike = 0) -> None: ...
 def _mus(mu1: ArrayLike, mu2: ArrayLike, loc: ArrayLike = 0) -> None: ...
 def _a(a: ArrayLike, loc: ArrayLike = 0) -> None: ...
-def _an(a: ArrayLike, n: ArrayLike, loc: ArrayLike = 0) -> None: ...
 def _mnn(M: ArrayLike, n: ArrayLike, N: ArrayLike, loc: ArrayLike = 0) -> None: ...
 def _lambda(lambda_: ArrayLike, loc: ArrayLike = 0) -> None: ...
 def _lambda_n(lambda_: ArrayLike, N: ArrayLike, loc: ArrayLike = 0) -> None: ...
@@ -45,6 +43,11 @@ def _range(low: ArrayLike, high: ArrayLike, loc: ArrayLike = 0) -> None: ...
 def _over(x: Any, y: Any, at_zero: float = math.nan) -> Any:
     """Returns x / y, or a number where y is 0, with no derivative there."""
     return fnp.where(y == 0, at_zero, x / fnp.where(y == 0, 1, y))
+
+
+def _falling(x: Any, count: int) -> Any:
+    """Returns x (x - 1) … of `count` factors."""
+    return math.prod((x - j for j in range(1, count)), start=x)
 
 
 # -- trials ----------------------------------------------------------------------------
@@ -108,6 +111,7 @@ binom: Final = Discrete(
     var=lambda n, p: n * p * (1 - p),
     skew=lambda n, p: _over(1 - 2 * p, fnp.sqrt(n * p * (1 - p))),
     kurtosis=lambda n, p: _over(1 - 6 * p * (1 - p), n * p * (1 - p)),
+    factorial=lambda r, n, p: _falling(n, r) * p**r,
 )
 
 
@@ -130,6 +134,9 @@ nbinom: Final = Discrete(
     var=lambda n, p: _over(n * (1 - p), p * p, math.inf),
     skew=lambda n, p: _over(2 - p, fnp.sqrt(n * (1 - p))),
     kurtosis=lambda n, p: 6 / n + _over(p * p, n * (1 - p)),
+    factorial=lambda r, n, p: (
+        _falling(n + r - 1, r) * _over((1 - p) ** r, p**r, math.inf)
+    ),
 )
 
 
@@ -151,6 +158,7 @@ geom: Final = Discrete(
     var=lambda p: (1 - p) / (p * p),
     skew=lambda p: _over(2 - p, fnp.sqrt(1 - p)),
     kurtosis=lambda p: 6 + _over(p * p, 1 - p),
+    factorial=lambda r, p: math.factorial(r) * (1 / p - 1) ** r,
     entropy=lambda p: (entr(p) + entr(1 - p)) / p,
 )
 
@@ -200,6 +208,7 @@ poisson: Final = Discrete(
     var=lambda mu: mu,
     skew=lambda mu: _over(1.0, fnp.sqrt(mu), math.inf),
     kurtosis=lambda mu: _over(1.0, mu, math.inf),
+    factorial=lambda r, mu: mu**r,
     entropy=_poisson_entropy,
 )
 
@@ -269,6 +278,9 @@ betabinom: Final = Discrete(
     ),
     mean=lambda n, a, b: n * a / (a + b),
     var=lambda n, a, b: n * (a / (a + b)) * (b / (a + b)) * (a + b + n) / (a + b + 1),
+    factorial=lambda r, n, a, b: (
+        _falling(n, r) * _falling(a + r - 1, r) / _falling(a + b + r - 1, r)
+    ),
 )
 
 
@@ -302,62 +314,20 @@ hypergeom: Final = Discrete(
 # -- ranks and integers ----------------------------------------------------------------
 
 
-def _zipf_raw(order: int) -> Any:
-    def moment(a: Any) -> Any:
-        b = fnp.where(a > order + 1, a, order + 2)
-        return fnp.where(a > order + 1, zeta(b - order) / zeta(b), math.inf)
-
-    return moment
+def _logser_factorial(r: int, p: Any) -> Any:
+    return math.factorial(r - 1) * (p / (1 - p)) ** r / -lax.log1p(-p)
 
 
-zipf: Final = Discrete(
-    "zipf",
-    "Zipf's distribution: probabilities k^-a.",
-    _a,
-    a=ABOVE_ONE,
-    support=(1, math.inf),
-    logpmf=lambda k, a: -a * lax.log(k) - lax.log(zeta(a)),
-    cdf=lambda k, a: 1 - zeta(a, k + 1) / zeta(a),
-    sf=lambda k, a: zeta(a, k + 1) / zeta(a),
-    mean=_zipf_raw(1),
-    var=lambda a: fnp.where(
-        a > 3,
-        _zipf_raw(2)(fnp.where(a > 3, a, 4))
-        - _zipf_raw(1)(fnp.where(a > 3, a, 4)) ** 2,
-        math.inf,
-    ),
-)
+_logser_raw = raw_of_factorial(_logser_factorial, 0)
+_LOGSER_CENTRAL = central(_logser_raw)
 
 
-def _harmonic(a: Any, n: Any) -> Any:
-    """Returns Σ k^-a for k up to n."""
+def _logser_central(name: str, p: Any) -> Any:
+    # Of small probabilities the sum has more digits, of large ones too many terms.
+    wide = p > 0.9
+    by_sum = logser.averaged(name)(fnp.where(wide, 0.5, p))
+    return fnp.where(wide, _LOGSER_CENTRAL[name](fnp.where(wide, p, 0.95)), by_sum)
 
-    def total(a: Any, n: Any) -> Any:
-        def step(state: Any) -> Any:
-            k, value = state
-            term = fnp.where(k <= n, lax.exp(-a * lax.log(k)), 0)
-            return k + 1, value + term
-
-        most = fnp.max(n)
-        state = (lax.full((), 1, n.dtype), lax.full_like(a, 0))
-        return lax.while_loop(lambda s: s[0] <= most, step, state)[1]
-
-    made = by_forward(total, None, lambda a, n: lax.full_like(a, 0))
-    return made(*operands("zipfian", a, n))
-
-
-zipfian: Final = Discrete(
-    "zipfian",
-    "Zipf's distribution on 1 … n.",
-    _an,
-    a=NOT_NEGATIVE,
-    n=COUNT,
-    joint=lambda a, n: n > 0,
-    support=(1, lambda a, n: n),
-    logpmf=lambda k, a, n: -a * lax.log(k) - lax.log(_harmonic(a, n)),
-    cdf=lambda k, a, n: _harmonic(a, k) / _harmonic(a, n),
-    mean=lambda a, n: _harmonic(a - 1, n) / _harmonic(a, n),
-)
 
 logser: Final = Discrete(
     "logser",
@@ -368,6 +338,9 @@ logser: Final = Discrete(
     logpmf=lambda k, p: xlogy(k, p) - lax.log(k) - lax.log(-lax.log1p(-p)),
     mean=lambda p: -p / ((1 - p) * lax.log1p(-p)),
     var=lambda p: -p * (p + lax.log1p(-p)) / ((1 - p) * lax.log1p(-p)) ** 2,
+    skew=lambda p: _logser_central("skew", p),
+    kurtosis=lambda p: _logser_central("kurtosis", p),
+    raw=_logser_raw,
 )
 
 
@@ -431,6 +404,7 @@ planck: Final = Discrete(
     var=lambda a: lax.exp(-a) / lax.square(lax.expm1(-a)),
     skew=lambda a: 2 * lax.cosh(0.5 * a),
     kurtosis=lambda a: 4 + 2 * lax.cosh(a),
+    factorial=lambda r, a: math.factorial(r) / lax.expm1(a) ** r,
     entropy=lambda a: -lax.log(-lax.expm1(-a)) + a / lax.expm1(a),
 )
 

@@ -6,9 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from fxflow import lax
 from fxflow import numpy as fnp
-from fxflow.core.arrays import Array
+from fxflow.core.arrays import Array, dtypes
 from fxflow.core.ir.arith import repeated
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import integer
@@ -30,6 +32,8 @@ from fxflow.scipy.stats._protocol import (
 
 # No sum takes more terms.
 _TERMS = 100_000
+# Those of a tail that falls as a power, before the integral of the rest.
+_BEFORE_TAIL = 4096
 
 
 class Discrete(Distribution[P]):
@@ -44,6 +48,10 @@ class Discrete(Distribution[P]):
       cdf, sf, logcdf, logsf: tails at integers of the support but the last.
       ppf, isf: quantiles of probabilities between 0 and 1.
       mean, var, skew, kurtosis, entropy: of shapes.
+      raw: the mean of kⁿ, of n and shapes; infinite where there is none.
+      factorial: in its place the mean of (k - low) … (k - low - n + 1), where `low`,
+        a number, is the lower end of the support.
+      heavy: whether the upper tail falls as a power, so that a sum needs an integral.
       joint: where shape parameters go together.
       **domains: of shape parameters, where they are not positive numbers.
     """
@@ -67,14 +75,20 @@ class Discrete(Distribution[P]):
         skew: Formula | None = None,
         kurtosis: Formula | None = None,
         entropy: Formula | None = None,
+        raw: Formula | None = None,
+        factorial: Formula | None = None,
+        heavy: bool = False,
         joint: Formula | None = None,
         **domains: Domain,
     ) -> None:
         formulas = {
             "logpmf": logpmf, "cdf": cdf, "sf": sf, "logcdf": logcdf, "logsf": logsf,
             "ppf": ppf, "isf": isf, "mean": mean, "var": var, "skew": skew,
-            "kurtosis": kurtosis, "entropy": entropy,
+            "kurtosis": kurtosis, "entropy": entropy, "raw": raw,
         }  # fmt: skip
+        if factorial is not None:
+            formulas["raw"] = raw_of_factorial(factorial, int(support[0]))
+        self._heavy = heavy
         super().__init__(name, summary, parameters, support, formulas, domains, joint)
 
     def _derived(self, name: str) -> Formula:
@@ -104,6 +118,11 @@ class Discrete(Distribution[P]):
             return log
         if name in ("ppf", "isf"):
             return self._searched(upper=name == "isf")
+        return self.averaged(name)
+
+    def averaged(self, name: str) -> Formula:
+        """Returns the formula of a moment, or of the entropy, as a sum."""
+        logpmf = self.formula("logpmf")
         moments = {
             "mean": lambda k, log, m, v: k,
             "var": lambda k, log, m, v: (k - m) ** 2,
@@ -118,16 +137,19 @@ class Discrete(Distribution[P]):
             v = self.formula("var")(*shapes) if "v" in needs else 1.0
             return self._expected(
                 lambda k, m, v, *s: moments[name](k, logpmf(k, *s), m, v),
-                shapes, m, v, *shapes,
+                shapes, m, v, *shapes, smooth=True,
             )  # fmt: skip
 
         return averaged
 
-    def _expected(self, of: Formula, shapes: Any, *more: Any) -> Any:
+    def _expected(
+        self, of: Formula, shapes: Any, *more: Any, smooth: bool = False
+    ) -> Any:
         """Returns the sum of a function times the probabilities.
 
         From the mode, or the middle, outward on both sides: terms are small only where
-        the probabilities are.
+        the probabilities are. The sum of a smooth function is nan where it would have
+        to take too many terms.
         """
         low, high = self.bounds(shapes)
         start = self._start(shapes)
@@ -151,7 +173,10 @@ class Discrete(Distribution[P]):
 
             def going(state: Any) -> Any:
                 n, _, active = state
-                return (n < _TERMS) & fnp.any(active)
+                more = (n < _TERMS) & fnp.any(active)
+                if smooth and self._heavy:
+                    more = more & ((n < _BEFORE_TAIL) | fnp.any(start - n >= low))
+                return more
 
             def step(state: Any) -> Any:
                 n, value, active = state
@@ -166,7 +191,15 @@ class Discrete(Distribution[P]):
 
             one = lax.full((), 1, start.dtype)
             first, known, _ = term(start)
-            return lax.while_loop(going, step, (one, first, known))[1]
+            n, value, active = lax.while_loop(going, step, (one, first, known))
+            if not smooth:
+                return value
+            if not self._heavy:
+                return fnp.where(active, math.nan, value)
+            masses: Any = lambda k, shapes, more: (
+                of(k, *more) * lax.exp(logpmf(k, *shapes))
+            )
+            return value + tail_sum(masses, start + n, 0, shapes, more)
 
         made = by_forward(total, *(None,) * len(arrays))
         return made(start, low, high, *rest)
@@ -207,10 +240,11 @@ class Discrete(Distribution[P]):
             # Quantiles are steps of every parameter.
             goal, *fixed = (lax.stop_gradient(repeated(a, full)) for a in (q, *shapes))
 
-            def enough(k: Any) -> Any:
+            def enough(k: Any) -> tuple[Any, Any]:
                 value = tail(fnp.clip(k, low, high - 1), *fixed)
                 there = value <= goal if upper else value >= goal
-                return (there & (k >= low)) | (k >= high) | (value != value)
+                unknown = value != value
+                return (there & (k >= low)) | (k >= high) | unknown, unknown
 
             # Doubling steps from the middle find an interval, bisection the integer.
             def going(state: Any) -> Any:
@@ -218,18 +252,20 @@ class Discrete(Distribution[P]):
                 return (n < 200) & fnp.any(right - left > 1)
 
             def step(state: Any) -> Any:
-                n, left, right, k, size = state
-                there = enough(k)
+                n, left, right, k, size, lost = state
+                there, unknown = enough(k)
                 left = fnp.where(there, left, fnp.maximum(left, k))
                 right = fnp.where(there, fnp.minimum(right, k), right)
                 middle = lax.floor(0.5 * (left + right))
                 up, down = right == math.inf, left == -math.inf
                 k = fnp.where(up, left + size, fnp.where(down, right - size, middle))
-                return n + 1, left, right, k, 2 * size
+                return n + 1, left, right, k, 2 * size, lost | unknown
 
             first = fnp.clip(start, low, high)
-            state = (fnp.int32(0), low - 1, high, first, lax.full_like(first, 1))
-            return lax.while_loop(going, step, state)[2]
+            size, lost = lax.full_like(first, 1), first != first
+            state = (fnp.int32(0), low - 1, high, first, size, lost)
+            *_, right, _, _, lost = lax.while_loop(going, step, state)
+            return fnp.where(lost, math.nan, right)
 
         return search
 
@@ -440,6 +476,9 @@ class Discrete(Distribution[P]):
     ) -> Array:
         """Returns the mean of a function of the variable.
 
+        It is a sum of at most 200 000 terms, from the middle outward: of a tail that
+        falls slowly the rest is left out.
+
         Args:
           func: a function of a float array, which acts on each element.
           args: the shape parameters.
@@ -495,8 +534,71 @@ class Discrete(Distribution[P]):
         return drawn(self, key, args, shape, dtype)
 
 
+def raw_of_factorial(factorial: Formula, low: int) -> Formula:
+    """Returns the means of kⁿ, of those of (k - low) … (k - low - n + 1).
+
+    By Stirling's numbers of the second kind, moved by `low`, which is 0 or 1.
+    """
+
+    def raw(n: int, *shapes: Any) -> Any:
+        row = [1]
+        for size in range(1, n + 1):
+            row = [
+                (row[r - 1] if r else 0) + (r + low) * (row[r] if r < size else 0)
+                for r in range(size + 1)
+            ]
+        value: Any = row[0]
+        for r in range(1, n + 1):
+            value = value + row[r] * factorial(r, *shapes)
+        return value
+
+    return raw
+
+
+def tail_sum(masses: Formula, first: Any, terms: int, shapes: Any, more: Any) -> Any:
+    """Returns a sum from an integer on, of what falls as a power of it.
+
+    Of some terms, and of the integral from half a step after them, with the first
+    correction of Euler's and Maclaurin's formula for midpoints; the next one is smaller
+    by the square of the number.
+
+    Args:
+      masses: of numbers, `shapes` and `more`; smooth.
+      first: where the sum begins; the integral begins at a large number.
+      terms: how many terms come before the integral.
+      shapes: arrays, of the shape of `first`.
+      more: likewise.
+    """
+    dtype = first.dtype
+    t = np.arange(-3.9, 6.0 if dtypes.bits(dtype) == 64 else 4.3, 0.06)
+    away = np.exp(0.5 * math.pi * np.sinh(t))
+    weight = away * 0.5 * math.pi * np.cosh(t) * 0.06
+    step = 1e-3
+    # One loop over points first + steps + (relative to the lower end of the integral),
+    # whose weights are plain, times that end, or divided by it.
+    points = [
+        *((j, 0.0, 1.0, 0.0, 0.0) for j in range(terms)),
+        *((terms - 0.5, a, 0.0, w, 0.0) for a, w in zip(away, weight, strict=True)),
+        *((terms - 0.5, s * step, 0.0, 0.0, s / (48 * step)) for s in (1, -1)),
+    ]
+    low = first + (terms - 0.5)
+
+    def add(total: Any, rule: Any) -> tuple[Any, None]:
+        steps, away, plain, times, over = rule
+        value = masses(first + steps + low * away, shapes, more)
+        # Where a probability underflows a logarithm of it may be infinite.
+        value = fnp.where(abs(value) < math.inf, value, 0)
+        return total + (plain + times * low + over / low) * value, None
+
+    rules = tuple(fnp.asarray(column, dtype) for column in np.transpose(points))
+    total, _ = lax.scan(add, lax.full_like(first, 0), rules)
+    return total
+
+
 def summed(logpmf: Formula, bounds: Any, upper: bool) -> Formula:
     """Returns a tail as a sum of probabilities, from the inner end outward.
+
+    It is nan where the sum would have to take too many terms.
 
     Args:
       logpmf: of integers and shapes.
@@ -529,7 +631,8 @@ def summed(logpmf: Formula, bounds: Any, upper: bool) -> Formula:
 
         zero = lax.full((), 0, k.dtype)
         none = lax.full_like(k, 0)
-        return lax.while_loop(going, step, (zero, none, none, k == k))[1]
+        state = lax.while_loop(going, step, (zero, none, none, k == k))
+        return fnp.where(state[3], math.nan, state[1])
 
     def tail(k: Any, *shapes: Any) -> Any:
         low, high = (fnp.asarray(b, k.dtype) for b in bounds(shapes))

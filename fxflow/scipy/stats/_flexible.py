@@ -11,7 +11,8 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.special._derivatives import by_forward
-from fxflow.scipy.special._operands import expm1_over, in_64_bits, operands
+from fxflow.scipy.special._operands import in_64_bits, operands
+from fxflow.scipy.special._tukey import tukey_log_tail, tukey_quantile
 from fxflow.scipy.special.error_functions import erfcx
 from fxflow.scipy.special.gammas import betaln
 from fxflow.scipy.special.normal import log_ndtr
@@ -22,8 +23,6 @@ from fxflow.scipy.stats._extremes import central
 from fxflow.scipy.stats._positives import log_rest
 from fxflow.scipy.stats._protocol import log_of
 from fxflow.scipy.stats._quadrature import expected
-from fxflow.transforms.custom_jvp import custom_jvp
-from fxflow.transforms.jvp import jvp
 
 
 def _lam(lam: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> None: ...
@@ -60,47 +59,10 @@ def _abcz(
 # -- Tukey's ---------------------------------------------------------------------------
 
 
-def _tukey_quantile(t: Any, lam: Any) -> Any:
-    """Returns the quantile of the probability exp(t), for t below log ½."""
-    return expm1_over(lam, t) - expm1_over(lam, lax.log1p(-lax.exp(t)))
-
-
-def _tukey_search(z: Any, lam: Any) -> Any:
-    """Returns the logarithm of the lower tail at z below 0."""
-
-    def step(i: Any, state: Any) -> Any:
-        t, low, high = state
-        gap = _tukey_quantile(t, lam) - z
-        low, high = fnp.where(gap < 0, t, low), fnp.where(gap < 0, high, t)
-        q = lax.exp(t)
-        slope = lax.exp(lam * t) + lax.exp(t + (lam - 1) * lax.log1p(-q))
-        new = t - gap / slope
-        # From far away Newton's steps are short, so every other one is a bisection.
-        inner = (new > low) & (new < high) & (lax.rem(i, 2) == 1)
-        return fnp.where(inner, new, 0.5 * (low + high)), low, high
-
-    least, most = lax.full_like(z, -745), lax.full_like(z, -math.log(2))
-    return lax.fori_loop(0, 80, step, (lax.full_like(z, -2), least, most))[0]
-
-
-_tukey_log: Any = custom_jvp(_tukey_search)
-
-
-def _tukey_slope(primals: Any, tangents: Any) -> Any:
-    (z, lam), (dz, dlam) = primals, tangents
-    t = _tukey_log(z, lam)
-    moved = jvp(lambda v: _tukey_quantile(t, v), (lam,), (dlam,))[1]
-    rate = jvp(lambda v: _tukey_quantile(v, lam), (t,), (lax.full_like(t, 1),))[1]
-    return t, (dz - moved) / rate
-
-
-_tukey_log.defjvp(_tukey_slope)
-
-
 def _tukey_tail(z: Any, lam: Any) -> Any:
     """Returns the logarithm of the tail beyond -|z|."""
     z, lam = operands("tukeylambda", -abs(z), lam)
-    return in_64_bits(_tukey_log, "tukeylambda", z, lam)
+    return in_64_bits(tukey_log_tail, "tukeylambda", z, lam)
 
 
 def _log_density_of(t: Any, lam: Any) -> Any:
@@ -116,7 +78,7 @@ def _tukey_logcdf(z: Any, lam: Any) -> Any:
 def _tukey_ppf(q: Any, lam: Any) -> Any:
     low = q <= 0.5
     t = lax.log(fnp.where(low, q, 1 - q))
-    size = _tukey_quantile(fnp.minimum(t, -math.log(2)), lam)
+    size = tukey_quantile(fnp.minimum(t, -math.log(2)), lam)
     return fnp.where(low, size, -size)
 
 

@@ -338,8 +338,19 @@ def require_letters(name: str, moments: str) -> None:
 def raw_moment(
     d: Distribution[Any], order: int, shapes: Any, loc: Any, scale: Any, average: Any
 ) -> Any:
-    """Returns the mean of (loc + scale Z)ⁿ, of the central moments that are known."""
+    """Returns the mean of (loc + scale Z)ⁿ, of the moments that are known."""
     needed = ("mean", "var", "skew", "kurtosis")[:order]
+    if (order > 4 or not d.has(*needed)) and d.has("raw"):
+        powers = [1.0, *(d.formula("raw")(k, *shapes) for k in range(1, order + 1))]
+        endless = powers[order] == math.inf
+        total = sum(
+            math.comb(order, k)
+            * loc ** (order - k)
+            * scale**k
+            * fnp.where(endless, 0, powers[k])
+            for k in range(order + 1)
+        )
+        return fnp.where(endless, math.inf, total)
     if order > 4 or not d.has(*needed):
         return average(
             lambda z, loc, scale: (loc + scale * z) ** order, shapes, loc, scale

@@ -398,13 +398,97 @@ def binned_statistic_2d(
     if range is not None:
         _require_pair(name, "range", range)
     limits = (None, None) if range is None else tuple(range)
-    edges = [
-        _edges(name, p, b, r) for p, b, r in zip((at, to), each, limits, strict=True)
-    ]
-    numbers = [_number(p, e) for p, e in zip((at, to), edges, strict=True)]
-    wide, high = (e.aval.shape[0] + 1 for e in edges)
-    number = numbers[0] * high + numbers[1]
-    found = _by_bin(statistic, v, number, wide * high)
-    found = fnp.reshape(found, (*found.aval.shape[:-1], wide, high))[..., 1:-1, 1:-1]
+    edges, numbers = _along(name, (at, to), each, limits)
+    found, number = _by_box(statistic, v, numbers, edges)
     shown = fnp.stack(numbers) if expand_binnumbers else number
     return BinnedStatistic2dResult(found, edges[0], edges[1], shown)
+
+
+def _along(name: str, points: Any, bins: Any, limits: Any) -> tuple[Any, Any]:
+    """Returns the ends of bins along each axis, and the numbers of those of points."""
+    edges = [
+        _edges(name, p, b, r) for p, b, r in zip(points, bins, limits, strict=True)
+    ]
+    return edges, [_number(p, e) for p, e in zip(points, edges, strict=True)]
+
+
+def _by_box(statistic: str, v: Any, numbers: Any, edges: Any) -> tuple[Any, Any]:
+    """Returns a statistic of the values in each box, and the boxes' numbers."""
+    sizes = [e.aval.shape[0] + 1 for e in edges]
+    number = numbers[0]
+    for more, size in zip(numbers[1:], sizes[1:], strict=True):
+        number = number * size + more
+    found = _by_bin(statistic, v, number, math.prod(sizes))
+    found = fnp.reshape(found, (*found.aval.shape[:-1], *sizes))
+    return found[(..., *[slice(1, -1)] * len(sizes))], number
+
+
+class BinnedStatisticddResult(NamedTuple):
+    """What `binned_statistic_dd` returns.
+
+    Attributes:
+      statistic: of the values in each bin.
+      bin_edges: a tuple of the ends of bins along each axis.
+      binnumber: in which bin each element is: one number, or one for each axis with
+        `expand_binnumbers`, those at the borders being for elements in no bin.
+    """
+
+    statistic: Array
+    bin_edges: tuple[Array, ...]
+    binnumber: Array
+
+
+@statistic("bins", "range", "expand_binnumbers")
+def binned_statistic_dd(
+    sample: ArrayLike,
+    values: ArrayLike,
+    statistic: str = "mean",
+    bins: Any = 10,
+    range: Any = None,
+    expand_binnumbers: bool = False,
+) -> BinnedStatisticddResult:
+    """Returns a statistic of the values in each box of a space of d axes.
+
+    Args:
+      sample: real array-like[n, d]: the points.
+      values: real array-like[..., n].
+      statistic: "mean", "std", "median", "count", "sum", "min" or "max".
+      bins: how many along every axis, or a sequence of numbers or ends, one for each.
+      range: a pair of ends, or None, for each axis; None is those of the points.
+      expand_binnumbers: whether `binnumber` has a row for each axis.
+
+    Returns:
+      A named tuple of `statistic`, float[..., n1, …, nd], `bin_edges`, a tuple of d
+      arrays, and `binnumber`.
+
+    Special cases:
+      nan for a bin without values; 0 for "count" and "sum".
+
+    Example:
+      >>> x = np.array([[0.1, 0.1], [0.2, 0.1], [0.9, 0.8]])
+      >>> v = np.array([1.0, 3.0, 5.0])
+      >>> binned_statistic_dd(x, v, "sum", 2, ((0, 1), (0, 1))).statistic
+      Array([[4., 0.],
+             [0., 5.]], dtype=float32)
+    """
+    name = "binned_statistic_dd"
+    require_choice(name, "statistic", statistic, _STATISTICS)
+    (points, v), _ = operands(name, sample, values)
+    if points.aval.ndim != 2 or v.aval.shape[-1:] != points.aval.shape[:1]:
+        raise ShapeError(
+            f"{name}: sample must be f32[n, d], with a value for each point, got "
+            f"{points.aval} and {v.aval}"
+        )
+    d = points.aval.shape[1]
+    each = [bins] * d if isinstance(bins, int | np.integer) else list(bins)
+    limits = [None] * d if range is None else list(range)
+    for what, given in (("bins", each), ("range", limits)):
+        if len(given) != d or not d:
+            raise ArgumentError(
+                f"{name}: {what} must have one entry for each of the {d} axes, got "
+                f"{len(given)}"
+            )
+    edges, numbers = _along(name, [points[:, i] for i in np.arange(d)], each, limits)
+    found, number = _by_box(statistic, v, numbers, edges)
+    shown = fnp.stack(numbers) if expand_binnumbers else number
+    return BinnedStatisticddResult(found, tuple(edges), shown)

@@ -13,6 +13,8 @@ from fxflow.core.arrays import Array
 from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import ArrayLike
+from fxflow.optim.assignment import hungarian_algorithm
+from fxflow.scipy.optimize.linear_programs import linprog
 from fxflow.scipy.special.entropies import entr, rel_entr
 from fxflow.scipy.stats._samples import operands, require_choice, statistic, taken
 
@@ -242,3 +244,89 @@ def energy_distance(
     value = _distance("energy_distance", u_values, v_values, (u_weights, v_weights), 2)
     found: Array = math.sqrt(2) * value
     return found
+
+
+@statistic()
+def wasserstein_distance_nd(
+    u_values: ArrayLike,
+    v_values: ArrayLike,
+    u_weights: ArrayLike | None = None,
+    v_weights: ArrayLike | None = None,
+) -> Array:
+    """Returns the Wasserstein-1 distance of two samples of points.
+
+    Samples of as many points, without weights, are an assignment, others a linear
+    program of n m variables. The distance has derivatives with respect to points and
+    weights.
+
+    Args:
+      u_values: real array-like[n, d]; or [n], which is `wasserstein_distance`.
+      v_values: real array-like[m, d]; or [m].
+      u_weights: non-negative real array-like[n]; None is equal ones.
+      v_weights: non-negative real array-like[m]; None is equal ones.
+
+    Returns:
+      A float.
+
+    Raises:
+      ShapeError: the samples are not points of one space, or weights are not one for
+        each point.
+
+    Example:
+      >>> x = np.array([[0.0, 0.0], [1.0, 0.0]])
+      >>> wasserstein_distance_nd(x, x + np.array([3.0, 4.0]))
+      Array(5., dtype=float32)
+    """
+    name = "wasserstein_distance_nd"
+    given = [a for a in (u_values, v_values, u_weights, v_weights) if a is not None]
+    (u, v, *rest), dtype = operands(name, *given)
+    if u.aval.ndim == v.aval.ndim == 1:
+        near: Array = _distance(name, u, v, (u_weights, v_weights), 1)
+        return near.astype(dtype)
+    sizes = [a.aval.shape for a in (u, v)]
+    if any(len(s) != 2 or not s[0] for s in sizes) or sizes[0][1] != sizes[1][1]:
+        raise ShapeError(
+            f"{name}: samples must be points of one space, f32[n, d] and f32[m, d], "
+            f"got {u.aval} and {v.aval}"
+        )
+    square = fnp.sum((u[:, None, :] - v[None, :, :]) ** 2, axis=-1)
+    none = square == 0
+    cost = fnp.where(none, 0, lax.sqrt(fnp.where(none, 1, square)))
+    shares = []
+    for size, w in ((sizes[0][0], u_weights), (sizes[1][0], v_weights)):
+        share = fnp.full((size,), 1 / size, cost.aval.dtype)
+        if w is not None:
+            w = rest.pop(0)
+            if w.aval.shape != (size,):
+                raise ShapeError(
+                    f"{name}: weights must be one for each of {size} points, got "
+                    f"{w.aval}"
+                )
+            share = fnp.where(fnp.all(w >= 0), w / fnp.sum(w), math.nan)
+        shares.append(share)
+    lost = fnp.any(square != square) | ~(fnp.sum(shares[0]) + fnp.sum(shares[1]) > 0)
+    fixed = fnp.where(lost, 1, lax.stop_gradient(cost))
+    if u_weights is None and v_weights is None and sizes[0][0] == sizes[1][0]:
+        rows, columns = hungarian_algorithm(fixed)
+        value = fnp.mean(cost[rows, columns])
+    else:
+        value = _transported(cost, fixed, shares, lost)
+    return fnp.where(lost, math.nan, value).astype(dtype)
+
+
+def _transported(cost: Any, fixed: Any, shares: Any, lost: Any) -> Any:
+    """Returns the least cost of moving shares, with derivatives by costs and shares."""
+    n, m = cost.aval.shape
+    rows = np.kron(np.eye(n), np.ones((1, m)))
+    columns = np.kron(np.ones((1, n)), np.eye(m))
+    # The last equation follows from the others.
+    matrix = fnp.asarray(np.concatenate([rows, columns])[:-1], fixed.dtype)
+    ends = [fnp.where(lost, 1 / w.aval.size, lax.stop_gradient(w)) for w in shares]
+    found = linprog(
+        fnp.ravel(fixed), A_eq=matrix, b_eq=fnp.concatenate(ends)[:-1], bounds=(0, None)
+    )
+    plan = fnp.reshape(lax.stop_gradient(found.x), (n, m))
+    prices = lax.stop_gradient(fnp.append(found.eqlin.marginals, 0.0))
+    both = fnp.concatenate(shares)
+    moved = both - lax.stop_gradient(both)
+    return fnp.sum(plan * cost) + fnp.sum(prices.astype(moved.dtype) * moved)

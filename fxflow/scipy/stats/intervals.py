@@ -1,4 +1,4 @@
-"""Bayesian intervals of a mean, a variance and a standard deviation."""
+"""Bayesian distributions of a mean, a variance and a deviation, and intervals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from fxflow.scipy.special.gammas import gammaln
 from fxflow.scipy.special.inverses import gammainccinv
 from fxflow.scipy.special.normal import ndtri
 from fxflow.scipy.stats._betas import t as student
+from fxflow.scipy.stats._gammas import gengamma, invgamma
+from fxflow.scipy.stats._normals import norm
 from fxflow.scipy.stats._samples import Sample, operands, statistic
+from fxflow.scipy.stats.frozen import Frozen
 
 
 class Estimate(NamedTuple):
@@ -46,7 +49,7 @@ def bayes_mvs(
     Example:
       >>> mean, var, std = bayes_mvs(np.array([6.0, 9.0, 12.0, 7.0, 8.0, 8.0, 13.0]))
       >>> mean.statistic, mean.minmax[1].round(4)
-      (Array(9., dtype=float32), Array(10.9036, dtype=float32))
+      (Array(9., dtype=float32), Array(10.8964, dtype=float32))
 
     Source: `scipy.stats.bayes_mvs`; T. E. Oliphant, 2006.
     """
@@ -94,4 +97,49 @@ def bayes_mvs(
         estimate(middle, middle - wide, middle + wide),
         estimate(var, *ends),
         estimate(std, *(lax.sqrt(e) for e in ends)),
+    )
+
+
+@statistic()
+def mvsdist(data: ArrayLike) -> tuple[Frozen, Frozen, Frozen]:
+    """Returns the distributions of the mean, the variance and the deviation of data.
+
+    Jeffreys' prior is assumed; of more than 1000 elements they are normal.
+
+    Args:
+      data: real array-like[...]: the sample, of at least 2 elements.
+
+    Returns:
+      Three distributions with their parameters, which have the methods `pdf`, `cdf`,
+      `interval` and the others.
+
+    Raises:
+      ArgumentError: there are fewer than 2 elements, or the sample is not an array.
+
+    Example:
+      >>> mean, var, std = mvsdist(np.array([6.0, 9.0, 12.0, 7.0, 8.0, 8.0, 13.0]))
+      >>> mean.mean(), mean.interval(0.9)[1].round(4)
+      (Array(9., dtype=float32), Array(10.8964, dtype=float32))
+
+    Source: `scipy.stats.mvsdist`; T. E. Oliphant, 2006.
+    """
+    (row,), dtype = operands("mvsdist", data)
+    x = Sample(fnp.ravel(row))
+    n = x.size
+    if n < 2:
+        raise ArgumentError(f"mvsdist: takes at least 2 elements, got {row.aval}")
+    middle, second = (v.astype(dtype) for v in (x.mean()[0], x.var(0)[0]))
+    of: Any = lambda *given: [fnp.asarray(v, dtype) for v in given]
+    root = lax.sqrt(second)
+    if n > 1000:
+        return (
+            Frozen(norm, middle, lax.sqrt(second / n)),
+            Frozen(norm, second, second * (2 / n) ** 0.5),
+            Frozen(norm, root, root * (0.5 / n) ** 0.5),
+        )
+    half, factor = (n - 1) / 2, n * second / 2
+    return (
+        Frozen(student, *of(n - 1, middle, lax.sqrt(second / (n - 1)))),
+        Frozen(invgamma, *of(half, 0, factor)),
+        Frozen(gengamma, *of(half, -2, 0, lax.sqrt(factor))),
     )

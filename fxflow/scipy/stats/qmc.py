@@ -7,6 +7,7 @@ many of the sequence come before, and a key takes the place of SciPy's generator
 from __future__ import annotations
 
 import functools
+import math
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +18,28 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.boundary import public as _public
 from fxflow.core.docs import shared
+from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import ArrayLike, promote_inexact
 from fxflow.numpy.linalg import cholesky
 from fxflow.scipy.special.normal import ndtri
+from fxflow.scipy.stats._evenness import (
+    discrepancy,
+    geometric_discrepancy,
+    points_of,
+    update_discrepancy,
+)
 
 __all__ = [
     "Halton",
     "LatinHypercube",
+    "MultinomialQMC",
     "MultivariateNormalQMC",
+    "PoissonDisk",
     "Sobol",
     "discrepancy",
+    "geometric_discrepancy",
     "scale",
     "update_discrepancy",
 ]
@@ -403,114 +414,257 @@ class MultivariateNormalQMC:
         return found
 
 
-# -- how even --------------------------------------------------------------------------
-
-_METHODS = ("CD", "WD", "MD", "L2-star")
-
-
-def _points(name: str, sample: Any) -> Any:
-    (x,) = promote_inexact(name, sample)
-    if x.aval.ndim != 2:
-        raise ShapeError(f"{name}: the sample must be points, f32[n, d], got {x.aval}")
-    return x
-
-
-@library("iterative")
-def discrepancy(
-    sample: ArrayLike, *, iterative: bool = False, method: str = "CD"
-) -> Array:
-    """Returns how unevenly points fill the unit cube.
-
-    All pairs are compared. The result has derivatives with respect to the points.
+class MultinomialQMC:
+    """Numbers of trials with each outcome, of trials that are evenly placed.
 
     Args:
-      sample: real array-like[n, d], from 0 to 1.
-      iterative: whether n + 1 points are counted, for `update_discrepancy`.
-      method: "CD" centered, "WD" wrapped around, "MD" mixture, or "L2-star".
-
-    Returns:
-      A float.
+      pvals: real array-like[k]: the probability of each outcome; they add to 1.
+      n_trials: how many trials there are.
+      key: of `fxflow.random`.
+      engine: with `d` 1; None is a scrambled `Sobol`.
 
     Raises:
-      ArgumentError: there is no such method.
-      ShapeError: the sample is not an array of points.
+      ArgumentError: `n_trials` is negative, probabilities are known to be negative or
+        not to add to 1, or there is neither a key nor an engine.
+      ShapeError: `pvals` is not a row, or points of the engine are not numbers.
 
     Example:
-      >>> discrepancy(np.array([[0.25, 0.75], [0.75, 0.25]])).round(4)
-      Array(0.0623, dtype=float32)
+      >>> from fxflow import random
+      >>> p = np.array([0.25, 0.25, 0.5])
+      >>> MultinomialQMC(p, n_trials=16, key=random.key(0)).random(1)
+      Array([[4, 4, 8]], dtype=int32)
 
-    Source: `scipy.stats.qmc.discrepancy`.
+    Source: `scipy.stats.qmc.MultinomialQMC`.
     """
-    if method not in _METHODS:
-        listed = ", ".join(f'"{m}"' for m in _METHODS)
-        raise ArgumentError(
-            f"discrepancy: method must be one of {listed}, got {method!r}"
-        )
-    x = _points("discrepancy", sample)
-    value: Array
-    d = x.aval.shape[1]
-    n = x.aval.shape[0] + bool(iterative)
-    one, other = x[:, None, :], x[None, :, :]
-    apart = abs(one - other)
-    far, beyond = abs(one - 0.5), abs(other - 0.5)
-    near = abs(x - 0.5)
-    every: Any = lambda t: fnp.sum(fnp.prod(t, axis=-1))
-    if method == "CD":
-        first = every(1 + 0.5 * near - 0.5 * near * near)
-        both = every(1 + 0.5 * far + 0.5 * beyond - 0.5 * apart)
-        value = (13 / 12) ** d - 2 / n * first + both / n**2
-        return value
-    if method == "WD":
-        value = -((4 / 3) ** d) + every(1.5 - apart * (1 - apart)) / n**2
-        return value
-    if method == "MD":
-        first = every(5 / 3 - 0.25 * near - 0.25 * near * near)
-        both = every(
-            1.875 - 0.25 * far - 0.25 * beyond - 0.75 * apart + 0.5 * apart * apart
-        )
-        value = (19 / 12) ** d - 2 / n * first + both / n**2
-        return value
-    first = every(1 - x * x)
-    both = every(1 - fnp.maximum(one, other))
-    return lax.sqrt(3.0**-d - 2.0 ** (1 - d) / n * first + both / n**2)
+
+    def __init__(
+        self, pvals: ArrayLike, n_trials: int, *, key: Any = None, engine: Any = None
+    ) -> None:
+        name = "MultinomialQMC"
+        (self._p,) = promote_inexact(name, pvals)
+        if self._p.aval.ndim != 1 or not self._p.aval.size:
+            raise ShapeError(f"{name}: pvals must be a row, got {self._p.aval}")
+        if not isinstance(self._p, Tracer):
+            p = np.asarray(self._p)
+            if (p < 0).any() or not np.isclose(p.sum(), 1):
+                raise ArgumentError(
+                    f"{name}: pvals must not be negative and add to 1, got {pvals!r}"
+                )
+        self._trials = _require_count(name, "n_trials", n_trials, 0)
+        self._engine = engine if engine is not None else Sobol(1, key=key)
+        if self._engine.d != 1:
+            raise ShapeError(f"{name}: the engine must have d=1, got {self._engine.d}")
+
+    def random(self, n: int = 1) -> Array:
+        """Returns numbers of trials.
+
+        Args:
+          n: how many times all the trials are made.
+
+        Returns:
+          int32[n, k], whose rows add to `n_trials`.
+
+        Raises:
+          ArgumentError: `n` is not positive.
+
+        Example:
+          >>> from fxflow import random
+          >>> p = np.array([0.25, 0.75])
+          >>> MultinomialQMC(p, 8, key=random.key(0)).random(3).sum(1)
+          Array([8, 8, 8], dtype=int32)
+        """
+        n = _require_count("MultinomialQMC.random", "n", n)
+        k = self._p.aval.shape[0]
+        if not self._trials:
+            return fnp.zeros((n, k), dtypes.int32)
+        points = fnp.reshape(self._engine.random(n * self._trials), (n, self._trials))
+        ends = fnp.cumsum(self._p).astype(points.dtype)
+        # Roundings of the sum leave nothing beyond the last outcome.
+        place = fnp.minimum(fnp.searchsorted(ends, points, side="right"), k - 1)
+        chosen = place[..., None] == fnp.arange(k, dtype=place.dtype)
+        found: Array = fnp.sum(chosen, axis=1, dtype=dtypes.int32)
+        return found
 
 
-@library()
-def update_discrepancy(
-    x_new: ArrayLike, sample: ArrayLike, initial_disc: ArrayLike
-) -> Array:
-    """Returns the centered discrepancy with another point.
+class PoissonDisk:
+    """Points at random of which no two are closer than a radius.
+
+    New points are tried around earlier ones (Bridson), all candidates of a point at
+    once. How many there are in the end depends on the key.
 
     Args:
-      x_new: real array-like[d]: the point.
-      sample: real array-like[n, d]: the points that were there.
-      initial_disc: their discrepancy, with `iterative=True`.
-
-    Returns:
-      A float.
+      d: how many numbers a point has.
+      radius: a positive number: the least distance of two points.
+      hypersphere: where candidates lie around a point: "volume", evenly between one
+        and two radii, or "surface", just beyond the radius.
+      ncandidates: how many candidates a point has until it is given up.
+      l_bounds: real array-like[d], or a number: the lower ends; None is 0.
+      u_bounds: real array-like[d], or a number: the upper ends; None is 1.
+      key: of `fxflow.random`.
 
     Raises:
-      ShapeError: the sample is not an array of points, or the point is not one.
+      ArgumentError: a number is out of range, or there is no key.
+      ShapeError: the bounds are not of d numbers.
 
     Example:
-      >>> x = np.array([[0.25, 0.75], [0.75, 0.25]])
-      >>> update_discrepancy(x[1], x[:1], discrepancy(x[:1], iterative=True)).round(4)
-      Array(0.0623, dtype=float32)
+      >>> from fxflow import random
+      >>> x = PoissonDisk(2, radius=0.2, key=random.key(0)).random(9)
+      >>> from fxflow.scipy.spatial.distance import pdist
+      >>> bool(pdist(x).min() >= 0.2)
+      True
 
-    Source: `scipy.stats.qmc.update_discrepancy`.
+    Source: `scipy.stats.qmc.PoissonDisk`; R. Bridson, 2007.
     """
-    name = "update_discrepancy"
-    x = _points(name, sample)
-    new, x, first = promote_inexact(name, x_new, x, initial_disc)
-    if new.aval.shape != x.aval.shape[1:]:
-        raise ShapeError(
-            f"{name}: x_new must be f32[{x.aval.shape[1]}], got {new.aval}"
+
+    def __init__(
+        self,
+        d: int,
+        *,
+        radius: float = 0.05,
+        hypersphere: str = "volume",
+        ncandidates: int = 30,
+        l_bounds: ArrayLike | None = None,
+        u_bounds: ArrayLike | None = None,
+        key: Any = None,
+    ) -> None:
+        name = "PoissonDisk"
+        self.d: int = _require_count(name, "d", d)
+        _require_key(name, True, key)
+        if not isinstance(radius, int | float | np.floating) or not radius > 0:
+            raise ArgumentError(
+                f"{name}: radius must be a positive number, got {radius!r}"
+            )
+        if hypersphere not in ("volume", "surface"):
+            raise ArgumentError(
+                f'{name}: hypersphere must be "volume" or "surface", got '
+                f"{hypersphere!r}"
+            )
+        self._radius, self._shell = float(radius), hypersphere
+        self._tries = _require_count(name, "ncandidates", ncandidates)
+        ends = [0.0 if l_bounds is None else l_bounds]
+        ends.append(1.0 if u_bounds is None else u_bounds)
+        low, high = (np.asarray(e, float) for e in ends)
+        if any(e.shape not in ((), (self.d,)) for e in (low, high)):
+            raise ShapeError(
+                f"{name}: bounds must be numbers or f32[{self.d}], got shapes "
+                f"{low.shape} and {high.shape}"
+            )
+        self._low, self._high = (np.broadcast_to(e, (self.d,)) for e in (low, high))
+        if not (self._low < self._high).all():
+            raise ArgumentError(
+                f"{name}: l_bounds must be below u_bounds, got {l_bounds!r} and "
+                f"{u_bounds!r}"
+            )
+        self._key = key
+
+    def random(self, n: int = 1) -> Array:
+        """Returns at most n points: fewer if there is no room.
+
+        Args:
+          n: how many.
+
+        Returns:
+          float[m, d] with m ≤ n, m depending on the key.
+
+        Raises:
+          ArgumentError: `n` is not positive.
+          ConcretizationError: the key is traced, and so is m.
+
+        Example:
+          >>> from fxflow import random
+          >>> PoissonDisk(1, radius=0.9, key=random.key(0)).random(9).shape[0] <= 2
+          True
+        """
+        n = _require_count("PoissonDisk.random", "n", n)
+        low, high = (fnp.asarray(e, dtypes.default_float()) for e in self._ends())
+        points, count = _disks(
+            self._key, low, high, self._radius, n, self._shell, self._tries
         )
-    n = x.aval.shape[0] + 1
-    far = abs(new - 0.5)
-    alone = -2 / n * fnp.prod(1 + 0.5 * far - 0.5 * far * far)
-    pairs = fnp.prod(1 + 0.5 * far + 0.5 * abs(x - 0.5) - 0.5 * abs(new - x), axis=1)
-    return first + alone + 2 / n**2 * fnp.sum(pairs) + fnp.prod(1 + far) / n**2
+        found: Array = points[: int(count)]
+        return found
+
+    def fill_space(self) -> Array:
+        """Returns points until there is room for no other.
+
+        Returns:
+          float[m, d], m depending on the key.
+
+        Raises:
+          ConcretizationError: the key is traced, and so is m.
+
+        Example:
+          >>> from fxflow import random
+          >>> x = PoissonDisk(2, radius=0.3, key=random.key(0)).fill_space()
+          >>> 5 < len(x) < 30
+          True
+        """
+        # Cells of a diagonal of one radius have at most one point each.
+        cells = np.ceil((self._high - self._low) * self.d**0.5 / self._radius)
+        most = int(np.prod(np.maximum(cells, 1)))
+        if most > 1 << 20:
+            raise ArgumentError(
+                f"PoissonDisk.fill_space: up to {most} points have room, which are too "
+                "many: take a larger radius, or random(n)"
+            )
+        return self.random(most)
+
+    def _ends(self) -> tuple[Any, Any]:
+        return self._low, self._high
+
+
+@library("n", "shell", "tries")
+def _disks(
+    key: Any, low: Any, high: Any, radius: Any, n: int, shell: str, tries: int
+) -> tuple[Array, Array]:
+    """Returns n points of which the first are apart by a radius, and how many."""
+    d, dtype = low.shape[0], low.dtype
+    radius = fnp.asarray(radius, dtype)
+    first, key = random.split(key)
+    start = low + (high - low) * random.uniform(first, (d,), dtype)
+    points = lax.full((n, d), math.inf, dtype).at[0].set(start)
+    open_ = fnp.arange(n) == 0
+
+    def going(state: Any) -> Any:
+        _, _, count, open_, _ = state
+        return (count < n) & fnp.any(open_)
+
+    def step(state: Any) -> Any:
+        key, points, count, open_, turn = state
+        key, one, two, three = random.split(key, 4)
+        # A point at random of those around which there may be room.
+        weight = fnp.where(open_, random.uniform(one, (n,), dtype), -1)
+        place = fnp.argmax(weight)
+        center = points[place]
+        way = random.normal(two, (tries, d), dtype)
+        way = way / fnp.linalg.norm(way, axis=-1, keepdims=True)
+        if shell == "volume":
+            u = random.uniform(three, (tries, 1), dtype)
+            far = radius * (1 + (2.0**d - 1) * u) ** (1 / d)
+        else:
+            far = radius * (1 + 8 * float(fnp.finfo(dtype).eps))
+        new = center + far * way
+        apart = fnp.sum((new[:, None, :] - points[None, :, :]) ** 2, axis=-1)
+        inside = fnp.all((new >= low) & (new <= high), axis=-1)
+        # Candidates are compared one after the other with those that were taken.
+        own = fnp.sum((new[:, None, :] - new[None, :, :]) ** 2, axis=-1)
+        free = inside & fnp.all(apart >= radius**2, axis=-1)
+
+        def take(i: Any, taken: Any) -> Any:
+            clear = fnp.all(~taken | (own[i] >= radius**2))
+            return taken.at[i].set(free[i] & clear)
+
+        taken = lax.fori_loop(0, tries, take, lax.full((tries,), False, dtypes.bool_))
+        number = count + fnp.cumsum(taken.astype(dtypes.int32)) - 1
+        number = fnp.where(taken, number, n)  # what is beyond is dropped
+        points = points.at[number].set(new, mode="drop")
+        open_ = open_.at[place].set(fnp.any(taken))
+        open_ = open_.at[number].set(True, mode="drop")
+        count = fnp.minimum(count + fnp.sum(taken, dtype=dtypes.int32), n)
+        return key, points, count, open_, turn + 1
+
+    state = (key, points, fnp.int32(1), open_, fnp.int32(0))
+    _, points, count, _, _ = lax.while_loop(going, step, state)
+    return points, count
 
 
 @library("reverse")
@@ -541,7 +695,7 @@ def scale(
 
     Source: `scipy.stats.qmc.scale`.
     """
-    x = _points("scale", sample)
+    x = points_of("scale", sample)
     x, low, high = promote_inexact("scale", x, l_bounds, u_bounds)
     return (x - low) / (high - low) if reverse else x * (high - low) + low
 

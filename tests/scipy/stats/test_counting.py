@@ -48,7 +48,21 @@ def test_binned(statistic: str) -> None:
     same("binned_statistic_2d", U, 2 * W, W, statistic, bins, expand_binnumbers=True)
 
 
+@pytest.mark.parametrize("statistic", ["mean", "median", "max"])
+def test_binned_in_three_dimensions(statistic: str) -> None:
+    x = np.stack([U, 2 * W, U[::-1]], axis=1)
+    same("binned_statistic_dd", x, W, statistic, 3)
+    bins = [np.array([-1, 0, 1.0]), 2, np.array([-2, 0.5, 3])]
+    same("binned_statistic_dd", x, W, statistic, bins, expand_binnumbers=True)
+    limits = [(-1, 1), (0, 2), (-2, 2)]
+    same("binned_statistic_dd", x, np.stack([W, U]), statistic, [2, 3, 4], limits)
+
+
 def test_bad_arguments() -> None:
+    with pytest.raises(ShapeError, match=r"sample must be f32\[n, d\]"):
+        stats.binned_statistic_dd(U, W)
+    with pytest.raises(ArgumentError, match="bins must have one entry for each of the"):
+        stats.binned_statistic_dd(np.stack([U, W], axis=1), W, bins=[2, 3, 4])
     with pytest.raises(ArgumentError, match="statistic must be one of"):
         stats.binned_statistic(U, W, "mode")
     with pytest.raises(ShapeError, match="a value for each"):

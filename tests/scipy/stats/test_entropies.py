@@ -48,3 +48,32 @@ def test_distances() -> None:
     far = v + 100
     slope = fxflow.grad(stats.wasserstein_distance, 1)(u, far)
     np.testing.assert_allclose(slope, np.full(9, 1 / 9), 1e-5)
+
+
+@pytest.mark.slow
+def test_distances_of_points() -> None:
+    rng = np.random.default_rng(8)
+    u, v = rng.normal(size=(6, 2)), rng.normal(size=(6, 2)) + 1
+    a, b = rng.uniform(size=6), rng.uniform(size=5)
+    same("wasserstein_distance_nd", u, v)
+    same("wasserstein_distance_nd", u, v[:5], a, b)
+    same("wasserstein_distance_nd", u[:, 0], v[:5, 0], a, b)
+    distance = stats.wasserstein_distance_nd
+    with fxflow.config.override(x64=True):
+        points, weights = fxflow.grad(distance, (0, 2))(u, v[:5], a, b)
+        for i in (0, 3):
+            step = np.eye(6)[i] * 1e-5
+            moved = [distance(u, v[:5], a + s * step, b) for s in (1, -1)]
+            np.testing.assert_allclose(weights[i], (moved[0] - moved[1]) / 2e-5, 1e-5)
+            far = [distance(u + s * step[:, None], v[:5], a, b) for s in (1, -1)]
+            np.testing.assert_allclose(points[i].sum(), (far[0] - far[1]) / 2e-5, 1e-5)
+        assert np.isnan(distance(u, v[:5], -a, b))
+
+
+def test_points_that_have_no_distance() -> None:
+    with pytest.raises(ShapeError, match="must be points of one space"):
+        stats.wasserstein_distance_nd(np.zeros((3, 2)), np.zeros((3, 1)))
+    with pytest.raises(ShapeError, match="one for each of 3 points"):
+        stats.wasserstein_distance_nd(np.zeros((3, 2)), np.zeros((4, 2)), np.ones(4))
+    found = stats.wasserstein_distance_nd(np.full((2, 2), np.nan), np.zeros((2, 2)))
+    assert np.isnan(found)

@@ -22,3 +22,15 @@ def test_bad_arguments() -> None:
         stats.bayes_mvs(np.arange(3.0), 1.0)
     with pytest.raises(ArgumentError, match="at least 2"):
         stats.bayes_mvs(np.arange(1.0))
+
+
+@pytest.mark.parametrize("n", [9, 1500])
+def test_distributions_of_mean_variance_and_deviation(n: int) -> None:
+    x = np.random.default_rng(n).normal(3, 2, n)
+    for found, want in zip(stats.mvsdist(x), scipy.stats.mvsdist(x), strict=True):
+        assert found.dist.name == want.dist.name
+        given = [*want.args, *want.kwds.values()]
+        shapes = [float(v) for v in found.args if float(v)]
+        np.testing.assert_allclose(sorted(shapes), sorted(given), 2e-5)
+    with pytest.raises(ArgumentError, match="at least 2 elements"):
+        stats.mvsdist(x[:1])

@@ -90,3 +90,58 @@ def test_bad_arguments() -> None:
         qmc.discrepancy(POINTS[0])
     with pytest.raises(ArgumentError, match="method"):
         qmc.discrepancy(POINTS, method="L1")
+
+
+@pytest.mark.parametrize("method", ["mindist", "mst"])
+def test_geometric_discrepancies(method: str) -> None:
+    with fxflow.config.override(x64=True):
+        for metric in ("euclidean", "cityblock", "chebyshev", "sqeuclidean"):
+            want = scipys.geometric_discrepancy(POINTS, method, metric)
+            found = qmc.geometric_discrepancy(POINTS, method, metric)
+            np.testing.assert_allclose(found, want, 1e-12)
+        slope = fxflow.grad(lambda x: qmc.geometric_discrepancy(x, method))(POINTS)
+        step = np.zeros_like(POINTS)
+        at = np.unravel_index(np.argmax(np.abs(slope)), step.shape)
+        step[at] = 1e-6
+        moved = [
+            scipys.geometric_discrepancy(POINTS + s * step, method) for s in (1, -1)
+        ]
+        np.testing.assert_allclose(slope[at], (moved[0] - moved[1]) / 2e-6, 1e-6)
+    with pytest.raises(ArgumentError, match="metric must be one of"):
+        qmc.geometric_discrepancy(POINTS, method, "cosine")
+    with pytest.raises(ShapeError, match="at least two points"):
+        qmc.geometric_discrepancy(POINTS[:1], method)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shell", ["volume", "surface"])
+def test_disks_have_their_radius(shell: str) -> None:
+    low, high = np.array([0.0, 2.0]), np.array([1.0, 4.0])
+    engine = qmc.PoissonDisk(
+        2, radius=0.2, hypersphere=shell, l_bounds=low, u_bounds=high, key=KEY
+    )
+    x = np.asarray(engine.fill_space())
+    apart = np.linalg.norm(x[:, None] - x[None], axis=-1)[np.triu_indices(len(x), 1)]
+    assert apart.min() >= 0.2 * (1 - 1e-6)
+    assert (x >= low).all() and (x <= high).all()
+    # Everywhere in the box a point is nearer than two radii: the space is full.
+    grid = np.stack(np.meshgrid(*np.linspace(low, high, 20).T), -1).reshape(-1, 2)
+    nearest = np.linalg.norm(grid[:, None] - x[None], axis=-1).min(1)
+    assert nearest.max() < 0.4
+    np.testing.assert_array_equal(engine.random(9), x[:9])
+    with pytest.raises(ArgumentError, match="radius must be a positive number"):
+        qmc.PoissonDisk(2, radius=0.0, key=KEY)
+    with pytest.raises(ArgumentError, match="key must be given"):
+        qmc.PoissonDisk(2)
+
+
+def test_trials_are_evenly_placed() -> None:
+    p = np.array([0.25, 0.125, 0.625])
+    found = np.asarray(qmc.MultinomialQMC(p, 64, key=KEY).random(3))
+    np.testing.assert_array_equal(found.sum(1), 64)
+    np.testing.assert_allclose(found, np.broadcast_to(64 * p, (3, 3)), atol=2)
+    assert not np.asarray(qmc.MultinomialQMC(p, 0, key=KEY).random(2)).any()
+    with pytest.raises(ArgumentError, match="add to 1"):
+        qmc.MultinomialQMC(np.array([0.3, 0.3]), 4, key=KEY)
+    with pytest.raises(ShapeError, match="the engine must have d=1"):
+        qmc.MultinomialQMC(p, 4, engine=qmc.Halton(2, key=KEY))
