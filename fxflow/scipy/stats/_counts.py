@@ -323,7 +323,7 @@ _LOGSER_CENTRAL = central(_logser_raw)
 
 
 def _logser_central(name: str, p: Any) -> Any:
-    # Of small probabilities the sum has more digits, of large ones too many terms.
+    # The sum has more digits for small p, and too many terms for large p.
     wide = p > 0.9
     by_sum = logser.averaged(name)(fnp.where(wide, 0.5, p))
     return fnp.where(wide, _LOGSER_CENTRAL[name](fnp.where(wide, p, 0.95)), by_sum)

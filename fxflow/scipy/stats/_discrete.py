@@ -558,7 +558,7 @@ def raw_of_factorial(factorial: Formula, low: int) -> Formula:
 def tail_sum(masses: Formula, first: Any, terms: int, shapes: Any, more: Any) -> Any:
     """Returns a sum from an integer on, of what falls as a power of it.
 
-    Of some terms, and of the integral from half a step after them, with the first
+    It is some terms, and the integral from half a step after them with the first
     correction of Euler's and Maclaurin's formula for midpoints; the next one is smaller
     by the square of the number.
 

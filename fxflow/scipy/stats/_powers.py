@@ -2,8 +2,7 @@
 
 The sum of k⁻ᵃ from one integer to another, or without end, is ten of its terms and the
 formula for the rest (DLMF 2.10.1), so it takes no longer for a million terms, and has
-derivatives with
-respect to the power.
+derivatives with respect to the power.
 """
 
 from __future__ import annotations

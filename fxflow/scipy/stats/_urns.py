@@ -15,7 +15,7 @@ from fxflow.scipy.stats._counts import log_chosen
 from fxflow.scipy.stats._discrete import Discrete, summed, tail_sum
 from fxflow.scipy.stats._domains import COUNT
 
-# Of an upper tail, before the integral of the rest.
+# Terms of an upper tail before the integral of the rest.
 _TERMS = 512
 
 

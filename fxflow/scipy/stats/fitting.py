@@ -138,7 +138,7 @@ def _spacings(dist: Any, x: Any, given: Any) -> Any:
     """Returns the sum of logarithms of how much lies between neighbors."""
     x = fnp.sort(x)
     heights = dist.cdf(x, *given)
-    # Of equal elements each counts the distance from the one before all of them.
+    # Each of equal elements counts the distance from the one before all of them.
     before = fnp.searchsorted(x, x, side="left") - 1
     lower = fnp.where(before >= 0, heights[fnp.maximum(before, 0)], 0)
     return _penalized(fnp.append(heights - lower, 1 - heights[-1]), log=False)
@@ -401,8 +401,8 @@ def goodness_of_fit(
       `null_distribution`.
 
     Raises:
-      ArgumentError: there is no such statistic or parameter, `dist` is no continuous
-        distribution, or a number is out of range.
+      ArgumentError: there is no such statistic or parameter, `dist` is not a
+        continuous distribution, or a number is out of range.
       ShapeError: the sample is not a row.
 
     Example:
