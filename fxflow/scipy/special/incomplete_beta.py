@@ -84,9 +84,9 @@ upper_tail: Any = by_forward(
 
 
 def _scale_where(wanted: Any, a: Any, b: Any) -> Any:
-    """Returns 1 / B(a, b) where wanted: only if it is somewhere."""
+    """Returns 1 / B(a, b), if finite, where wanted: only if it is somewhere."""
     args = (fnp.where(wanted, a, 1), fnp.where(wanted, b, 1))
-    of = lambda a, b: lax.exp(-log_beta(a, b))
+    of = lambda a, b: lax.exp(fnp.minimum(-log_beta(a, b), 709.0))
     return lax.cond(fnp.any(wanted), of, lambda a, b: lax.full_like(a, 1), *args)
 
 
@@ -269,7 +269,7 @@ def _inverse_values(a: Any, b: Any, p: Any, q: Any) -> Any:
     args = (fnp.where(inside, a, 1), fnp.where(inside, b, 1))
     some = (fnp.where(inside, p, 0.5), fnp.where(inside, q, 0.5))
     x, rest = _root_values(*args, *some)
-    ends = proper & (p >= 0) & (q >= 0)
+    ends = (a > 0) & (b > 0) & ((p == 0) | (q == 0))
     edge = fnp.where(ends, fnp.where(p > 0, 1.0, 0.0), math.nan)
     return fnp.stack([fnp.where(inside, x, edge), fnp.where(inside, rest, 1 - edge)])
 
@@ -314,7 +314,8 @@ def betaincinv(a: ArrayLike, b: ArrayLike, y: ArrayLike) -> Array:
     """Inverse of `betainc(a, b, x)` in `x`.
 
     Special cases:
-      0 → 0; 1 → 1; outside [0, 1], or a parameter not positive or infinite: nan.
+      0 → 0; 1 → 1; outside [0, 1], or a parameter not positive: nan; inside, for an
+      infinite parameter: nan.
 
     Example:
       >>> betaincinv(2.0, 1.0, 0.25).round(4)
@@ -330,7 +331,8 @@ def betainccinv(a: ArrayLike, b: ArrayLike, y: ArrayLike) -> Array:
     """Inverse of `betaincc(a, b, x)` in `x`.
 
     Special cases:
-      0 → 1; 1 → 0; outside [0, 1], or a parameter not positive or infinite: nan.
+      0 → 1; 1 → 0; outside [0, 1], or a parameter not positive: nan; inside, for an
+      infinite parameter: nan.
 
     Example:
       >>> betainccinv(2.0, 1.0, 0.75).round(4)

@@ -110,7 +110,7 @@ def _inverse_values(a: Any, y: Any, upper: bool) -> Any:
     shape, value = fnp.where(inside, a, 1), fnp.where(inside, y, 0.5)
     p, q = (1 - value, value) if upper else (value, 1 - value)
     out = fnp.where(inside, _gamma_root(shape, p, q), math.nan)
-    valid = (a > 0) & (a < math.inf)
+    valid = a >= 0
     out = fnp.where(valid & (y == 0), math.inf if upper else 0.0, out)
     return fnp.where(valid & (y == 1), 0.0 if upper else math.inf, out)
 
@@ -155,7 +155,7 @@ def gammaincinv(a: ArrayLike, y: ArrayLike) -> Array:
     1e5 and `y` of at least 1e-100.
 
     Special cases:
-      0 → 0; 1 → inf; outside [0, 1], or `a` not positive: nan.
+      0 → 0; 1 → inf; outside [0, 1], or `a` negative: nan.
 
     Example:
       >>> gammaincinv(2.0, 0.5).round(4)
@@ -172,7 +172,7 @@ def gammainccinv(a: ArrayLike, y: ArrayLike) -> Array:
     Exact for `a` from 0.03 to 1e5 and `y` of at least 1e-100.
 
     Special cases:
-      0 → inf; 1 → 0; outside [0, 1], or `a` not positive: nan.
+      0 → inf; 1 → 0; outside [0, 1], or `a` negative: nan.
 
     Example:
       >>> gammainccinv(2.0, 0.5).round(4)
@@ -222,7 +222,7 @@ def chdtri(v: ArrayLike, p: ArrayLike) -> Array:
     """Inverse of `chdtrc(v, x)` in `x`.
 
     Special cases:
-      0 → inf; 1 → 0; outside [0, 1], or `v` not positive: nan.
+      0 → inf; 1 → 0; outside [0, 1], or `v` negative: nan.
 
     Example:
       >>> chdtri(2.0, 0.5).round(4)

@@ -1,7 +1,8 @@
 """Probabilities of classical distributions, and inverses, as in SciPy.
 
-Each is a face of the incomplete beta or gamma function. Numbers of events are rounded
-down, and have no derivative.
+Each is a face of the incomplete beta or gamma function. As in SciPy, numbers of events
+are rounded down, those of trials, failures and successes towards 0; none of them has a
+derivative.
 """
 
 from __future__ import annotations
@@ -39,15 +40,23 @@ def _valid(condition: Any, value: Any) -> Any:
     return fnp.where(condition, value, math.nan)
 
 
-def _gamma(upper: bool, a: Any, x: Any) -> Any:
-    return _valid(x >= 0, (lax.igammac if upper else lax.igamma)(a, fnp.abs(x)))
+def _gamma(upper: bool, rate: Any, shape: Any, x: Any) -> Any:
+    known, x = x >= 0, rate * x
+    tail = (lax.igammac if upper else lax.igamma)(shape, fnp.abs(x))
+    return _valid(known & (x >= 0), tail)
+
+
+def _whole(n: Any) -> Any:
+    """Returns a number without its fraction, nan for an infinite one."""
+    n = _valid(n - n == 0, n)
+    return fnp.where(n < 0, lax.ceil(n), lax.floor(n))
 
 
 # -- counts ----------------------------------------------------------------------------
 
 
 def _binomial(upper: bool, k: Any, n: Any, p: Any) -> Any:
-    k = lax.floor(k)
+    k, n = lax.floor(k), _whole(n)
     inner = (k >= 0) & (k < n)
     tail = tail_of(
         upper, fnp.where(inner, n - k, 1), fnp.where(inner, k + 1, 1), 1 - p, p
@@ -59,18 +68,24 @@ def _binomial(upper: bool, k: Any, n: Any, p: Any) -> Any:
 
 
 def _binomial_inverse(k: Any, n: Any, y: Any) -> Any:
-    k = lax.floor(k)
+    k, n = lax.floor(k), _whole(n)
     inner = (k >= 0) & (k < n)
     out = inverse_of(fnp.where(inner, n - k, 1), fnp.where(inner, k + 1, 1), y, 1 - y)
     return _valid(inner, out[1])
 
 
 def _negative_binomial(upper: bool, k: Any, n: Any, p: Any) -> Any:
-    return tail_of(upper, n, lax.floor(k) + 1, p, 1 - p)
+    k, n = _whole(k), _whole(n)
+    known = (k >= 0) & (n > 0)
+    some = fnp.where(known, n, 1), fnp.where(known, k, 0) + 1
+    return _valid(known, tail_of(upper, *some, p, 1 - p))
 
 
 def _negative_binomial_inverse(k: Any, n: Any, y: Any) -> Any:
-    return inverse_of(n, lax.floor(k) + 1, y, 1 - y)[0]
+    k, n = _whole(k), _whole(n)
+    known = (k >= 0) & (n > 0)
+    some = fnp.where(known, n, 1), fnp.where(known, k, 0) + 1
+    return _valid(known, inverse_of(*some, y, 1 - y)[0])
 
 
 def _poisson(upper: bool, k: Any, m: Any) -> Any:
@@ -82,8 +97,8 @@ def _poisson(upper: bool, k: Any, m: Any) -> Any:
 
 
 def _f(upper: bool, dfn: Any, dfd: Any, x: Any) -> Any:
-    known = (dfn > 0) & (dfd > 0) & (x >= 0)
     far = x == math.inf
+    known = (dfn > 0) & (dfd > 0) & (far | (dfd < math.inf)) & (x >= 0)
     ratio = dfn * fnp.where(known & ~far, x, 1) / dfd
     low, high = ratio / (1 + ratio), 1 / (1 + ratio)
     tail = tail_of(upper, 0.5 * dfn, 0.5 * dfd, low, high)
@@ -229,13 +244,17 @@ def pdtri(k: ArrayLike, y: ArrayLike) -> Array:
     """Inverse of `pdtr(k, m)` in `m`.
 
     Special cases:
-      `k` negative, or `y` outside [0, 1]: nan.
+      `k` negative, or `y` outside [0, 1): nan.
 
     Example:
       >>> pdtri(1.0, 0.406).round(4)
       Array(2., dtype=float32)
     """
-    of = lambda k, y: gammainccinv_of(lax.floor(k) + 1, y)
+
+    def of(k: Any, y: Any) -> Any:
+        k = _whole(k)
+        return _valid((k >= 0) & (y < 1), gammainccinv_of(k + 1, y))
+
     return in_64_bits(of, "pdtri", k, y)
 
 
@@ -248,7 +267,7 @@ def fdtr(dfn: ArrayLike, dfd: ArrayLike, x: ArrayLike) -> Array:
     """Probability that a variable with the F distribution is at most `x`.
 
     Special cases:
-      Negative `x`: nan.
+      Negative `x`, or infinite `dfd`: nan.
 
     Example:
       >>> fdtr(2.0, 4.0, 1.0).round(4)
@@ -264,7 +283,7 @@ def fdtrc(dfn: ArrayLike, dfd: ArrayLike, x: ArrayLike) -> Array:
     """Probability that a variable with the F distribution is above `x`.
 
     Special cases:
-      Negative `x`: nan.
+      Negative `x`, or infinite `dfd`: nan.
 
     Example:
       >>> fdtrc(2.0, 4.0, 1.0).round(4)
@@ -296,13 +315,13 @@ def gdtr(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Probability that a gamma variable of rate `a` and shape `b` is at most `x`.
 
     Special cases:
-      Negative `x`: nan.
+      Negative `a`, `b` or `x`: nan.
 
     Example:
       >>> gdtr(1.0, 2.0, 3.0).round(4)
       Array(0.8009, dtype=float32)
     """
-    of = lambda a, b, x: _gamma(False, b, a * x)
+    of = lambda a, b, x: _gamma(False, a, b, x)
     return in_64_bits(of, "gdtr", a, b, x)
 
 
@@ -312,13 +331,13 @@ def gdtrc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Probability that a gamma variable of rate `a` and shape `b` is above `x`.
 
     Special cases:
-      Negative `x`: nan.
+      Negative `a`, `b` or `x`: nan.
 
     Example:
       >>> gdtrc(1.0, 2.0, 3.0).round(4)
       Array(0.1991, dtype=float32)
     """
-    of = lambda a, b, x: _gamma(True, b, a * x)
+    of = lambda a, b, x: _gamma(True, a, b, x)
     return in_64_bits(of, "gdtrc", a, b, x)
 
 
@@ -328,13 +347,13 @@ def gdtria(p: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Inverse of `gdtr(a, b, x)` in `a`.
 
     Special cases:
-      0 → 0; 1 → inf; outside [0, 1]: nan.
+      0 → 0; 1 → inf; outside [0, 1], or `x` of 0: nan.
 
     Example:
       >>> gdtria(0.5, 2.0, 3.0).round(4)
       Array(0.5594, dtype=float32)
     """
-    of = lambda p, b, x: _valid(x >= 0, gammaincinv_of(b, p) / x)
+    of = lambda p, b, x: _valid(x != 0, gammaincinv_of(b, p) / x)
     return in_64_bits(of, "gdtria", p, b, x)
 
 
@@ -344,11 +363,11 @@ def gdtrix(a: ArrayLike, b: ArrayLike, p: ArrayLike) -> Array:
     """Inverse of `gdtr(a, b, x)` in `x`.
 
     Special cases:
-      0 → 0; 1 → inf; outside [0, 1]: nan.
+      0 → 0; 1 → inf; outside [0, 1], or `a` infinite: nan.
 
     Example:
       >>> gdtrix(1.0, 2.0, 0.5).round(4)
       Array(1.6783, dtype=float32)
     """
-    of = lambda a, b, p: gammaincinv_of(b, p) / a
+    of = lambda a, b, p: _valid(a < math.inf, gammaincinv_of(b, p) / a)
     return in_64_bits(of, "gdtrix", a, b, p)

@@ -131,3 +131,14 @@ def test_slow_elements_cost_the_others_no_digits() -> None:
             assert tails[i] == pytest.approx(alone, rel=1e-15)
     # By mpmath.
     assert quantiles[1] == pytest.approx(-31.906657732786456, rel=2e-15)
+
+
+def test_ends_of_large_and_infinite_parameters() -> None:
+    inf, ends = np.inf, np.array([0.0, 1.0])
+    with fxflow.config.override(x64=True):
+        # There 1 / B(a, b) overflows.
+        np.testing.assert_array_equal(special.betainc(1000.0, 1000.0, ends), ends)
+        slope = fxflow.vmap(fxflow.grad(special.betainc, 2), (None, None, 0))
+        np.testing.assert_array_equal(slope(1000.0, 1000.0, ends), [0, 0])
+        np.testing.assert_array_equal(special.betaincinv(2.0, inf, ends), ends)
+        np.testing.assert_array_equal(special.betainccinv(inf, 2.0, ends), 1 - ends)

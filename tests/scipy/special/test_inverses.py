@@ -75,3 +75,11 @@ def test_shapes() -> None:
     assert special.gammainccinv(np.zeros((0, 2)), 0.5).shape == (0, 2)
     with pytest.raises(DtypeError, match="real"):
         special.gammaincinv(1j, 0.5)
+
+
+def test_ends_of_zero_and_infinite_parameters() -> None:
+    a, y = np.array([0, 0, np.inf, np.inf, 0.0]), np.array([0, 1, 0, 1, 0.5])
+    want = scipy.special.gammaincinv(a, y)
+    np.testing.assert_array_equal(special.gammaincinv(a, y), want)
+    want = scipy.special.gammainccinv(a, y)
+    np.testing.assert_array_equal(special.gammainccinv(a, y), want)
