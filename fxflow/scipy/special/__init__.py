@@ -71,7 +71,8 @@ from fxflow.scipy.special.legendre import (
 from fxflow.scipy.special.airy_functions import airy, airye
 from fxflow.scipy.special.confluent import hyp0f1, hyperu
 from fxflow.scipy.special.zeros import (
-    ai_zeros, bi_zeros, jn_zeros, jnp_zeros, jnyn_zeros, yn_zeros, ynp_zeros,
+    ai_zeros, bi_zeros, jn_zeros, jnjnp_zeros, jnp_zeros, jnyn_zeros, yn_zeros,
+    ynp_zeros,
 )
 from fxflow.scipy.special.spherical_bessel import (
     riccati_jn, riccati_yn,
@@ -93,7 +94,7 @@ from fxflow.scipy.special.goodness_of_fit import (
 )
 from fxflow.scipy.special.noncentral import (
     chndtr, chndtridf, chndtrinc, chndtrix, ncfdtr, ncfdtri, ncfdtrinc, nctdtr,
-    nctdtrinc, nctdtrit,
+    ncfdtridfd, ncfdtridfn, nctdtridf, nctdtrinc, nctdtrit,
 )
 from fxflow.scipy.special.parameters import (
     bdtrik, bdtrin, btdtria, btdtrib, chdtriv, fdtridfd, gdtrib, nbdtrik, nbdtrin,
@@ -112,6 +113,15 @@ from fxflow.scipy.special.bessel_integrals import (
 from fxflow.scipy.special.mathieu import (
     mathieu_a, mathieu_b, mathieu_cem, mathieu_sem,
 )
+from fxflow.scipy.special.error_zeros import (
+    erf_zeros, fresnel_zeros, fresnelc_zeros, fresnels_zeros,
+)
+from fxflow.scipy.special.kelvin_zeros import (
+    bei_zeros, beip_zeros, ber_zeros, berp_zeros, kei_zeros, keip_zeros, kelvin_zeros,
+    ker_zeros, kerp_zeros,
+)
+from fxflow.scipy.special.parabolic import pbdv, pbdv_seq, pbvv, pbvv_seq, pbwa
+from fxflow.scipy.special.wright import log_wright_bessel, wright_bessel
 from fxflow.scipy.special.struve import (
     modstruve, struve,
 )
@@ -130,10 +140,14 @@ __all__ = [
     "bdtrik",
     "bdtrin",
     "bei",
+    "bei_zeros",
     "beip",
+    "beip_zeros",
     "ber",
+    "ber_zeros",
     "bernoulli",
     "berp",
+    "berp_zeros",
     "bessel_jn",
     "beta",
     "betainc",
@@ -176,6 +190,7 @@ __all__ = [
     "elliprj",
     "entr",
     "erf",
+    "erf_zeros",
     "erfc",
     "erfcinv",
     "erfcx",
@@ -213,6 +228,9 @@ __all__ = [
     "fdtri",
     "fdtridfd",
     "fresnel",
+    "fresnel_zeros",
+    "fresnelc_zeros",
+    "fresnels_zeros",
     "gamma",
     "gammainc",
     "gammaincc",
@@ -257,6 +275,7 @@ __all__ = [
     "j1",
     "jn",
     "jn_zeros",
+    "jnjnp_zeros",
     "jnp_zeros",
     "jnyn_zeros",
     "jv",
@@ -267,10 +286,15 @@ __all__ = [
     "k1",
     "k1e",
     "kei",
+    "kei_zeros",
     "keip",
+    "keip_zeros",
     "kelvin",
+    "kelvin_zeros",
     "ker",
+    "ker_zeros",
     "kerp",
+    "kerp_zeros",
     "kl_div",
     "kn",
     "kolmogi",
@@ -286,6 +310,7 @@ __all__ = [
     "log_expit",
     "log_ndtr",
     "log_softmax",
+    "log_wright_bessel",
     "loggamma",
     "logit",
     "logsumexp",
@@ -305,8 +330,11 @@ __all__ = [
     "nbdtrin",
     "ncfdtr",
     "ncfdtri",
+    "ncfdtridfd",
+    "ncfdtridfn",
     "ncfdtrinc",
     "nctdtr",
+    "nctdtridf",
     "nctdtrinc",
     "nctdtrit",
     "ndtr",
@@ -315,6 +343,11 @@ __all__ = [
     "nrdtrimn",
     "nrdtrisd",
     "owens_t",
+    "pbdv",
+    "pbdv_seq",
+    "pbvv",
+    "pbvv_seq",
+    "pbwa",
     "pdtr",
     "pdtrc",
     "pdtri",
@@ -372,6 +405,7 @@ __all__ = [
     "tklmbda",
     "voigt_profile",
     "wofz",
+    "wright_bessel",
     "wrightomega",
     "xlog1py",
     "xlogy",

@@ -196,24 +196,13 @@ ncfdtr_of: Any = by_forward(_guarded(_f_mixture, 2), None, None, None, None)
 _NODES = 110
 
 
-def log_t_integral(kernel: Callable[[Any, Any], Any], t: Any, df: Any, nc: Any) -> Any:
-    """Returns log ∫ exp(kernel(t u - nc, log u)) f(u) du.
-
-    f is the density of √(χ²/df). The scale is u = exp(w - exp(-w)), so that the
-    integrand falls doubly exponentially on both sides.
+def log_integral(log_integrand: Callable[[Any], Any], like: Any) -> Any:
+    """Returns the logarithm of an integral over w, by the trapezoidal rule.
 
     Args:
-      kernel: the logarithm of a positive function, which the integrand has a factor of.
-      t: float64 array.
-      df: positive, of its shape.
-      nc: of its shape.
+      log_integrand: of w: has one maximum, and falls doubly exponentially from it.
+      like: float64 array of the result's shape.
     """
-
-    def log_integrand(w: Any) -> Any:
-        v = w - lax.exp(-w)
-        u = lax.exp(v)
-        body = df * (v - 0.5 * u * u + 0.5) + lax.log1p(lax.exp(-w))
-        return body + kernel(t * u - nc, v)
 
     # The peak by ternary search, then the ends of what counts.
     def narrow(_: Any, ends: Any) -> Any:
@@ -222,7 +211,7 @@ def log_t_integral(kernel: Callable[[Any, Any], Any], t: Any, df: Any, nc: Any) 
         left = log_integrand(c) > log_integrand(d)
         return fnp.where(left, a, c), fnp.where(left, d, b)
 
-    low, high = 0 * t - 6.5, 0 * t + 7.0
+    low, high = 0 * like - 6.5, 0 * like + 7.0
     a, b = lax.fori_loop(0, 36, narrow, (low, high))
     peak = lax.stop_gradient(0.5 * (a + b))
     most = log_integrand(peak)
@@ -242,14 +231,35 @@ def log_t_integral(kernel: Callable[[Any, Any], Any], t: Any, df: Any, nc: Any) 
     shift = lax.stop_gradient(most)
 
     def step(k: Any, total: Any) -> Any:
-        w = a + h * fnp.asarray(k, t.dtype)
+        w = a + h * fnp.asarray(k, like.dtype)
         return total + lax.exp(log_integrand(w) - shift)
 
-    total = lax.fori_loop(0, _NODES + 1, step, 0 * t) * h
+    return shift + lax.log(lax.fori_loop(0, _NODES + 1, step, 0 * like) * h)
+
+
+def log_t_integral(kernel: Callable[[Any, Any], Any], t: Any, df: Any, nc: Any) -> Any:
+    """Returns log ∫ exp(kernel(t u - nc, log u)) f(u) du.
+
+    f is the density of √(χ²/df). The scale is u = exp(w - exp(-w)), so that the
+    integrand falls doubly exponentially on both sides.
+
+    Args:
+      kernel: the logarithm of a positive function, which the integrand has a factor of.
+      t: float64 array.
+      df: positive, of its shape.
+      nc: of its shape.
+    """
+
+    def log_integrand(w: Any) -> Any:
+        v = w - lax.exp(-w)
+        u = lax.exp(v)
+        body = df * (v - 0.5 * u * u + 0.5) + lax.log1p(lax.exp(-w))
+        return body + kernel(t * u - nc, v)
+
     # 2 (df/2)^(df/2) exp(-df/2) / Γ(df/2).
     half = 0.5 * df
     size = log_density(half, half) + lax.log(df)
-    return size + shift + lax.log(total)
+    return size + log_integral(log_integrand, t)
 
 
 def _nct_values(t: Any, df: Any, nc: Any) -> Any:
@@ -427,6 +437,74 @@ def ncfdtrinc(dfn: ArrayLike, dfd: ArrayLike, p: ArrayLike, f: ArrayLike) -> Arr
     """
     of = lambda dfn, dfd, p, f: _by_nc_of_f(p, dfn, dfd, f)
     return in_64_bits(of, "ncfdtrinc", dfn, dfd, p, f)
+
+
+def _by_either(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes an inverse of a probability that may fall first and rise later."""
+    up, down = (inverse_by(function, "size", rising=rising) for rising in (True, False))
+
+    def either(p: Any, *others: Any) -> Any:
+        first = up(p, *others)
+        return fnp.where(first == first, first, down(p, *others))
+
+    return either
+
+
+_by_dfd = _by_either(lambda dfd, dfn, nc, f: ncfdtr_of(f, dfn, dfd, nc))
+_by_dfn = _by_either(lambda dfn, dfd, nc, f: ncfdtr_of(f, dfn, dfd, nc))
+_by_df_of_t = inverse_by(lambda df, t, nc: nctdtr_of(t, df, nc), "size", rising=True)
+
+
+@library()
+@_docs
+def ncfdtridfd(dfn: ArrayLike, p: ArrayLike, nc: ArrayLike, f: ArrayLike) -> Array:
+    """Inverse by `dfd` of `ncfdtr(dfn, dfd, nc, f)`.
+
+    Special cases:
+      No root, or none found: nan. There may be two, of which it is one.
+
+    Example:
+      >>> ncfdtridfd(2.0, 0.3611, 1.5, 1.0).round(1)
+      Array(3., dtype=float32)
+    """
+    of = lambda dfn, p, nc, f: _by_dfd(p, dfn, nc, f)
+    return in_64_bits(of, "ncfdtridfd", dfn, p, nc, f)
+
+
+@library()
+@_docs
+def ncfdtridfn(p: ArrayLike, dfd: ArrayLike, nc: ArrayLike, f: ArrayLike) -> Array:
+    """Inverse by `dfn` of `ncfdtr(dfn, dfd, nc, f)`.
+
+    Special cases:
+      No root, or none found: nan. There may be two, of which it is one.
+
+    Example:
+      >>> ncfdtridfn(0.3754, 3.0, 1.5, 1.0).round(1)
+      Array(10., dtype=float32)
+    """
+    of = lambda p, dfd, nc, f: _by_dfn(p, dfd, nc, f)
+    return in_64_bits(of, "ncfdtridfn", p, dfd, nc, f)
+
+
+@library()
+@_docs
+def nctdtridf(p: ArrayLike, nc: ArrayLike, t: ArrayLike) -> Array:
+    """Inverse by `df` of `nctdtr(df, nc, t)`.
+
+    Special cases:
+      No root: nan.
+
+    Example:
+      >>> nctdtridf(0.6515, 0.5, 1.0).round(1)
+      Array(3., dtype=float32)
+    """
+
+    def of(p: Any, nc: Any, t: Any) -> Any:
+        sign = fnp.where(t < 0, -1.0, 1.0)
+        return _by_df_of_t(fnp.where(t < 0, 1 - p, p), sign * t, sign * nc)
+
+    return in_64_bits(of, "nctdtridf", p, nc, t)
 
 
 @library()

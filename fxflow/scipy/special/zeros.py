@@ -52,7 +52,8 @@ def _order(name: str, n: Any) -> int:
     return int(n)
 
 
-def _rounded(x: Any) -> Array:
+def rounded(x: Any) -> Array:
+    """Returns the host's numbers in the default float dtype."""
     return fnp.asarray(np.array(x), dtypes.default_float())
 
 
@@ -105,6 +106,10 @@ def _bessel(n: int, second: bool, slopes: bool, x: Any) -> tuple[Any, Any]:
 
 
 def _bessel_zeros(n: int, nt: int, second: bool, slopes: bool) -> Array:
+    return rounded(_host_zeros(n, nt, second, slopes))
+
+
+def _host_zeros(n: int, nt: int, second: bool, slopes: bool) -> Any:
     # All zeros are above n, and at least 2.9 apart.
     low, found = max(float(n), 0.3), np.zeros(0)
     while found.size < nt:
@@ -119,7 +124,7 @@ def _bessel_zeros(n: int, nt: int, second: bool, slopes: bool) -> Array:
     for _ in range(_NEWTON):
         value, slope = _bessel(n, second, slopes, x)
         x = x - value / slope
-    return _rounded(x)
+    return x
 
 
 def _zeros(name: str, n: Any, nt: Any, second: bool, slopes: bool) -> Array:
@@ -199,6 +204,56 @@ def jnyn_zeros(n: int, nt: int) -> tuple[Array, Array, Array, Array]:
     return jn, jnp, yn, ynp
 
 
+def _below(n: int, most: float, slopes: bool) -> Any:
+    """Returns the zeros of Jₙ or of its derivative below a number above n."""
+    found = np.asarray(_host_zeros(n, int((most - n) / 2.9) + 2, False, slopes))
+    return found[found < most]
+
+
+def jnjnp_zeros(nt: int) -> tuple[Array, Array, Array, Array]:
+    """Returns the first positive zeros of all Jₙ and of their derivatives.
+
+    Args:
+      nt: Python integer from 1 to 1,200: how many zeros.
+
+    Returns:
+      A float array[nt] of ascending numbers and three integer arrays[nt]: the orders n,
+      which zero of its function each is, from 1 on, and 0 for Jₙ, 1 for derivatives.
+      As SciPy's, it begins with the zero of J₀' at 0, which is number 0 of order 0.
+
+    Raises:
+      ArgumentError: `nt` is not such an integer.
+
+    Example:
+      >>> zeros, orders, numbers, kinds = jnjnp_zeros(3)
+      >>> zeros.round(4)
+      Array([0.    , 1.8412, 2.4048], dtype=float32)
+
+    Source: `scipy.special.jnjnp_zeros`; DLMF 10.21.
+    """
+    nt = integer("jnjnp_zeros", "nt", nt)
+    if not 1 <= nt <= 1200:
+        raise ArgumentError(f"jnjnp_zeros: nt must be from 1 to 1200, got {nt}")
+    most, rows = 2 * math.sqrt(nt) + 3, np.zeros((0, 4))
+    while len(rows) < nt:
+        rows = np.array(
+            [(0, 0, 0, 1)]
+            + [
+                (z, n, k + 1, kind)
+                for n in range(int(most))
+                for kind in (0, 1)
+                for k, z in enumerate(_below(n, most, kind == 1))
+            ]
+        )
+        most *= 1.2
+    # J₀' and J₁ have the same zeros, of which SciPy's J₁ is first.
+    rows = rows[np.lexsort((-rows[:, 1], rows[:, 0].round(8)))][:nt]
+    orders, numbers, kinds = (
+        fnp.asarray(rows[:, k], dtypes.default_int()) for k in (1, 2, 3)
+    )
+    return rounded(rows[:, 0]), orders, numbers, kinds
+
+
 # -- Airy's functions ------------------------------------------------------------------
 
 _TERMS = 30
@@ -249,7 +304,7 @@ def _airy_zeros(name: str, nt: Any, value: float, slope: float) -> tuple[Array, 
             turns.append((x + h, _sums(c, h)[0]))
         x, value, slope = x + low, after, slope_after
     (z, dz), (t, at) = (zip(*pairs[:nt], strict=True) for pairs in (zeros, turns))
-    return tuple(_rounded(v) for v in (z, t, at, dz))
+    return tuple(rounded(v) for v in (z, t, at, dz))
 
 
 _airy_docs = shared("""

@@ -114,3 +114,28 @@ def test_the_limit_without_noncentrality(nc: float) -> None:
         found = special.ncfdtr(2.0, 3.0, nc, np.array([0.01, 1.5]))
         want = scipy.special.fdtr(2.0, 3.0, [0.01, 1.5])
         np.testing.assert_allclose(found, want, 1e-9)
+
+
+@pytest.mark.slow
+def test_degrees_of_freedom_of_f_and_t() -> None:
+    with fxflow.config.override(x64=True):
+        dfn, dfd, nc, f = RNG.uniform(1, 9, (4, 6)) * np.array([[1], [1], [0.2], [0.4]])
+        p = special.ncfdtr(dfn, dfd, nc, f)
+        for name, args in (
+            ("ncfdtridfd", (dfn, p, nc, f)),
+            ("ncfdtridfn", (p, dfd, nc, f)),
+        ):
+            root = getattr(special, name)(*args)
+            at = (dfn, root, nc, f) if name == "ncfdtridfd" else (root, dfd, nc, f)
+            found = np.asarray(root == root)
+            assert found.sum() >= 4
+            back = np.asarray(special.ncfdtr(*at))
+            np.testing.assert_allclose(back[found], np.asarray(p)[found], 1e-12)
+        t = np.array([2.0, 0.7, -1.5])
+        p = special.nctdtr(np.array([3.0, 8.0, 2.5]), 0.5, t)
+        root = special.nctdtridf(p, 0.5, t)
+        np.testing.assert_allclose(root, [3, 8, 2.5], 1e-9)
+        slope = fxflow.grad(special.ncfdtridfd, 1)(2.0, 0.3611, 1.5, 1.0)
+        df = special.ncfdtridfd(2.0, 0.3611, 1.5, 1.0)
+        rate = fxflow.grad(special.ncfdtr, 1)(2.0, df, 1.5, 1.0)
+        assert float(slope) == pytest.approx(1 / float(rate), rel=1e-9)

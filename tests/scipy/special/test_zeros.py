@@ -37,3 +37,13 @@ def test_zeros_of_airys_functions(kind: str) -> None:
             np.testing.assert_allclose([g[k - 1] for g in got[:2]], exact, 1e-14)
     with pytest.raises(ArgumentError, match="nt"):
         function(0)
+
+
+def test_zeros_of_all_orders() -> None:
+    with fxflow.config.override(x64=True):
+        for nt in (5, 60):
+            got, want = special.jnjnp_zeros(nt), scipy.special.jnjnp_zeros(nt)
+            for g, w in zip(got, want, strict=True):
+                np.testing.assert_allclose(g, w, 1e-14)
+    with pytest.raises(ArgumentError, match="nt must"):
+        special.jnjnp_zeros(1201)
