@@ -211,7 +211,8 @@ def pbdv(v: ArrayLike, x: ArrayLike) -> tuple[Array, Array]:
       x: real array-like from -100 to 100.
 
     Returns:
-      Two float arrays of the broadcast shape: the function and its derivative by `x`.
+      Two float arrays of the broadcast shape: the function and its derivative with
+      respect to `x`.
 
     Raises:
       ArgumentError: an argument is not an array.
@@ -225,7 +226,8 @@ def pbdv(v: ArrayLike, x: ArrayLike) -> tuple[Array, Array]:
       >>> value.round(4)
       Array(-0.0621, dtype=float32)
 
-    Source: `scipy.special.pbdv`, with derivatives by both arguments; DLMF 12.2.
+    Source: `scipy.special.pbdv`, with derivatives with respect to both arguments;
+    DLMF 12.2.
     """
     return _pair("pbdv", _d, v, x)
 
@@ -239,7 +241,8 @@ def pbvv(v: ArrayLike, x: ArrayLike) -> tuple[Array, Array]:
       x: real array-like from -100 to 100.
 
     Returns:
-      Two float arrays of the broadcast shape: the function and its derivative by `x`.
+      Two float arrays of the broadcast shape: the function and its derivative with
+      respect to `x`.
 
     Raises:
       ArgumentError: an argument is not an array.
@@ -253,7 +256,8 @@ def pbvv(v: ArrayLike, x: ArrayLike) -> tuple[Array, Array]:
       >>> value.round(4)
       Array(-0.6499, dtype=float32)
 
-    Source: `scipy.special.pbvv`, with derivatives by both arguments; DLMF 12.2.
+    Source: `scipy.special.pbvv`, with derivatives with respect to both arguments;
+    DLMF 12.2.
     """
     return _pair("pbvv", _v, v, x)
 
@@ -269,7 +273,8 @@ def pbwa(a: ArrayLike, x: ArrayLike) -> tuple[Array, Array]:
       x: real array-like from -100 to 100.
 
     Returns:
-      Two float arrays of the broadcast shape: the function and its derivative by `x`.
+      Two float arrays of the broadcast shape: the function and its derivative with
+      respect to `x`.
 
     Raises:
       ArgumentError: an argument is not an array.
@@ -283,7 +288,8 @@ def pbwa(a: ArrayLike, x: ArrayLike) -> tuple[Array, Array]:
       >>> value.round(4)
       Array(0.4679, dtype=float32)
 
-    Source: `scipy.special.pbwa`, with derivatives by both arguments; DLMF 12.14.
+    Source: `scipy.special.pbwa`, with derivatives with respect to both arguments;
+    DLMF 12.14.
     """
     return _pair("pbwa", _w, a, x)
 
@@ -312,7 +318,8 @@ def pbdv_seq(v: float, x: ArrayLike) -> tuple[Array, Array]:
       x: real array-like from -100 to 100.
 
     Returns:
-      Two float arrays[count, ...]: the functions and their derivatives by `x`.
+      Two float arrays[count, ...]: the functions and their derivatives with respect
+      to `x`.
 
     Raises:
       ArgumentError: `v` is not such a number, or `x` not an array.
@@ -326,7 +333,7 @@ def pbdv_seq(v: float, x: ArrayLike) -> tuple[Array, Array]:
       >>> value.round(4)
       Array([ 0.8027, -0.0621, -1.2351], dtype=float32)
 
-    Source: `scipy.special.pbdv_seq`, with derivatives by `x`; DLMF 12.2.
+    Source: `scipy.special.pbdv_seq`, with derivatives with respect to `x`; DLMF 12.2.
     """
     return pbdv(*_orders("pbdv_seq", v, x))
 
@@ -340,7 +347,8 @@ def pbvv_seq(v: float, x: ArrayLike) -> tuple[Array, Array]:
       x: real array-like from -100 to 100.
 
     Returns:
-      Two float arrays[count, ...]: the functions and their derivatives by `x`.
+      Two float arrays[count, ...]: the functions and their derivatives with respect
+      to `x`.
 
     Raises:
       ArgumentError: `v` is not such a number, or `x` not an array.
@@ -354,6 +362,6 @@ def pbvv_seq(v: float, x: ArrayLike) -> tuple[Array, Array]:
       >>> value.round(4)
       Array([-0.2473, -0.6499, -0.0311], dtype=float32)
 
-    Source: `scipy.special.pbvv_seq`, with derivatives by `x`; DLMF 12.2.
+    Source: `scipy.special.pbvv_seq`, with derivatives with respect to `x`; DLMF 12.2.
     """
     return pbvv(*_orders("pbvv_seq", v, x))

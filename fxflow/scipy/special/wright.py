@@ -23,7 +23,7 @@ a: real array-like, not negative.
 b: real array-like, not negative.
 x: real array-like, not negative.
 """,
-    ", with derivatives by all arguments; DLMF 10.46",
+    ", with derivatives with respect to all arguments; DLMF 10.46",
 )
 
 _FAR, _MOST = 1e7, 1e9

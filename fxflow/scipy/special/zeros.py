@@ -218,7 +218,7 @@ def jnjnp_zeros(nt: int) -> tuple[Array, Array, Array, Array]:
 
     Returns:
       A float array[nt] of ascending numbers and three integer arrays[nt]: the orders n,
-      which zero of its function each is, from 1 on, and 0 for Jₙ, 1 for derivatives.
+      which zero of its function each is, and 0 for Jₙ, 1 for its derivative.
       As SciPy's, it begins with the zero of J₀' at 0, which is number 0 of order 0.
 
     Raises:
