@@ -113,7 +113,8 @@ def _falling(v: Any, x: Any) -> tuple[Any, Any]:
         above = x * here - (base + k) * below
         return k + 1, fnp.where(live, above, here), fnp.where(live, here, below)
 
-    return lax.while_loop(going, step, (0 * x, here, below))[1:]
+    _, here, below = lax.while_loop(going, step, (0 * x, here, below))
+    return here, below
 
 
 def _d_pair(v: Any, x: Any) -> tuple[Any, Any]:
