@@ -21,7 +21,7 @@ def _exact(a: float, b: float, x: float) -> mpmath.mpf:
     )
 
 
-def test_values() -> None:
+def test_sums_and_their_logarithms_to_the_last_digits() -> None:
     with (
         fxflow.config.override(x64=True),
         mpmath.workdps(30),
