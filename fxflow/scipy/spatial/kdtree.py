@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow import lax
+from fxflow import lax, sparse
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
 from fxflow.core.ir.trace import Tracer
@@ -15,6 +15,7 @@ from fxflow.errors import ArgumentError, ConcretizationError, ShapeError
 from fxflow.lax.axes import natural, number
 from fxflow.numpy._operands import ArrayLike, promote_inexact
 from fxflow.scipy.spatial._neighbours import neighbours, powers
+from fxflow.scipy.spatial.geometry import minkowski_distance
 
 
 def _norm(name: str, p: Any) -> float:
@@ -81,6 +82,21 @@ class KDTree:
     def m(self) -> int:
         """The number of coordinates."""
         return int(self.data.shape[1])
+
+    @property
+    def maxes(self) -> Array:
+        """The largest coordinates of the points: float[m]."""
+        return fnp.max(self.data, axis=0)
+
+    @property
+    def mins(self) -> Array:
+        """The smallest coordinates of the points: float[m]."""
+        return fnp.min(self.data, axis=0)
+
+    @property
+    def size(self) -> int:
+        """1: this tree has one node, as all distances are computed."""
+        return 1
 
     def query(
         self,
@@ -289,3 +305,60 @@ class KDTree:
         limits = limits if np.isinf(p) else limits**p
         line = fnp.sort(fnp.reshape(far, -1))
         return fnp.searchsorted(line, limits, side="right").astype(np.int32)
+
+    def sparse_distance_matrix(
+        self,
+        other: KDTree,
+        max_distance: float,
+        p: float = 2.0,
+        output_type: str = "coo_array",
+    ) -> Any:
+        """Returns the distances between points of two trees that are near each other.
+
+        Which pairs are near has to be known when tracing; the distances are
+        differentiated with respect to the points of both trees. Distances of 0 are
+        entries, too, whose derivatives are 0.
+
+        Args:
+          other: another tree.
+          max_distance: pairs that are farther apart have no entry.
+          p: of Minkowski's norm, from 1 to inf.
+          output_type: "coo_array" or "csr_array"; SciPy's "dok_array" changes
+            elements, and arrays are immutable.
+
+        Returns:
+          A `SparseArray`, float[n, other.n].
+
+        Raises:
+          ArgumentError: `p` or the type is wrong, or the points have different numbers
+            of coordinates.
+          ConcretizationError: the points are traced by `jit` or `vmap`.
+
+        Example:
+          >>> tree = KDTree(fnp.array([[0.0, 0.0], [3.0, 4.0], [9.0, 9.0]]))
+          >>> tree.sparse_distance_matrix(tree, 6.0).sum()
+          Array(10., dtype=float32)
+        """
+        name = "KDTree.sparse_distance_matrix"
+        p = _norm(name, p)
+        if output_type not in ("coo_array", "csr_array"):
+            raise ArgumentError(
+                f'{name}: output_type must be "coo_array" or "csr_array", got '
+                f"{output_type!r}"
+            )
+        if self.m != other.m:
+            raise ArgumentError(
+                f"{name}: points have {self.m} and {other.m} coordinates"
+            )
+        # Under grad the values of points are known.
+        fixed = [KDTree(lax.stop_gradient(tree.data)) for tree in (self, other)]
+        groups = fixed[0].query_ball_tree(fixed[1], max_distance, p)
+        row = np.repeat(np.arange(self.n), [len(g) for g in groups])
+        col = np.array([j for group in groups for j in sorted(group)], int)
+        apart = self.data[row] - other.data[col]
+        # The norm of 0 has no derivative: it is replaced by a number's.
+        zero = fnp.all(apart == 0, axis=1)
+        safe = fnp.where(zero[:, None], 1, apart)
+        far = fnp.where(zero, 0, minkowski_distance(safe, fnp.zeros_like(safe), p))
+        made = sparse.coo_array((far, (row, col)), shape=(self.n, other.n))
+        return made if output_type == "coo_array" else made.tocsr()

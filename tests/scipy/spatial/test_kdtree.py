@@ -7,6 +7,7 @@ import pytest
 import scipy.spatial as want
 
 import fxflow
+import fxflow.numpy as fnp
 from fxflow.errors import ArgumentError, ConcretizationError, ShapeError
 from fxflow.scipy.spatial import KDTree
 
@@ -84,3 +85,36 @@ def test_bad_questions_are_refused() -> None:
             call()
     with pytest.raises(ConcretizationError, match="give size"):
         fxflow.jit(lambda p: KDTree(p).query_pairs(0.1))(P)
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, np.inf])
+def test_sparse_distances_are_those_of_scipy(p: float) -> None:
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(9, 2)), rng.normal(size=(7, 2))
+    y[0] = x[0]
+    theirs = want.KDTree(x).sparse_distance_matrix(
+        want.KDTree(y), 1.0, p, output_type="coo_matrix"
+    )
+    found = KDTree(x).sparse_distance_matrix(KDTree(y), 1.0, p)
+    np.testing.assert_allclose(found.todense(), theirs.toarray(), rtol=1e-5)
+    assert found.nnz == theirs.nnz and found.shape == (9, 7)
+    np.testing.assert_allclose(KDTree(x).maxes, x.max(0), rtol=1e-6)
+    np.testing.assert_allclose(KDTree(x).mins, x.min(0), rtol=1e-6)
+
+
+def test_sparse_distances_have_derivatives() -> None:
+    points = fnp.array([[0.0, 0.0], [3.0, 4.0], [9.0, 9.0]])
+
+    def total(x: Any) -> Any:
+        return KDTree(x).sparse_distance_matrix(KDTree(points), 6.0).sum()
+
+    # A distance of 0 has the derivative 0; the others are unit vectors.
+    slopes = [[-0.6, -0.8], [0.6, 0.8], [0.0, 0.0]]
+    np.testing.assert_allclose(fxflow.grad(total)(points), slopes, rtol=1e-6)
+    with pytest.raises(ConcretizationError):
+        fxflow.jit(total)(points)
+    tree = KDTree(points)
+    with pytest.raises(ArgumentError, match="output_type must be"):
+        tree.sparse_distance_matrix(tree, 1.0, output_type="dict")
+    with pytest.raises(ArgumentError, match="2 and 1 coordinates"):
+        tree.sparse_distance_matrix(KDTree(points[:, :1]), 1.0)
