@@ -70,7 +70,7 @@ def check(tables: list[RowTable], model: Forgetful, pushes: list[list[int]]) -> 
 
 
 @given(pushes=PUSHES, expire=st.integers(1, 6), admit=st.integers(1, 3))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_rows_expire_and_ids_are_admitted(
     pushes: list[list[int]], expire: int, admit: int
 ) -> None:
@@ -98,6 +98,7 @@ def test_rows_on_disk_expire(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         table.close()
 
 
+@pytest.mark.slow
 def test_memory_is_freed(tmp_path: Path) -> None:
     pytest.importorskip("lmdb")
     for options in {}, {"rows_in_memory": 50, "folder": str(tmp_path)}:

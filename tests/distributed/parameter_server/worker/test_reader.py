@@ -157,6 +157,7 @@ def test_a_reader_follows_servers_that_join() -> None:
     run.local.close()
 
 
+@pytest.mark.slow
 def test_a_reader_needs_only_types_and_any_view(run: Run) -> None:
     like = tree.map(lambda x: ShapeDtypeStruct(x.shape, x.dtype), PARAMS)
     with reader_of(run, like=like) as reader:

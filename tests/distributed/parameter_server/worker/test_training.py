@@ -374,6 +374,7 @@ def test_invalid_arguments_are_rejected(options: dict[str, Any], message: str) -
         parameter_server(loss, optim.sgd(0.1), **options)
 
 
+@pytest.mark.slow
 def test_a_worker_goes_on_after_a_rejected_push(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
