@@ -75,7 +75,7 @@ def linprog(
     It is solved by an interior-point method, and a Newton step that makes a vertex
     exact; under `vmap` many programs are solved at once. The solution has an implicit
     derivative with respect to all arguments: that of the vertex whose constraints are
-      active.
+    active.
 
     Args:
       c: float[n], the costs.
