@@ -10,6 +10,8 @@ fxflow.dataflow.Plan jit Fragment Schedule SavedPlan Costs
 fxflow.dataflow.Rates calibrate Costs
 fxflow.distributed.Outcome elastic initialize World
 fxflow.distributed.parameter_server.Filter parameter_server Consistency
+fxflow.distributed.parameter_server.restart_servers parameter_server load_snapshot
+fxflow.distributed.parameter_server.tables.RowBlock RowTable RowPrograms
 fxflow.distributed.parameter_server.simulate bsp ssp asynchronous
 fxflow.distributed.parameter_server.monitor.trace Monitor Exporter
 fxflow.distributed.zero.Sharded ShardedOptimizer ShardedState sharded_optimizer
@@ -58,6 +60,7 @@ fxflow.scipy.ndimage.watershed_ift label distance_transform_edt
 fxflow.scipy.optimize.OptimizeResults minimize root least_squares
 fxflow.scipy.optimize.differential_evolution dual_annealing direct basinhopping minimize
 fxflow.scipy.optimize.direct differential_evolution dual_annealing brute minimize
+fxflow.scipy.optimize.shgo direct differential_evolution dual_annealing minimize
 fxflow.scipy.optimize.isotonic_regression curve_fit lsq_linear
 fxflow.scipy.optimize.line_search minimize fxflow.optim.scale_by_zoom_linesearch
 fxflow.scipy.signal.ShortTimeFFT stft istft spectrogram
@@ -77,6 +80,7 @@ fxflow.scipy.stats.Covariance fxflow.numpy.cov fxflow.random.multivariate_normal
 fxflow.scipy.stats.bayes_mvs bootstrap sem
 fxflow.scipy.stats.gaussian_kde fxflow.numpy.histogram
 fxflow.scipy.stats.quantile fxflow.numpy.quantile quantile_test
+fxflow.scipy.stats.rv_histogram gaussian_kde ecdf fxflow.numpy.histogram
 fxflow.scipy.stats.sobol_indices permutation_test
 fxflow.scipy.stats.ortho_group.rvs fxflow.scipy.stats.special_ortho_group.rvs \
 fxflow.scipy.stats.unitary_group.rvs fxflow.random.orthogonal
@@ -89,6 +93,8 @@ fxflow.scipy.stats.uniform_direction.rvs fxflow.random.ball
 fxflow.serve.Repository fxflow.serve.load_model Model ModelService
 fxflow.sparse.Pattern csr_array jacobian_pattern
 fxflow.sparse.jacobian_pattern Pattern csr_array fxflow.jacfwd
+fxflow.sparse.SparseVector SparseArray coo_array csr_array
+fxflow.train.data.LabelJoin records json_lines Features
 fxflow.tree.keystr flatten_with_path leaves_with_path map_with_path
 """
 

@@ -204,10 +204,13 @@ def _remove_old(folder: Path, keep: int) -> None:
 
 
 def saved_snapshots(folder: Folder) -> list[int]:
-    """Returns the numbers of the complete snapshots in a folder, oldest first.
+    """Finds the complete snapshots in a folder.
 
     Args:
       folder: the argument of `ParameterServer.save`.
+
+    Returns:
+      Their numbers, the oldest first; of a folder that is not there, none.
 
     Example:
       >>> saved_snapshots("/nowhere")
