@@ -65,7 +65,7 @@ def in_numpy(change: Callable[[Any, str, Any], None]) -> None:
     """
     for module in (convolutions, packing):
         change(module, "kernel_tile", lambda: TILE)
-    change(kernels, "native_call", lambda params, avals: None)
+    change(kernels, "native_call", lambda params, avals, free: None)
     change(rows, "why_not", lambda params, avals: "")
 
     def evaluate(left: Any, right: Any, **params: Any) -> list[Any]:

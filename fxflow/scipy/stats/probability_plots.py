@@ -94,6 +94,7 @@ def probplot(
       Array(0.9752, dtype=float32)
     """
     name = "probplot"
+    _require_plot(name, plot)
     row = _row(name, x)
     given = tuple(sparams) if isinstance(sparams, tuple | list) else (sparams,)
     medians = order_medians(row.aval.shape[0], row.aval.dtype)
@@ -159,10 +160,25 @@ def ppcc_max(x: ArrayLike, brack: Any = (0.0, 1.0), dist: Any = "tukeylambda") -
     return found
 
 
+def _require_plot(name: str, plot: Any) -> None:
+    """Checks that an argument can draw, or is None.
+
+    Raises:
+      ArgumentError: it is something else.
+    """
+    if plot is not None and not (
+        callable(getattr(plot, "plot", None)) and not isinstance(plot, type)
+    ):
+        raise ArgumentError(
+            f"{name}: plot must be `matplotlib.pyplot` or axes, got {plot!r}"
+        )
+
+
 def _curve(
     name: str, row: Any, of: Any, ends: tuple[Any, Any], n: Any, plot: Any, words: Any
 ) -> tuple[Array, Array]:
     """Returns values of a parameter and the correlations, which are drawn."""
+    _require_plot(name, plot)
     if not isinstance(n, int | np.integer) or n < 1:
         raise ArgumentError(f"{name}: N must be a positive int, got {n!r}")
     a, b = ends

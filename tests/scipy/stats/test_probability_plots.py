@@ -71,3 +71,9 @@ def test_what_is_refused() -> None:
         stats.ppcc_max(Y, 1.0)
     with pytest.raises(ShapeError, match="must be a row of at least one"):
         stats.probplot(np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("wrong", [set, 3, "axes"])
+def test_what_cannot_draw_is_refused(wrong: Any) -> None:
+    with pytest.raises(ArgumentError, match="boxcox_normplot: plot must be"):
+        stats.boxcox_normplot(np.array([1.0, 2.0, 4.0]), -1, 1, plot=wrong, N=3)

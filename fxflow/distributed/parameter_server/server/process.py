@@ -618,7 +618,8 @@ class ShardServer:
     def _on_pull_rows(
         self, peer: bytes, message: Message, pull: messages.PullRows
     ) -> None:
-        tables = {n: self._served(pull.shard).table(n) for n in message.arrays}
+        shard = self._served(pull.shard)
+        tables = {name: shard.table(name) for name in message.arrays}
         rows = {
             name: tables[name].pull(ids) if pull.create else tables[name].read(ids)
             for name, ids in message.arrays.items()

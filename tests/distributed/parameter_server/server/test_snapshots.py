@@ -71,10 +71,10 @@ def test_cuts_expire() -> None:
 def test_rows_are_read_in_parts_and_a_part_can_be_repeated() -> None:
     ids = np.arange(3)
     blocks = [RowBlock(ids + 3 * i, np.ones((3, 2)), ()) for i in range(20)]
-    table: Any = SimpleNamespace(state=lambda: iter(blocks))
+    table: Any = SimpleNamespace(state=lambda changed="": iter(blocks))
     cuts = Cuts()
     shard: Any = SimpleNamespace(tables={"t": table, "u": table})
-    assert cuts.keep(0, 5, shard, 0.0) == ["t", "u"]
+    assert cuts.keep(messages.Cut(0, 5), shard, 0.0) == ["t", "u"]
     sizes = []
     for part in range(3):
         arrays = cuts.rows(messages.ReadRows(0, 5, "t", part), 50.0)
@@ -95,9 +95,9 @@ def test_rows_are_read_in_parts_and_a_part_can_be_repeated() -> None:
 def test_the_bytes_of_an_answer_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshots_module, "_BYTES", 100)
     block = RowBlock(np.arange(5), np.ones((5, 2), np.float32), ())  # of 80 bytes
-    table: Any = SimpleNamespace(state=lambda: iter([block] * 5))
+    table: Any = SimpleNamespace(state=lambda changed="": iter([block] * 5))
     cuts = Cuts()
-    cuts.keep(0, 1, SimpleNamespace(tables={"t": table}), 0.0)
+    cuts.keep(messages.Cut(0, 1), SimpleNamespace(tables={"t": table}), 0.0)
     sizes = [
         len(cuts.rows(messages.ReadRows(0, 1, "t", part), 0.0)) // 2
         for part in range(4)
