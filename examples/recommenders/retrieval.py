@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from helpers.ratings import Ratings
-from recommenders.training import CONSISTENCIES
+from recommenders.training import trainer_of
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import nn, optim, random, train
+from fxflow import nn, optim, random
 from fxflow.distributed import parameter_server as ps
 from fxflow.distributed.parameter_server import TableSpec
 from fxflow.train import metrics
@@ -377,14 +377,11 @@ def fit(
       model: the model.
       histories: what people chose.
       settings: the settings of the run.
-      consistency: a name of `CONSISTENCIES`; "none": no servers.
+      consistency: a name of `training.CONSISTENCIES`; "none": no servers.
       cluster: the servers; None, with a consistency: one in this process.
     """
-    index, workers = (cluster.rank, len(cluster.trainers) or 1) if cluster else (0, 1)
-    way = CONSISTENCIES[consistency](workers)
-    others = {} if way is None else {"consistency": way, "cluster": cluster}
-    trainer = train.table_trainer(
-        model.loss, optim.adam(settings.rate), [model.table], **others
+    trainer, index, _ = trainer_of(
+        model.loss, [model.table], settings.rate, consistency, cluster
     )
     state = trainer.init(model.init(random.key(settings.seed)))
     rng = np.random.default_rng([settings.seed, index])

@@ -1,6 +1,6 @@
 """Trains and evaluates models of clicks, in one process or on servers.
 
-The same function runs as the only process, with `consistency=None`, and as one of the
+The same function runs as the only process, with `consistency="none"`, and as one of the
 workers of a parameter server.
 """
 
@@ -95,6 +95,32 @@ class Settings(NamedTuple):
     seed: int = 0
 
 
+def trainer_of(
+    loss: Any,
+    tables: Any,
+    rate: float,
+    consistency: str,
+    cluster: ps.Cluster | None,
+    **options: Any,
+) -> tuple[Any, int, int]:
+    """Returns a trainer, the number of this worker, and how many workers there are.
+
+    Args:
+      loss: the loss function.
+      tables: specifications of the tables.
+      rate: of Adam, for the dense parameters.
+      consistency: a name of `CONSISTENCIES`; "none": no servers.
+      cluster: the servers; None, with a consistency: one in this process.
+      **options: of `train.table_trainer`.
+    """
+    index, workers = (cluster.rank, len(cluster.trainers) or 1) if cluster else (0, 1)
+    way = CONSISTENCIES[consistency](workers)
+    if way is not None:
+        options |= {"consistency": way, "cluster": cluster}
+    trainer = train.table_trainer(loss, optim.adam(rate), tables, **options)
+    return trainer, index, workers
+
+
 def evaluate(model: Model, trainer: Any, state: Any, batches: Any) -> Quality:
     """Returns the quality of the model on batches.
 
@@ -152,11 +178,9 @@ def fit(
         it returns true. The seconds are without those of the function itself.
       sinks: of `train.logs`, for the loss of each report.
     """
-    index, workers = (cluster.rank, len(cluster.trainers) or 1) if cluster else (0, 1)
-    way = CONSISTENCIES[consistency](workers)
-    others = {} if way is None else {"consistency": way, "cluster": cluster}
-    trainer = train.table_trainer(
-        model.loss, optim.adam(settings.rate), model.tables, non_finite="skip", **others
+    trainer, index, workers = trainer_of(
+        *(model.loss, model.tables, settings.rate, consistency, cluster),
+        non_finite="skip",
     )
     state = trainer.init(model.init(random.key(settings.seed)))
     losses, seconds = [], 0.0

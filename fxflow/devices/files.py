@@ -8,6 +8,8 @@ import mmap
 import os
 import re
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 if sys.platform == "win32":
     import msvcrt
@@ -56,6 +58,36 @@ def write(
         raise
     if durable:
         sync(folder)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Writes a folder that appears whole, under its name; replaces an existing one.
+
+    Args:
+      path: path of the folder, which is replaced when the block ends. If the block
+        raises, an existing folder is unchanged.
+
+    Yields:
+      An empty folder to write to.
+    """
+    import shutil  # not at start-up
+    import tempfile
+
+    # The folder before waits beside it.
+    beside = Path(tempfile.mkdtemp(prefix="write-", dir=path.parent))
+    new, old = beside / "new", beside / "old"
+    try:
+        new.mkdir()
+        yield new
+        if os.path.lexists(path):
+            os.rename(path, old)
+        os.rename(new, path)
+    finally:
+        if os.path.lexists(old) and not os.path.lexists(path):
+            os.rename(old, path)
+        shutil.rmtree(beside, ignore_errors=True)
+    sync(path.parent)
 
 
 def sync(path: str | os.PathLike[str]) -> None:

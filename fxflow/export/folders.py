@@ -16,8 +16,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -86,8 +84,7 @@ def write(
             raise ArgumentError(
                 f"save: with folder=True, {name!r} must be usable as a file name"
             )
-    exists = os.path.lexists(path)
-    if exists:
+    if os.path.lexists(path):
         _require_ours(path)
     parts: dict[str, Sequence[bytes | memoryview]] = {}
     for name, function in functions.items():
@@ -115,21 +112,9 @@ def write(
     ]
     signature = _signature(functions, structure, names)
     parts[_SIGNATURE] = [json.dumps(signature, indent=1).encode() + b"\n"]
-    # The folder appears whole, under its name; the one before waits beside it.
-    beside_it = Path(tempfile.mkdtemp(prefix="write-", dir=path.parent))
-    new, old = beside_it / "new", beside_it / "old"
-    try:
-        new.mkdir()
+    with files.replacing(path) as folder:
         for file, data in parts.items():
-            files.write(new / file, *data, durable=True)
-        if exists:
-            os.rename(path, old)
-        os.rename(new, path)
-    finally:
-        if os.path.lexists(old) and not os.path.lexists(path):
-            os.rename(old, path)
-        shutil.rmtree(beside_it, ignore_errors=True)
-    files.sync(path.parent)
+            files.write(folder / file, *data, durable=True)
 
 
 def _require_ours(path: Path) -> None:

@@ -298,6 +298,21 @@ def padded(rows: int, sizes: Sequence[int]) -> int:
     return sizes[place] if place < len(sizes) else rows
 
 
+def with_rows(array: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
+    """Pads an array with copies of its last row: zeros might not be valid inputs.
+
+    Args:
+      array: at least one row.
+      size: number of rows of the result.
+
+    Example:
+      >>> with_rows(np.array([[1, 2], [3, 4]]), 3).tolist()
+      [[1, 2], [3, 4], [3, 4]]
+    """
+    more = np.repeat(array[-1:], size - len(array), axis=0)
+    return np.concatenate([array, more])
+
+
 # -- queue -----------------------------------------------------------------------------
 
 

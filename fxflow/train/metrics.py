@@ -527,11 +527,7 @@ def confusion(
             f"confusion: predictions must be integers, got {typeof(columns)}: take "
             f"the argmax of logits"
         )
-    if rows.shape != columns.shape:
-        raise ShapeError(
-            f"confusion: predictions and labels must have the same shape, got "
-            f"{typeof(columns)} and {typeof(rows)}"
-        )
+    _require_same("confusion", "predictions", columns, "labels", rows)
     count = integer("confusion", "num_classes", num_classes)
     inside = (columns >= 0) & (columns < count) & (rows >= 0) & (rows < count)
     _, w = _weighted("confusion", inside, weights)

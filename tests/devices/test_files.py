@@ -63,3 +63,17 @@ def test_a_second_descriptor_cannot_lock_a_file(tmp_path: Path) -> None:
             files.lock(other.fileno())
     with (tmp_path / "lock").open("w") as third:
         files.lock(third.fileno())  # closing released it
+
+
+def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    for text in ("first", "second"):
+        with files.replacing(path) as folder:
+            (folder / "part").write_text(text)
+            assert text == "first" or (path / "part").read_text() == "first"
+        assert (path / "part").read_text() == text
+    with pytest.raises(ValueError, match="half"), files.replacing(path) as folder:
+        (folder / "part").write_text("third")
+        raise ValueError("half way")
+    assert (path / "part").read_text() == "second"
+    assert [p.name for p in tmp_path.iterdir()] == ["model"]

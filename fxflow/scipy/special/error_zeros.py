@@ -15,18 +15,14 @@ import numpy as np
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import shared
-from fxflow.errors import ArgumentError
-from fxflow.lax.axes import integer
+from fxflow.scipy.special.zeros import count_of
 
-_MOST, _NEWTON, _TERMS = 10_000, 8, 300
+_NEWTON, _TERMS = 8, 300
 _ROOT_PI = math.sqrt(math.pi)
 
 
 def _indices(name: str, nt: Any) -> Any:
-    nt = int(integer(name, "nt", nt))
-    if not 1 <= nt <= _MOST:
-        raise ArgumentError(f"{name}: nt must be from 1 to {_MOST}, got {nt}")
-    return np.arange(1.0, nt + 1)
+    return np.arange(1.0, count_of(name, nt) + 1)
 
 
 def _erfcx(z: Any) -> Any:

@@ -14,9 +14,7 @@ import numpy as np
 
 from fxflow.core.arrays import Array
 from fxflow.core.docs import shared
-from fxflow.errors import ArgumentError
-from fxflow.lax.axes import integer
-from fxflow.scipy.special.zeros import rounded
+from fxflow.scipy.special.zeros import count_of, rounded
 
 _MOST, _SPACING, _NEWTON, _NODES = 1000, 0.5, 6, 80
 _TURN = math.sqrt(0.5) * (1 + 1j)
@@ -52,9 +50,7 @@ def _of(second: bool, slopes: bool, imaginary: bool, x: Any) -> tuple[Any, Any]:
 
 
 def _zeros(name: str, nt: Any, second: bool, slopes: bool, imaginary: bool) -> Array:
-    nt = int(integer(name, "nt", nt))
-    if not 1 <= nt <= _MOST:
-        raise ArgumentError(f"{name}: nt must be from 1 to {_MOST}, got {nt}")
+    nt = count_of(name, nt, _MOST)
     low, found = 1.0, np.zeros(0)
     while found.size < nt:
         grid = low + _SPACING * np.arange(101)

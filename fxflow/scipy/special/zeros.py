@@ -38,10 +38,20 @@ _docs = shared("""
 """)
 
 
-def _count(name: str, nt: Any) -> int:
+def count_of(name: str, nt: Any, most: int = _MOST) -> int:
+    """Returns a number of zeros, checked.
+
+    Args:
+      name: of the function, for messages.
+      nt: the number.
+      most: the largest one.
+
+    Raises:
+      ArgumentError: it is not an integer from 1 to `most`.
+    """
     nt = integer(name, "nt", nt)
-    if not 1 <= nt <= _MOST:
-        raise ArgumentError(f"{name}: nt must be from 1 to {_MOST}, got {nt}")
+    if not 1 <= nt <= most:
+        raise ArgumentError(f"{name}: nt must be from 1 to {most}, got {nt}")
     return int(nt)
 
 
@@ -128,7 +138,7 @@ def _host_zeros(n: int, nt: int, second: bool, slopes: bool) -> Any:
 
 
 def _zeros(name: str, n: Any, nt: Any, second: bool, slopes: bool) -> Array:
-    return _bessel_zeros(_order(name, n), _count(name, nt), second, slopes)
+    return _bessel_zeros(_order(name, n), count_of(name, nt), second, slopes)
 
 
 @_docs
@@ -195,7 +205,7 @@ def jnyn_zeros(n: int, nt: int) -> tuple[Array, Array, Array, Array]:
 
     Source: `scipy.special.jnyn_zeros`; DLMF 10.21.
     """
-    n, nt = _order("jnyn_zeros", n), _count("jnyn_zeros", nt)
+    n, nt = _order("jnyn_zeros", n), count_of("jnyn_zeros", nt)
     jn, jnp, yn, ynp = (
         _bessel_zeros(n, nt, second, slopes)
         for second in (False, True)
@@ -231,9 +241,7 @@ def jnjnp_zeros(nt: int) -> tuple[Array, Array, Array, Array]:
 
     Source: `scipy.special.jnjnp_zeros`; DLMF 10.21.
     """
-    nt = integer("jnjnp_zeros", "nt", nt)
-    if not 1 <= nt <= 1200:
-        raise ArgumentError(f"jnjnp_zeros: nt must be from 1 to 1200, got {nt}")
+    nt = count_of("jnjnp_zeros", nt, 1200)
     most, rows = 2 * math.sqrt(nt) + 3, np.zeros((0, 4))
     while len(rows) < nt:
         rows = np.array(
@@ -288,7 +296,7 @@ def _zero_within(c: list[float], x: float, low: float, slopes: bool) -> float:
 
 def _airy_zeros(name: str, nt: Any, value: float, slope: float) -> tuple[Array, ...]:
     """Returns zeros of a solution and of its derivative, and the other one there."""
-    nt, x = _count(name, nt), 0.0
+    nt, x = count_of(name, nt), 0.0
     zeros: list[tuple[float, float]] = []
     turns: list[tuple[float, float]] = []
     while min(len(zeros), len(turns)) < nt:

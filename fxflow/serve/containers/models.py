@@ -29,7 +29,7 @@ from fxflow.core.arrays import as_array, dtypes
 from fxflow.errors import RetraceWarning, ServeError
 from fxflow.export.files import Bundle, load
 from fxflow.lax.pytree_transfer import device_put
-from fxflow.serve.batching import padded, sizes_up_to
+from fxflow.serve.batching import padded, sizes_up_to, with_rows
 from fxflow.serve.signatures import DATATYPES, ModelSignature, TensorSpec
 from fxflow.transforms.jit import jit as _jit
 
@@ -193,11 +193,7 @@ class Model:
         """
         size = padded(rows, self._sizes)
         if size != rows:
-            # Pad with the last row: zeros might not be valid inputs.
-            inputs = [
-                np.concatenate([x, np.repeat(x[-1:], size - rows, axis=0)])
-                for x in inputs
-            ]
+            inputs = [with_rows(x, size) for x in inputs]
         return self._checked(self._call(inputs), size, rows)
 
     async def stream(self, inputs: Arrays, rows: int) -> AsyncGenerator[Arrays, None]:

@@ -20,7 +20,7 @@ import numpy as np
 from fxflow.core.arrays import as_array, dtypes
 from fxflow.errors import FxflowError, RetraceWarning, ServeError
 from fxflow.lax.pytree_transfer import device_put
-from fxflow.serve.batching import padded, sizes_up_to
+from fxflow.serve.batching import padded, sizes_up_to, with_rows
 from fxflow.serve.containers.models import Model
 from fxflow.serve.signatures import ModelSignature
 from fxflow.serve.tables.artifacts import (
@@ -144,10 +144,7 @@ class Recommender(Model):
             raise ServeError(str(error), 400) from None
         size = padded(rows, self._compiled)
         if size != rows:
-            batch = {
-                name: np.concatenate([a, np.repeat(a[-1:], size - rows, axis=0)])
-                for name, a in batch.items()
-            }
+            batch = {name: with_rows(a, size) for name, a in batch.items()}
         ids = {
             name: _joined(batch, table.columns, size)
             for name, table in self.files.tables.items()

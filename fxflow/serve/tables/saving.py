@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -119,44 +117,29 @@ def save_recommender(
         raise ArgumentError(
             f"save_recommender: another process is writing {path}"
         ) from None
-    beside = None
     try:
         _check_replaced(path, step)
-        beside = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-        new, old = beside / "new", beside / "old"
-        new.mkdir()
-        stored = {}
-        for number, (name, spec) in enumerate(specs.items()):
-            stored[name] = _write_table(
-                new, number, spec, rows.get(name), named[name]
-            )._asdict()
-        (new / FEATURES).write_text(features.to_json(), "utf-8")
-        save(
-            new / DENSE, _dense(predict, params, specs, features, named), params=params
-        )
-        manifest = {
-            "format": FORMAT,
-            "version": VERSION,
-            "fxflow": __version__,
-            "id": secrets.token_hex(16),
-            "step": step,
-            "created": time.time(),
-            "tables": stored,
-        }
-        text = json.dumps(manifest, indent=1).encode() + b"\n"
-        files.write(new / MANIFEST, text, durable=True)
-        if path.exists():
-            os.rename(path, old)
-        try:
-            os.rename(new, path)
-        except OSError:
-            if old.exists():
-                os.rename(old, path)
-            raise
-        files.sync(path.parent)
+        with files.replacing(path) as folder:
+            stored = {}
+            for number, (name, spec) in enumerate(specs.items()):
+                stored[name] = _write_table(
+                    folder, number, spec, rows.get(name), named[name]
+                )._asdict()
+            (folder / FEATURES).write_text(features.to_json(), "utf-8")
+            dense = _dense(predict, params, specs, features, named)
+            save(folder / DENSE, dense, params=params)
+            manifest = {
+                "format": FORMAT,
+                "version": VERSION,
+                "fxflow": __version__,
+                "id": secrets.token_hex(16),
+                "step": step,
+                "created": time.time(),
+                "tables": stored,
+            }
+            text = json.dumps(manifest, indent=1).encode() + b"\n"
+            files.write(folder / MANIFEST, text, durable=True)
     finally:
-        if beside is not None:
-            shutil.rmtree(beside, ignore_errors=True)
         os.close(lock)
 
 

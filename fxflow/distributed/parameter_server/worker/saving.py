@@ -173,14 +173,8 @@ def _write_rest(
 
 
 def _write_manifest(folder: Path, number: int, manifest: Mapping[str, Any]) -> None:
-    path = folder / f"snapshot-{number:06}.json"
-    temporary = path.with_suffix(".new")
-    with temporary.open("w", encoding="utf-8") as file:
-        json.dump(manifest, file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    files.sync(folder)
+    text = json.dumps(manifest, indent=1).encode()
+    files.write(folder / f"snapshot-{number:06}.json", text, durable=True)
 
 
 def _remove_old(folder: Path, keep: int) -> None:
