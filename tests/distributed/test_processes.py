@@ -141,14 +141,22 @@ def test_a_process_dies_with_its_leader() -> None:
     """The shell that it leads dies; the shell's own children are not checked."""
     mark = f"MARK=killed-{os.getpid()}-{time.monotonic_ns()}"
     process = start_led(mark)
-    (shell,) = (pid for pid in processes(mark) if b"60 &" in command_of(pid))
-    process.kill()
-    process.communicate(timeout=20)
     try:
+        # Until it runs `sleep`, a child of the shell has the shell's command line.
+        wait_until(lambda: len(shells(mark)) == 1)
+        (shell,) = shells(mark)
+        process.kill()
+        process.communicate(timeout=20)
         wait_until(lambda: shell not in processes(mark))
     finally:
+        process.kill()
+        process.communicate(timeout=20)
         for pid in processes(mark):
             os.kill(pid, 9)
+
+
+def shells(mark: str) -> list[int]:
+    return [pid for pid in processes(mark) if b"60 &" in command_of(pid)]
 
 
 def command_of(pid: int) -> bytes:
