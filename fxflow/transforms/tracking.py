@@ -184,10 +184,11 @@ class _Seen:
 
 def _note(array: Array, line: str) -> None:
     key = id(array)
+    lines = _lines  # the module's own name is None when the interpreter has ended
 
     def forget(ref: weakref.ref[Array]) -> None:
-        known = _lines.get(key)
+        known = lines.get(key)
         if known is not None and known[0] is ref:
-            del _lines[key]
+            del lines[key]
 
     _lines[key] = weakref.ref(array, forget), line

@@ -40,17 +40,34 @@ X = fnp.ones((64, 64))
 
 def test_several_steps_are_under_way(cluster: Cluster) -> None:
     step = dataflow.jit(chain(300), devices=cluster)
-    x = step(X)
+    x = step(step(X))
     session = cluster._connected()
     x.block_until_ready()
-    most = 0
-    for _ in range(3 * MOST_STEPS):
+    worker = cluster._children.pids[0]
+    continued = threading.Event()
+
+    def go_on() -> None:
+        continued.set()
+        os.kill(worker, signal.SIGCONT)
+
+    timer = threading.Timer(0.5, go_on)
+    os.kill(worker, signal.SIGSTOP)
+    try:
+        for under_way in range(1, MOST_STEPS + 1):
+            x = step(x)
+            assert len(session._steps) == under_way
+        timer.start()
+        x = step(x)  # waits for the oldest
+        assert continued.is_set()
+    finally:
+        timer.cancel()
+        go_on()
+    for _ in range(2 * MOST_STEPS - 1):
         x = step(x)
-        most = max(most, len(session._steps))
-    assert 1 < most <= MOST_STEPS
+        assert len(session._steps) <= MOST_STEPS
     expected = X
     f = fxflow.jit(chain(300))
-    for _ in range(3 * MOST_STEPS + 1):
+    for _ in range(3 * MOST_STEPS + 2):
         expected = f(expected)
     np.testing.assert_allclose(x, expected, rtol=1e-5)
 
