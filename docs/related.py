@@ -10,7 +10,9 @@ fxflow.dataflow.Plan jit Fragment Schedule SavedPlan Costs
 fxflow.dataflow.Rates calibrate Costs
 fxflow.distributed.Outcome elastic initialize World
 fxflow.distributed.parameter_server.Filter parameter_server Consistency
-fxflow.distributed.parameter_server.restart_servers parameter_server load_snapshot
+fxflow.distributed.parameter_server.restart_servers move_shard load_snapshot
+fxflow.distributed.parameter_server.move_shard rebalance_shards restart_servers
+fxflow.distributed.parameter_server.rebalance_shards move_shard simulate
 fxflow.distributed.parameter_server.tables.RowBlock RowTable RowPrograms
 fxflow.distributed.parameter_server.simulate bsp ssp asynchronous
 fxflow.distributed.parameter_server.monitor.trace Monitor Exporter

@@ -46,6 +46,7 @@ def endpoint() -> dict[str, set[str]]:
         "version": 1,
         "bytes": 4,
         "missing": 0,
+        "load": 0.5,
         "tables": {"t": table},
     }
     stats = {"shards": {"0": shard}, "waiting": 0, "epoch": 1}

@@ -40,7 +40,7 @@ from fxflow.errors import MessageError
 
 #: The version of the format and of all fields; change it with any type of `fields_of`.
 #: Messages of another version are refused with an error that names both versions.
-VERSION = 8
+VERSION = 9
 
 #: The kinds of messages. A kind's number is its position, so only append to them.
 # fmt: off
@@ -53,7 +53,7 @@ KINDS = (
     "memory", "placed", "meet", "register", "registered", "run", "value", "want",
     "done", "failed", "stop", "free", "fetch", "fetched", "doing", "doing_ok", "renew",
     "hold", "describe", "described", "read_params", "restart", "restart_ok",
-    "save", "saved",
+    "save", "saved", "plan", "planned",
 )
 # fmt: on
 

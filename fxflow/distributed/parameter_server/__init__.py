@@ -19,6 +19,7 @@ from fxflow.distributed.parameter_server.consistency import (
     ssp,
 )
 from fxflow.distributed.parameter_server.filters import Filter
+from fxflow.distributed.parameter_server.moving import move_shard, rebalance_shards
 from fxflow.distributed.parameter_server.placement import (
     PlacementPlan,
     Tensor,
@@ -68,8 +69,10 @@ __all__ = [
     "load_snapshot",
     "local_sgd",
     "monitor",
+    "move_shard",
     "parameter_server",
     "place",
+    "rebalance_shards",
     "replan",
     "restart_servers",
     "saved_snapshots",

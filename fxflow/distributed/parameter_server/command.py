@@ -26,6 +26,9 @@ its shards in time: then a copy serves them, or a restart of this server; 75 whe
 for an upgrade; what started them must start those that exit with status 75 again
 (`fxflow launch`, Kubernetes and systemd do).
 
+``rebalance`` divides the shards among the servers by measured load, and ``move SHARD
+SERVER`` moves one of them, while training continues.
+
 ``watch`` redraws its table in place on a terminal; elsewhere it prints one table after
 another. Ctrl-C ends it. Its exit status is 0; with ``--once`` 1 if a server did not
 answer; 2 for a wrong command line or a malformed address.
@@ -42,12 +45,14 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from fxflow.distributed.messages.keys import keys_of, new_keys
 from fxflow.distributed.messages.zeromq import Hub
 from fxflow.distributed.parameter_server.monitor import Exporter
 from fxflow.distributed.parameter_server.monitor.figures import Monitor, redrawn, table
 from fxflow.distributed.parameter_server.monitor.tracing import trace
+from fxflow.distributed.parameter_server.moving import move_shard, rebalance_shards
 from fxflow.distributed.parameter_server.restarting import RESTART, restart_servers
 from fxflow.distributed.parameter_server.running import (
     COPIES,
@@ -201,7 +206,7 @@ def main(argv: Sequence[str] | None = None) -> int:
       The exit status.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments[:1] in (["watch"], ["trace"], ["restart"]):
+    if arguments[:1] in [[name] for name in _COMMANDS]:
         return _monitor(arguments)
     parser = _parser()
     options = parser.parse_args(arguments)
@@ -288,7 +293,9 @@ def _check_number(
         )
 
 
-# -- watch and trace -------------------------------------------------------------------
+# -- commands on a running run ---------------------------------------------------------
+
+_COMMANDS = ("watch", "trace", "restart", "rebalance", "move")
 
 
 def _monitor_parser() -> argparse.ArgumentParser:
@@ -297,7 +304,7 @@ def _monitor_parser() -> argparse.ArgumentParser:
         epilog="FXFLOW_PS_KEYS_FILE names the file of the run's keys.",
     )
     which = parser.add_subparsers(
-        dest="which", required=True, metavar="watch|trace|restart"
+        dest="which", required=True, metavar="|".join(_COMMANDS)
     )
     watch = which.add_parser(
         "watch",
@@ -328,6 +335,31 @@ def _monitor_parser() -> argparse.ArgumentParser:
         metavar="S",
         help="duration of the trace (default 5)",
     )
+    rebalance = which.add_parser(
+        "rebalance",
+        description="Divide the shards of a run among its servers by the load that "
+        "these measured, while training continues. No push is lost.",
+        epilog="Exit status: 0; 1 if shards cannot move, or a move was not complete in "
+        "time; 2 for a wrong command line.",
+    )
+    move = which.add_parser(
+        "move",
+        description="Move a shard to another server while training continues. No push "
+        "is lost.",
+        epilog="Exit status: 0; 1 if the shard cannot move there, or the move was not "
+        "complete in time; 2 for a wrong command line.",
+    )
+    move.add_argument("shard", type=int, help="number of the shard")
+    move.add_argument("server", type=int, help="number of the server")
+    for one in (rebalance, move):
+        one.add_argument(
+            "--deadline",
+            type=float,
+            default=120.0,
+            dest="every",
+            metavar="S",
+            help="seconds within which all moves must be complete (default 120)",
+        )
     restart = which.add_parser(
         "restart",
         description="Restart the servers of a run one by one while training continues. "
@@ -344,7 +376,7 @@ def _monitor_parser() -> argparse.ArgumentParser:
         metavar="S",
         help="seconds within which each server must serve again (default 120)",
     )
-    for one in (watch, traced, restart):
+    for one in (watch, traced, restart, rebalance, move):
         one.add_argument(
             "--servers",
             default=os.environ.get(SERVERS, ""),
@@ -355,7 +387,7 @@ def _monitor_parser() -> argparse.ArgumentParser:
 
 
 def _monitor(argv: Sequence[str]) -> int:
-    """Runs ``fxflow parameter-server watch`` or ``trace``; returns the exit status."""
+    """Runs a command on a running run; returns the exit status."""
     parser = _monitor_parser()
     options = parser.parse_args(argv)
     servers = _servers_of(parser, options.servers)
@@ -363,8 +395,8 @@ def _monitor(argv: Sequence[str]) -> int:
         parser.error(f"seconds must be more than 0; got {options.every:g}")
     if options.which == "trace":
         return _trace(options.file, servers, options.every)
-    if options.which == "restart":
-        return _restart(servers, options.every)
+    if options.which in ("restart", "rebalance", "move"):
+        return _operate(options, servers)
     try:
         monitor = Monitor(servers, keys_of())
     except DistributedError as error:
@@ -392,10 +424,16 @@ def _trace(path: str, servers: Sequence[str], seconds: float) -> int:
     return 0
 
 
-def _restart(servers: Sequence[str], deadline: float) -> int:
-    """Restarts servers one by one; returns the exit status."""
+def _operate(options: argparse.Namespace, servers: Sequence[str]) -> int:
+    """Restarts servers or moves shards; returns the exit status."""
+    given: dict[str, Any] = {"deadline": options.every, "log": _log}
     try:
-        restart_servers(servers, keys_of(), deadline=deadline, log=_log)
+        if options.which == "restart":
+            restart_servers(servers, keys_of(), **given)
+        elif options.which == "move":
+            move_shard(servers, options.shard, options.server, keys_of(), **given)
+        else:
+            rebalance_shards(servers, keys_of(), **given)
     except DistributedError as error:
         _log(str(error))
         return 1

@@ -14,6 +14,10 @@ class OtherModelError(DistributedError):
     """A worker trains another model than the run."""
 
 
+class NotServedError(Exception):
+    """Another server serves the shard of a request."""
+
+
 class LostCutError(DistributedError):
     """A server abandoned a cut: the worker may request another."""
 

@@ -597,6 +597,27 @@ class Restarting(NamedTuple):
     incarnation: int
 
 
+@fields_of("plan")
+class Plan(NamedTuple):
+    """Asks servers to move shards.
+
+    Attributes:
+      before: the planned servers of each shard; with others, the request is void.
+      places: the planned servers that are to replace them.
+    """
+
+    before: list[list[int]]
+    places: list[list[int]]
+    request: int = 0
+
+
+@fields_of("planned")
+class Planned(NamedTuple):
+    """Answers `Plan`: the server has noted it, and the servers agree on it next."""
+
+    request: int
+
+
 @fields_of("trace")
 class Trace(NamedTuple):
     """Requests the recorded spans.

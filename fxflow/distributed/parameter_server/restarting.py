@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.parameter_server import messages
-from fxflow.distributed.parameter_server.monitor.polling import ServerPoll
+from fxflow.distributed.parameter_server.monitor.polling import (
+    ServerPoll,
+    ServerStats,
+    missing,
+    run_statistics,
+)
 from fxflow.distributed.parameter_server.views import View
 from fxflow.errors import DistributedError
 
@@ -18,8 +22,6 @@ RESTART = 75
 _POLL = 0.1
 #: Seconds for which a server may not answer a question.
 _PATIENCE = 5.0
-
-Stats = Mapping[str, Any]
 
 
 def restart_servers(
@@ -47,8 +49,7 @@ def restart_servers(
       DistributedError: a server has neither a folder nor copies; or it, or one that it
         waits for, did not return in time. The servers after it were not restarted.
     """
-    first = _stats(servers, keys)
-    numbers = sorted(first)
+    numbers = sorted(run_statistics(servers, keys, _PATIENCE))
     for number in numbers:
         stats = _await(servers, keys, numbers, deadline, f"server {number} may restart")
         before = stats[number]["incarnation"]
@@ -71,26 +72,6 @@ def restart_servers(
         log(f"server {number} serves again after {time.monotonic() - begun:.1f} s")
 
 
-def _stats(servers: Sequence[str], keys: Keys | None) -> dict[int, Stats]:
-    """Returns the statistics of all servers of the run, by number.
-
-    Raises:
-      DistributedError: no server answers.
-    """
-    with ServerPoll(servers, keys, patience=_PATIENCE) as poll:
-        answers = poll.ask(messages.Stats())
-        found = [a.message.fields.stats for a in answers if a.message is not None]
-        if not found:
-            silent = ", ".join(f"{a.address} ({a.problem})" for a in answers)
-            raise DistributedError(f"no server of the run answers: {silent}")
-        newest = max(found, key=lambda stats: stats["epoch"])
-        view = View.from_json(newest["view"])
-        poll.follow(view.addresses, view.peers)
-        answers = poll.ask(messages.Stats())
-    found = [a.message.fields.stats for a in answers if a.message is not None]
-    return {stats["server"]: stats for stats in found}
-
-
 def _await(
     servers: Sequence[str],
     keys: Keys | None,
@@ -98,7 +79,7 @@ def _await(
     deadline: float,
     what: str,
     before: Mapping[int, int] | None = None,
-) -> dict[int, Stats]:
+) -> dict[int, ServerStats]:
     """Waits until all servers answer and hold what they should.
 
     Args:
@@ -115,8 +96,8 @@ def _await(
     end = time.monotonic() + deadline
     while True:
         try:
-            stats = _stats(servers, keys)
-            late = _late(stats, numbers, before or {})
+            stats = run_statistics(servers, keys, _PATIENCE)
+            late = missing(stats, numbers, before or {})
         except DistributedError as error:
             stats, late = {}, str(error)
         if not late:
@@ -127,26 +108,3 @@ def _await(
                 "it were not restarted"
             )
         time.sleep(_POLL)
-
-
-def _late(
-    stats: Mapping[int, Stats], numbers: Sequence[int], before: Mapping[int, int]
-) -> str:
-    """Returns what is missing until the next server may restart; empty if nothing."""
-    silent = [n for n in numbers if n not in stats]
-    if silent:
-        return f"servers {silent} do not answer"
-    for number, incarnation in before.items():
-        if stats[number]["incarnation"] == incarnation:
-            return f"server {number} has not ended"
-    newest = max(stats.values(), key=lambda one: int(one["epoch"]))
-    view = View.from_json(newest["view"])
-    for shard, held in enumerate(view.holders):
-        primary = stats.get(held[0])
-        of_shard = primary["shards"].get(str(shard)) if primary else None
-        if of_shard is None or not of_shard["serves"]:
-            return f"server {held[0]} does not serve shard {shard}"
-        missing = sorted({*view.places[shard]} - {*held})
-        if missing:
-            return f"servers {missing} lack shard {shard}"
-    return ""

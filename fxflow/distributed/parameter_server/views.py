@@ -16,6 +16,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+#: The servers of each shard.
+Places = tuple[tuple[int, ...], ...]
+
 
 class View(NamedTuple):
     """Which servers hold which shard, and which processes vote on the next view.
@@ -270,6 +273,89 @@ def replanned(
     )
 
 
+def moved(view: View, shard: int, server: int) -> Places:
+    """Returns the planned servers of all shards after one of them moves to a server.
+
+    The server takes the place of the one that is to serve the shard. If it is to hold a
+    copy already, the two change places.
+
+    Args:
+      view: the current view.
+      shard: the number of the shard.
+      server: the number of the server.
+
+    Raises:
+      ValueError: there is no such shard, or the server holds no shards.
+    """
+    _require_members(view)
+    if not 0 <= shard < len(view.places):
+        raise ValueError(
+            f"there is no shard {shard}: the run has {len(view.places)}, numbered from "
+            "0"
+        )
+    if server not in view.members:
+        raise ValueError(
+            f"server {server} is not one of the servers that hold shards, "
+            f"{list(view.members)}"
+        )
+    first, *others = view.places[shard]
+    planned = (server, *(first if s == server else s for s in others))
+    return tuple(planned if n == shard else p for n, p in enumerate(view.places))
+
+
+def balanced(view: View, loads: Mapping[int, float]) -> Places:
+    """Returns the planned servers of all shards for measured loads.
+
+    Args:
+      view: the current view.
+      loads: the load of each shard, in any unit; without one: 0.
+
+    Raises:
+      ValueError: shards cannot move, or none has a load.
+    """
+    _require_members(view)
+    total = sum(loads.values())
+    if not total > 0:
+        raise ValueError("the servers have not measured any load yet")
+    # To `assign`, 0 is an unknown weight.
+    weights = [max(loads.get(n, 0.0), 1e-6 * total) for n in range(len(view.places))]
+    return assign(view.places, view.members, view.copies, weights)
+
+
+def with_places(view: View, places: Places) -> View:
+    """Returns the view with other planned servers; its members do not change.
+
+    Args:
+      view: the current view.
+      places: the planned servers of each shard, first the one that is to serve it.
+
+    Raises:
+      ValueError: the places are not those of as many copies on distinct members, or
+        shards cannot move.
+    """
+    _require_members(view)
+    copies = min(view.copies, len(view.members))
+    fits = len(places) == len(view.places) and all(
+        len(planned) == len({*planned} & {*view.members}) == copies
+        for planned in places
+    )
+    if not fits:
+        raise ValueError(
+            f"{len(view.places)} shards with {copies} copies on servers "
+            f"{list(view.members)} cannot have the places {places}"
+        )
+    return view._replace(places=places)
+
+
+def _require_members(view: View) -> None:
+    if not view.members:
+        raise ValueError(
+            f"each of the run's {len(view.places)} shards is fixed to its server: "
+            "shards can move only in a run that begins with more shards than servers "
+            "(--shards, or --ps-shards of fxflow launch) or with copies"
+        )
+
+
 def room(view: View) -> int:
     """Returns how many more servers could hold a shard."""
     return len(view.holders) * view.copies - len(view.members)
@@ -279,8 +365,6 @@ def room(view: View) -> int:
 
 #: Skip moves that improve the balance by less than this fraction of a fair share.
 _SLACK = 0.01
-
-Places = tuple[tuple[int, ...], ...]
 
 
 def assign(

@@ -22,8 +22,7 @@ from fxflow.distributed.parameter_server import (
     restarting,
 )
 from fxflow.distributed.parameter_server.command import main
-from fxflow.distributed.parameter_server.restarting import RESTART, _late
-from fxflow.distributed.parameter_server.views import first_view
+from fxflow.distributed.parameter_server.restarting import RESTART
 from fxflow.errors import DistributedError
 from tests import processes
 
@@ -56,28 +55,6 @@ if task == "worker:0":
     print("total", float(server.params(state)), flush=True)
 server.close()
 """
-
-
-def test_what_a_restart_waits_for() -> None:
-    view = first_view(["a:1", "b:1"], 2).to_json()
-    serving = {
-        number: {
-            "server": number,
-            "incarnation": 10 + number,
-            "epoch": 1,
-            "view": view,
-            "shards": {str(s): {"serves": s == number} for s in range(2)},
-        }
-        for number in range(2)
-    }
-    assert _late(serving, [0, 1], {0: 3}) == ""
-    assert _late(serving, [0, 1], {0: 10}) == "server 0 has not ended"
-    assert _late({0: serving[0]}, [0, 1], {}) == "servers [1] do not answer"
-    idle = {**serving[1], "shards": {}}
-    late = _late({0: serving[0], 1: idle}, [0, 1], {})
-    assert late == "server 1 does not serve shard 1"
-    view["holders"] = [[0], [1, 0]]
-    assert _late(serving, [0, 1], {}) == "servers [1] lack shard 0"
 
 
 def test_a_server_that_would_lose_its_state_refuses() -> None:

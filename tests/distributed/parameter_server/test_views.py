@@ -8,12 +8,15 @@ from fxflow.distributed.parameter_server.views import (
     Places,
     View,
     assign,
+    balanced,
     first_view,
+    moved,
     replanned,
     resumed,
     room,
     settled,
     with_holder,
+    with_places,
     without,
 )
 
@@ -130,7 +133,7 @@ def test_there_is_room_for_as_many_servers_as_shards() -> None:
 
 
 events = st.tuples(
-    st.sampled_from(["join", "leave", "die", "come", "give up", "catch up"]),
+    st.sampled_from(["join", "leave", "die", "come", "give up", "catch up", "move"]),
     st.integers(0, 9),
     st.integers(0, 9),
 )
@@ -166,6 +169,8 @@ class Cluster:
             # A live holder sends the shard.
             if new in self.live and {*self.view.holders[shard]} & self.live:
                 self.view = with_holder(self.view, shard, new)
+        elif what == "move" and server in self.view.members:
+            self.view = with_places(self.view, moved(self.view, shard, server))
         self.decide()
 
     def decide(self) -> None:
@@ -210,21 +215,74 @@ def test_a_new_holder_gets_a_shard_from_a_holder_in_any_history(
                 assert held == view.places[shard] or not {*held} & live
 
 
+def test_a_shard_moves_to_a_server_or_a_copy_serves_it() -> None:
+    view = begun(3, 2, 6)
+    assert view.places[1] == (1, 2)
+    assert moved(view, 1, 0)[1] == (0, 2)
+    assert moved(view, 1, 2)[1] == (2, 1)
+    assert moved(view, 1, 1) == view.places
+    # A copy that is complete serves the shard at once, another server after it is.
+    assert settled(with_places(view, moved(view, 1, 2))).holders[1] == (2, 1)
+    waits = settled(with_places(view, moved(view, 1, 0)))
+    assert waits.holders[1] == (1, 2)
+    assert with_holder(waits, 1, 0).holders[1] == (0, 2)
+
+
+def test_shards_are_divided_by_load() -> None:
+    view = begun(2, 1, 4)
+    assert view.places == ((0,), (1,), (0,), (1,))
+    places = balanced(view, {0: 0.5, 1: 0.1, 2: 0.5, 3: 0.1})
+    assert sorted(places[s][0] for s in (0, 2)) == [0, 1]
+    assert sorted(places[s][0] for s in (1, 3)) == [0, 1]
+    assert balanced(with_places(view, places), {0: 0.5, 1: 0.1, 2: 0.5}) == places
+    # A shard without load does not count as the mean of the others.
+    assert balanced(view, {1: 0.3, 3: 0.3})[1] != balanced(view, {1: 0.3, 3: 0.3})[3]
+    with pytest.raises(ValueError, match="not measured any load"):
+        balanced(view, {})
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        ((0,), (1,), (0,)),
+        ((0,), (1,), (0,), (2,)),
+        ((0,), (1,), (0,), (1, 0)),
+        ((0,), (1,), (0,), ()),
+    ],
+)
+def test_places_that_do_not_fit_are_refused(places: Places) -> None:
+    with pytest.raises(ValueError, match=r"4 shards with 1 copies on servers \[0, 1\]"):
+        with_places(begun(2, 1, 4), places)
+    with pytest.raises(ValueError, match="cannot have the places"):
+        with_places(begun(2, 2, 1), ((0, 0),))
+
+
+def test_fixed_shards_have_no_other_places() -> None:
+    view = first_view(ADDRESSES)
+    for call in (
+        lambda: moved(view, 0, 1),
+        lambda: balanced(view, {0: 1.0}),
+        lambda: with_places(view, view.places),
+    ):
+        with pytest.raises(ValueError, match=r"3 shards is fixed .* --ps-shards"):
+            call()
+
+
 def test_a_restarted_server_continues_from_its_last_view() -> None:
     kept = begun(3, 2)._replace(epoch=8, run=5, workers=(1,))
-    moved = kept._replace(places=((2, 0),) * 6)
+    after = kept._replace(places=((2, 0),) * 6)
     first = first_view([f"{s}:1" for s in range(3)], 2, 6)
-    assert resumed(first, moved) == moved
+    assert resumed(first, after) == after
     # All servers have new addresses; or only the first addresses are given.
-    other = resumed(first_view(ADDRESSES, 2, 6), moved)
-    assert other == moved._replace(addresses=tuple(ADDRESSES))
-    assert resumed(first_view(["0:1", "1:1"], 2, 6), moved) == moved
+    other = resumed(first_view(ADDRESSES, 2, 6), after)
+    assert other == after._replace(addresses=tuple(ADDRESSES))
+    assert resumed(first_view(["0:1", "1:1"], 2, 6), after) == after
     # The number of copies has changed.
-    assert {len(p) for p in resumed(first_view(ADDRESSES, 3, 6), moved).places} == {3}
+    assert {len(p) for p in resumed(first_view(ADDRESSES, 3, 6), after).places} == {3}
     with pytest.raises(ValueError, match="to a run with 6 shards, not 3"):
-        resumed(first_view(ADDRESSES, 2), moved)
+        resumed(first_view(ADDRESSES, 2), after)
     with pytest.raises(ValueError, match="to a run with 3 servers, 0:1, 1:1, 2:1"):
-        resumed(first_view(["0:2", "1:2"], 2, 6), moved)
+        resumed(first_view(["0:2", "1:2"], 2, 6), after)
 
 
 def test_json() -> None:
@@ -246,7 +304,7 @@ def assigned(shards: int, servers: int, copies: int) -> Places:
     return tuple(tuple((s + i) % servers for i in places) for s in range(shards))
 
 
-def moved(before: Places, after: Places) -> list[tuple[int, int]]:
+def changed(before: Places, after: Places) -> list[tuple[int, int]]:
     """Returns shard and target of each move."""
     pairs = enumerate(zip(before, after, strict=True))
     return [(shard, s) for shard, (old, new) in pairs for s in new if s not in old]
@@ -272,7 +330,7 @@ def test_each_shard_lies_on_distinct_servers_evenly(
         # A server that stays receives no more than it lacks for a fair share.
         held = Counter(server for planned in before for server in planned)
         fair = -(-shards * min(copies, len(alive)) // len(alive))
-        for server, received in Counter(s for _, s in moved(before, places)).items():
+        for server, received in Counter(s for _, s in changed(before, places)).items():
             assert received <= max(0, fair - held[server]) + 1
 
 
@@ -281,12 +339,14 @@ def test_each_shard_lies_on_distinct_servers_evenly(
 def test_only_the_joining_server_receives_shards(shards: int, servers: int) -> None:
     before = assigned(shards, servers, 1)
     after = assign(before, range(servers + 1))
-    moves = moved(before, after)
+    moves = changed(before, after)
     assert {server for _, server in moves} <= {servers}
     assert len(moves) == shards // (servers + 1)
     # When it leaves again, only its shards move.
     again = assign(after, range(servers))
-    assert {shard for shard, _ in moved(after, again)} == {shard for shard, _ in moves}
+    assert {shard for shard, _ in changed(after, again)} == {
+        shard for shard, _ in moves
+    }
 
 
 @settings(max_examples=60)

@@ -312,6 +312,8 @@ def scalars(figures: Figures, prefix: str = "servers") -> dict[str, float]:
 _BAR = 24
 #: Maximum number of members shown for a family.
 _MAX_MEMBERS = 6
+#: Share of a server's time from which a shard is shown.
+_BUSY = 0.01
 
 
 def table(figures: Figures, now: float | None = None) -> str:
@@ -338,7 +340,7 @@ def table(figures: Figures, now: float | None = None) -> str:
             if s.problem
         ],
     ]
-    parts.append(_moving_shards(servers))
+    parts += [_busiest_shards(servers), _moving_shards(servers)]
     if workers:
         rows = [
             [w.name, str(w.clock), _rate(w.rate, figures), f"{w.silent:.1f} s ago"]
@@ -393,6 +395,20 @@ def _server_row(server: ServerFigures) -> list[str]:
         str(server.stats["waiting"]),
         " ".join(str(number) for number, _ in served) or "none",
     ]
+
+
+def _busiest_shards(servers: Sequence[ServerFigures]) -> list[str]:
+    """Returns a line with the shards that take the most time of their servers."""
+    loads = [
+        (shard.get("load", 0.0), number, figures.number)
+        for figures in servers
+        for number, shard in figures.served
+    ]
+    busiest = sorted((one for one in loads if one[0] >= _BUSY), reverse=True)
+    if not busiest or len(loads) == len(servers):
+        return []  # the load of the server says the same
+    listed = (f"{n} on server {s} {load:.0%}" for load, n, s in busiest[:_MAX_MEMBERS])
+    return [f"busiest shards: {', '.join(listed)}"]
 
 
 def _moving_shards(servers: Sequence[ServerFigures]) -> list[str]:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.messages.zeromq import Dialer, Hub
 from fxflow.distributed.parameter_server import messages
+from fxflow.distributed.parameter_server.views import View
+from fxflow.errors import DistributedError
 
 #: Seconds between two attempts to reach a server that is not connected.
 _LOOK = 0.05
@@ -21,7 +23,7 @@ _LOOK = 0.05
 _LOST = 10_000_000_000
 
 
-Request = messages.Stats | messages.Trace | messages.Restart
+Request = messages.Stats | messages.Trace | messages.Restart | messages.Plan
 
 
 class ServerAnswer(NamedTuple):
@@ -194,3 +196,83 @@ class ServerPoll:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+# -- the state of a run ----------------------------------------------------------------
+
+#: What `messages.StatsReply` has of one server.
+ServerStats = Mapping[str, Any]
+
+
+def run_statistics(
+    servers: Sequence[str], keys: Keys | None, patience: float
+) -> dict[int, ServerStats]:
+    """Returns the statistics of all servers of a run that answer, by number.
+
+    Args:
+      servers: addresses of some servers; the others are found by the newest view.
+      keys: the run's keys; None on this machine.
+      patience: seconds after which a server counts as not answering.
+
+    Raises:
+      DistributedError: no server answers.
+    """
+    with ServerPoll(servers, keys, patience=patience) as poll:
+        answers = poll.ask(messages.Stats())
+        found = _statistics(answers)
+        if not found:
+            silent = ", ".join(f"{a.address} ({a.problem})" for a in answers)
+            raise DistributedError(f"no server of the run answers: {silent}")
+        view = newest_view(found)
+        if {*view.peers} <= {*found}:
+            return found
+        poll.follow(view.addresses, view.peers)
+        return _statistics(poll.ask(messages.Stats()))
+
+
+def _statistics(answers: Sequence[ServerAnswer]) -> dict[int, ServerStats]:
+    found = [a.message.fields.stats for a in answers if a.message is not None]
+    return {stats["server"]: stats for stats in found}
+
+
+def newest_view(stats: Mapping[int, ServerStats]) -> View:
+    """Returns the newest view of the given servers.
+
+    Args:
+      stats: the statistics of at least one server.
+    """
+    newest = max(stats.values(), key=lambda one: int(one["epoch"]))
+    return View.from_json(newest["view"])
+
+
+def missing(
+    stats: Mapping[int, ServerStats],
+    numbers: Sequence[int],
+    before: Mapping[int, int] | None = None,
+    shards: Sequence[int] | None = None,
+) -> str:
+    """Returns what is missing until shards are where they are planned; or "".
+
+    Args:
+      stats: the statistics of the servers that answered.
+      numbers: the servers that must answer.
+      before: incarnations that must have ended, by server.
+      shards: the shards; None: all.
+    """
+    silent = [n for n in numbers if n not in stats]
+    if silent:
+        return f"servers {silent} do not answer"
+    for number, incarnation in (before or {}).items():
+        if stats[number]["incarnation"] == incarnation:
+            return f"server {number} has not ended"
+    view = newest_view(stats)
+    for shard in range(len(view.holders)) if shards is None else shards:
+        held = view.holders[shard]
+        primary = stats.get(held[0])
+        of_shard = primary["shards"].get(str(shard)) if primary else None
+        if of_shard is None or not of_shard["serves"]:
+            return f"server {held[0]} does not serve shard {shard}"
+        lacking = sorted({*view.places[shard]} - {*held})
+        if lacking:
+            return f"servers {lacking} lack shard {shard}"
+    return ""

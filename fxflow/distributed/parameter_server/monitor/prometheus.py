@@ -79,6 +79,11 @@ def exposition(figures: Figures) -> str:
             "parameter_bytes", "Bytes of the parameters of a shard.", *of_shard
         ),
     }
+    load = gauge(
+        "shard_load",
+        "Share of the server's time in the last minute that a shard took.",
+        *of_shard,
+    )
     missing = gauge(
         "missing_copies", "Planned copies of a shard that are not complete.", *of_shard
     )
@@ -117,6 +122,7 @@ def exposition(figures: Figures) -> str:
             for number, shard in server.served:
                 metric.labels(server.number, number).set(shard[key])
         for number, shard in server.served:
+            load.labels(server.number, number).set(shard.get("load", 0.0))
             missing.labels(server.number, number).set(shard.get("missing", 0))
             for name, counts in shard.get("tables", {}).items():
                 labels = server.number, number, name

@@ -25,6 +25,7 @@ import numpy as np
 from fxflow.devices.trace_events import TraceEvents, TracePoint
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.parameter_server import messages
+from fxflow.distributed.parameter_server.monitor.loads import ShardLoads
 from fxflow.distributed.parameter_server.monitor.polling import ServerAnswer, ServerPoll
 from fxflow.errors import DistributedError
 
@@ -335,21 +336,27 @@ class Meter:
       busy: nanoseconds spent on messages, by kind.
       filters: bytes of arrays, by filter, of received gradients (``"push"``) and of
         sent parameters (``"pull"``).
+      loads: the share of the recent time spent on each shard.
     """
 
     def __init__(self) -> None:
         self.busy: Counter[str] = Counter()
         self.filters: dict[str, Counter[str]] = {"push": Counter(), "pull": Counter()}
+        self.loads = ShardLoads()
         self._begun = time.monotonic()
 
-    def handled(self, kind: str, begun: int) -> None:
+    def handled(self, kind: str, begun: int, shard: int | None) -> None:
         """Counts the time spent on a message.
 
         Args:
           kind: the message's kind.
           begun: the time at which its handling began, by `time.monotonic_ns`.
+          shard: the shard that the message concerns; None: no shard of the server.
         """
-        self.busy[kind] += time.monotonic_ns() - begun
+        now = time.monotonic_ns()
+        self.busy[kind] += now - begun
+        if shard is not None:
+            self.loads.add(shard, (now - begun) / 1e9, now / 1e9)
 
     def moved(
         self,

@@ -36,10 +36,12 @@ from fxflow.distributed.parameter_server.paxos import (
 )
 from fxflow.distributed.parameter_server.server.shard import Position
 from fxflow.distributed.parameter_server.views import (
+    Places,
     View,
     replanned,
     settled,
     with_holder,
+    with_places,
 )
 
 #: Seconds without a quorum after which servers bootstrap again, and after which servers
@@ -243,6 +245,7 @@ class ViewAgreement:
         *,
         joining: Sequence[str] = (),
         sizes: Mapping[int, float] | None = None,
+        places: Places | None = None,
     ) -> View | None:
         """Returns the view that this server should propose; None if it should not.
 
@@ -253,6 +256,7 @@ class ViewAgreement:
           ready: shard that this server serves → a server that has caught up with it.
           joining: addresses of servers that want to join.
           sizes: the bytes of each shard that this server serves.
+          places: planned servers that were requested for this view.
         """
         view, live = self._view, self.live(now)
         stalled = self._is_stalled(now, live, workers)
@@ -279,6 +283,8 @@ class ViewAgreement:
                 joining=joining,
                 weights=self._sizes(sizes or {}),
             )
+            if places and after.members == view.members:
+                after = with_places(after, places)
             after = settled(after)
         for shard, server in ready.items():
             if server in unchanged and self._number in after.holders[shard]:

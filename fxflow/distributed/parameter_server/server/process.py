@@ -21,6 +21,7 @@ from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.errors import (
     EntryError,
     LostCutError,
+    NotServedError,
     OtherModelError,
     OtherRunError,
     RejectedPushError,
@@ -30,12 +31,12 @@ from fxflow.distributed.parameter_server.monitor.tracing import (
     ServerTracing,
     TraceSpan,
 )
-from fxflow.distributed.parameter_server.server import reads
 from fxflow.distributed.parameter_server.server.peers import (
     UNKNOWN,
     PendingPull,
     WorkerProcess,
 )
+from fxflow.distributed.parameter_server.server.reads import Reads, statistics
 from fxflow.distributed.parameter_server.server.replicas import Replicas
 from fxflow.distributed.parameter_server.server.shard import Shard, Turn
 from fxflow.distributed.parameter_server.server.snapshots import Cuts
@@ -51,10 +52,6 @@ _VOTE_TIMEOUT = 3.0
 _ANSWER = 0.1
 #: Seconds of silence, two heartbeats, after which a worker's connection is checked.
 _CHECK_AFTER = 1.0
-
-
-class _NotServed(Exception):
-    """This server does not serve the shard."""
 
 
 class ShardServer:
@@ -121,9 +118,6 @@ class ShardServer:
             messages.PushRows: self._on_push_rows,
             messages.Join: self._on_join,
             messages.Pull: self._on_pull,
-            messages.PullRows: self._on_pull_rows,
-            messages.Describe: self._on_describe,
-            messages.ReadParams: self._on_read_params,
             messages.Gradient: self._on_push,
             messages.Cut: self._on_cut,
             messages.ReadRows: self._on_read_rows,
@@ -133,6 +127,7 @@ class ShardServer:
             messages.Stats: self._on_stats,
             messages.Trace: self._on_trace,
             messages.Restart: self._on_restart,
+            messages.Plan: self._on_plan,
         }
         self._end = threading.Event()
         #: When a leaving server ends even if others have not taken over its shards.
@@ -157,6 +152,8 @@ class ShardServer:
             kept=kept,
             changed=self._on_new_view,
         )
+        self._served = self._replicas.served
+        self._handlers |= Reads(self._replicas, self.meter, self._reply).handlers
 
     @property
     def view(self) -> View:
@@ -187,7 +184,9 @@ class ShardServer:
                     begun = time.monotonic_ns()
                     with self._span(message.kind, message.worker, message.sequence):
                         self.handle(peer, message)
-                    self.meter.handled(message.kind, begun)
+                    shard = getattr(message.fields, "shard", -1)
+                    held = shard if shard in self.shards else None
+                    self.meter.handled(message.kind, begun, held)
                 if not received or time.monotonic() - self._checked > _TICK:
                     self._check_timeouts(read)
         except EntryError as error:
@@ -262,7 +261,7 @@ class ShardServer:
                     f"servers do not accept the message {message.kind!r}"
                 )
             self._handlers[kind](peer, message, message.fields)
-        except _NotServed:
+        except NotServedError:
             self._replicas.send_view(peer, message)
         except (EntryError, OtherRunError):
             raise
@@ -365,6 +364,7 @@ class ShardServer:
     def _on_new_view(self, previous: View) -> None:
         """Drops the pulls of shards that another server now serves."""
         self._pending = [p for p in self._pending if self._replicas.serves(p.shard)]
+        self.meter.loads.keep(self.shards)
         for number in self.view.served_by(self.number):
             if previous.primary(number) != self.number:
                 self._register_workers(number)
@@ -406,21 +406,6 @@ class ShardServer:
                 self._apply_entry(number, entry)
 
     # -- entries -----------------------------------------------------------------------
-
-    def _served(self, number: int) -> Shard:
-        """Returns the shard that a request names.
-
-        Raises:
-          DistributedError: there is no such shard.
-          _NotServed: another server serves it.
-        """
-        if not 0 <= number < len(self.view.holders):
-            raise DistributedError(
-                f"there is no shard {number}: the run has {len(self.view.holders)}"
-            )
-        if not self._replicas.serves(number):
-            raise _NotServed
-        return self.shards[number]
 
     def _apply_entry(self, number: int, entry: Message) -> str:
         """Appends an entry that is due, and answers the pulls that wait for it."""
@@ -615,35 +600,6 @@ class ShardServer:
         else:
             self._defer(pull)
 
-    def _on_pull_rows(
-        self, peer: bytes, message: Message, pull: messages.PullRows
-    ) -> None:
-        shard = self._served(pull.shard)
-        tables = {name: shard.table(name) for name in message.arrays}
-        rows = {
-            name: tables[name].pull(ids) if pull.create else tables[name].read(ids)
-            for name, ids in message.arrays.items()
-        }
-        self.meter.moved("pull", {}, rows, tables=True)
-        self._reply(peer, message, messages.Rows(pull.shard, pull.request), rows)
-
-    def _on_describe(
-        self, peer: bytes, message: Message, asked: messages.Describe
-    ) -> None:
-        shard, view = self._served(asked.shard), self.view.to_json()
-        begun = bool(shard.fingerprint)
-        described = messages.Described(asked.shard, asked.request, view, begun)
-        self._reply(peer, message, described, reads.description(shard))
-
-    def _on_read_params(
-        self, peer: bytes, message: Message, read: messages.ReadParams
-    ) -> None:
-        shard = self._served(read.shard)
-        params, arrays = reads.current_params(shard, read)
-        if shard.model is not None:
-            self.meter.moved("pull", shard.model.filters["pull"], arrays)
-        self._reply(peer, message, params, arrays)
-
     def _defer(self, pull: PendingPull) -> None:
         # A repeated request replaces the earlier one.
         mine = pull.worker, pull.shard
@@ -764,6 +720,12 @@ class ShardServer:
         self._reply(peer, message, messages.Restarting(asked.request, self.incarnation))
         self.restarts, self._leaves_at = True, time.monotonic() + _ANSWER
 
+    def _on_plan(self, peer: bytes, message: Message, asked: messages.Plan) -> None:
+        """Notes planned servers that a client requests."""
+        plans = (tuple(map(tuple, places)) for places in (asked.before, asked.places))
+        self._replicas.plan(*plans)
+        self._reply(peer, message, messages.Planned(asked.request))
+
     def _on_trace(self, peer: bytes, message: Message, query: messages.Trace) -> None:
         traces, arrays = self.tracing.collect(peer, query)
         names = {str(worker): known.name for worker, known in self._workers.items()}
@@ -782,8 +744,9 @@ class ShardServer:
             "epoch": self.view.epoch,
             "view": self.view.to_json(),
             "shards": {
-                str(number): reads.statistics(
-                    number, shard, self.view, self._replicas.serves(number)
+                str(number): statistics(
+                    *(number, shard, self.view, self._replicas.serves(number)),
+                    self.meter.loads.load(number, now),
                 )
                 for number, shard in self.shards.items()
             },

@@ -1,20 +1,77 @@
-"""Answers to requests that change nothing: a shard's description and statistics."""
+"""Answers to requests that change nothing: parameters, rows, statistics."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server import messages
+from fxflow.distributed.parameter_server.monitor.tracing import Meter
+from fxflow.distributed.parameter_server.server.replicas import Replicas
 from fxflow.distributed.parameter_server.server.shard import Shard
 from fxflow.distributed.parameter_server.views import View
 from fxflow.distributed.program_text import type_text
 from fxflow.errors import DistributedError
 
 Arrays = dict[str, np.ndarray[Any, Any]]
+_Reply = Callable[..., None]
+
+
+class Reads:
+    """Answers processes that read parameters and rows.
+
+    Args:
+      replicas: the server's shards, and which of them it serves.
+      meter: counts what is sent.
+      reply: sends an answer: `ShardServer` waits until what it contains is committed.
+
+    Attributes:
+      handlers: the methods that answer each kind of request.
+    """
+
+    handlers: dict[type, Callable[[bytes, Message, Any], None]]
+
+    def __init__(self, replicas: Replicas, meter: Meter, reply: _Reply) -> None:
+        self._replicas, self._meter, self._reply = replicas, meter, reply
+        self.handlers = {
+            messages.PullRows: self._on_pull_rows,
+            messages.Describe: self._on_describe,
+            messages.ReadParams: self._on_read_params,
+        }
+
+    def _on_pull_rows(
+        self, peer: bytes, message: Message, pull: messages.PullRows
+    ) -> None:
+        shard = self._replicas.served(pull.shard)
+        tables = {name: shard.table(name) for name in message.arrays}
+        rows = {
+            name: tables[name].pull(ids) if pull.create else tables[name].read(ids)
+            for name, ids in message.arrays.items()
+        }
+        self._meter.moved("pull", {}, rows, tables=True)
+        self._reply(peer, message, messages.Rows(pull.shard, pull.request), rows)
+
+    def _on_describe(
+        self, peer: bytes, message: Message, asked: messages.Describe
+    ) -> None:
+        shard = self._replicas.served(asked.shard)
+        view, begun = self._replicas.view.to_json(), bool(shard.fingerprint)
+        described = messages.Described(asked.shard, asked.request, view, begun)
+        self._reply(peer, message, described, description(shard))
+
+    def _on_read_params(
+        self, peer: bytes, message: Message, read: messages.ReadParams
+    ) -> None:
+        shard = self._replicas.served(read.shard)
+        params, arrays = current_params(shard, read)
+        if shard.model is not None:
+            self._meter.moved("pull", shard.model.filters["pull"], arrays)
+        self._reply(peer, message, params, arrays)
 
 
 def description(shard: Shard) -> Arrays:
@@ -61,7 +118,9 @@ def current_params(
     return params, {str(i): value for i, value in enumerate(values)}
 
 
-def statistics(number: int, shard: Shard, view: View, serves: bool) -> dict[str, Any]:
+def statistics(
+    number: int, shard: Shard, view: View, serves: bool, load: float
+) -> dict[str, Any]:
     """Returns the state and statistics of a shard, as JSON.
 
     Args:
@@ -69,12 +128,14 @@ def statistics(number: int, shard: Shard, view: View, serves: bool) -> dict[str,
       shard: the shard.
       view: the server's view.
       serves: whether the server serves the shard.
+      load: the share of its recent time that the server spent on the shard.
     """
     return {
         "bytes": shard.model.nbytes if shard.model else 0,
         "index": shard.position.entries,
         "version": shard.group.version,
         "serves": serves,
+        "load": load,
         "holders": list(view.holders[number]),
         "places": list(view.places[number]),
         "missing": len({*view.places[number]} - {*view.holders[number]}),

@@ -18,12 +18,16 @@ from fxflow.distributed.messages.codec import Message, typed
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.messages.zeromq import Dialer, Hub, Listener
 from fxflow.distributed.parameter_server import messages
-from fxflow.distributed.parameter_server.errors import EntryError, OtherRunError
+from fxflow.distributed.parameter_server.errors import (
+    EntryError,
+    NotServedError,
+    OtherRunError,
+)
 from fxflow.distributed.parameter_server.server.agreement import Heard, ViewAgreement
 from fxflow.distributed.parameter_server.server.replication import Copies
-from fxflow.distributed.parameter_server.server.shard import Position
+from fxflow.distributed.parameter_server.server.shard import Position, Shard
 from fxflow.distributed.parameter_server.server.store import Store
-from fxflow.distributed.parameter_server.views import View, room
+from fxflow.distributed.parameter_server.views import Places, View, room, with_places
 from fxflow.errors import DistributedError
 
 #: Heartbeats sent in the time after which a silent server counts as lost.
@@ -32,7 +36,8 @@ _BEATS = 5
 _PROBE_AFTER = 1.0
 #: Maximum number of messages that wait for a view unknown to this server.
 _MAX_EARLY = 4096
-#: Seconds after its last request for which a server counts as joining.
+#: Seconds after its last request for which a server counts as joining, and for which
+#: requested places are proposed.
 _JOIN_TIMEOUT = 2.0
 
 
@@ -112,6 +117,8 @@ class Replicas:
         self._reported_loss = ""
         #: Address that wants to join → the time of its last request.
         self._joining: dict[str, float] = {}
+        #: Requested places, those that they replace, and the time of the request.
+        self._requested: tuple[Places, Places, float] = (), (), 0.0
         #: When the view was last sent to silent servers.
         self._view_sent = 0.0
         #: Bytes of the shards that this server serves, for the heartbeat thread.
@@ -137,6 +144,21 @@ class Replicas:
         """Returns whether this process serves a shard."""
         mine = self.view.primary(shard) == self._number
         return mine and (self._fixed or self._agreement.in_view())
+
+    def served(self, shard: int) -> Shard:
+        """Returns a shard that this server serves.
+
+        Raises:
+          DistributedError: there is no such shard.
+          NotServedError: another server serves it.
+        """
+        if not 0 <= shard < len(self.view.holders):
+            raise DistributedError(
+                f"there is no shard {shard}: the run has {len(self.view.holders)}"
+            )
+        if not self.serves(shard):
+            raise NotServedError
+        return self._store.shards[shard]
 
     @property
     def absent(self) -> list[int]:
@@ -205,6 +227,30 @@ class Replicas:
     def has_successors(self) -> bool:
         """Whether another server stays, or may return."""
         return not self._fixed and self._agreement.has_successors()
+
+    def plan(self, before: Places, places: Places) -> None:
+        """Notes planned servers for the next view, which a client has requested.
+
+        Args:
+          before: the planned servers that the client knows.
+          places: those that it requests.
+
+        Raises:
+          DistributedError: shards cannot move there, or the run has not begun.
+        """
+        if not self.view.run:
+            raise DistributedError("the run has not begun: no shard can move yet")
+        try:
+            with_places(self.view, places)
+        except ValueError as error:
+            raise DistributedError(str(error)) from None
+        self._requested = before, places, _now()
+
+    def _planned(self, now: float) -> Places | None:
+        """Returns the requested places if they are for the current ones."""
+        before, places, at = self._requested
+        recent = now - at < _JOIN_TIMEOUT and before == self.view.places
+        return places if recent else None
 
     def append(self, number: int, entry: Message) -> str:
         """Sends an entry to the followers, logs it, and applies it.
@@ -438,6 +484,7 @@ class Replicas:
             ready,
             joining=list(self._joining),
             sizes=self._sizes,
+            places=self._planned(now),
         )
         if wanted is not None:
             self._agreement.propose(wanted, now)

@@ -11,14 +11,18 @@ pytest.importorskip("zmq")
 from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.messages.zeromq import Hub
 from fxflow.distributed.parameter_server import LocalServers, messages
-from fxflow.distributed.parameter_server.monitor.polling import ServerPoll
+from fxflow.distributed.parameter_server.monitor.polling import (
+    ServerPoll,
+    missing,
+)
+from fxflow.distributed.parameter_server.views import first_view
 from fxflow.errors import DistributedError
 
 
 def test_a_silent_server_is_named_and_the_others_answer() -> None:
     local = LocalServers(2)
-    missing = "ipc:///tmp/fxflow-no-server-there"
-    with ServerPoll([*local.cluster.servers, missing], patience=0.3) as servers:
+    silent = "ipc:///tmp/fxflow-no-server-there"
+    with ServerPoll([*local.cluster.servers, silent], patience=0.3) as servers:
         first = servers.ask(messages.Stats())
         begun = time.monotonic()
         again = servers.ask(messages.Stats())
@@ -77,3 +81,27 @@ def test_an_error_of_a_server_is_its_problem() -> None:
 def test_an_address_beyond_this_machine_needs_keys() -> None:
     with pytest.raises(DistributedError, match="needs keys"):
         ServerPoll(["10.1.2.3:7000"])
+
+
+def test_what_is_missing_until_shards_are_in_their_places() -> None:
+    view = first_view(["a:1", "b:1"], 2).to_json()
+    serving = {
+        number: {
+            "server": number,
+            "incarnation": 10 + number,
+            "epoch": 1,
+            "view": view,
+            "shards": {str(s): {"serves": s == number} for s in range(2)},
+        }
+        for number in range(2)
+    }
+    assert missing(serving, [0, 1], {0: 3}) == ""
+    assert missing(serving, [0, 1], {0: 10}) == "server 0 has not ended"
+    assert missing({0: serving[0]}, [0, 1]) == "servers [1] do not answer"
+    idle = {**serving[1], "shards": {}}
+    late = missing({0: serving[0], 1: idle}, [0, 1])
+    assert late == "server 1 does not serve shard 1"
+    assert missing({0: serving[0], 1: idle}, [0, 1], shards=[0]) == ""
+    view["holders"] = [[0], [1, 0]]
+    assert missing(serving, [0, 1]) == "servers [1] lack shard 0"
+    assert missing(serving, [0, 1], shards=[1]) == ""

@@ -160,9 +160,10 @@ def test_bytes_are_counted_by_filter_and_as_rows() -> None:
 
 def test_time_is_counted_by_kind() -> None:
     meter = Meter()
-    meter.handled("push", time.monotonic_ns() - 2_000_000)
-    meter.handled("push", time.monotonic_ns() - 1_000_000)
+    meter.handled("push", time.monotonic_ns() - 2_000_000, 3)
+    meter.handled("push", time.monotonic_ns() - 1_000_000, None)
     assert meter.to_dict()["busy"]["push"] == pytest.approx(0.003, rel=0.1)
+    assert meter.loads.load(3, time.monotonic()) > 0
 
 
 # -- timeline --------------------------------------------------------------------------

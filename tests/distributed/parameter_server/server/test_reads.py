@@ -14,5 +14,7 @@ def test_a_shard_without_a_model() -> None:
     assert reads.description(shard) == {}
     with pytest.raises(DistributedError, match="the run has not begun"):
         reads.current_params(shard, messages.ReadParams(0))
-    found = reads.statistics(1, shard, first_view(["a:1", "b:2"]), serves=True)
+    view = first_view(["a:1", "b:2"])
+    found = reads.statistics(1, shard, view, serves=True, load=0.25)
     assert (found["holders"], found["version"], found["serves"]) == ([1], 0, True)
+    assert found["load"] == 0.25

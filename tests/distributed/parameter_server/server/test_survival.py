@@ -6,6 +6,7 @@ as much as without trouble.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 import time
@@ -23,7 +24,9 @@ from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server.consistency import asynchronous
 from fxflow.distributed.parameter_server.running import Cluster
 from fxflow.distributed.parameter_server.tables import TableSpec
+from fxflow.distributed.parameter_server.views import moved
 from fxflow.distributed.parameter_server.worker import client as clients
+from fxflow.errors import DistributedError
 from fxflow.train import metrics, table_trainer
 from tests.distributed.parameter_server.server.harness import (
     PUSHES,
@@ -198,6 +201,8 @@ def churn(run: Run, rng: random.Random, copies: int, works: list[Work]) -> None:
         time.sleep(rng.random() * 0.2)
         if not settled(run, copies, works):
             continue
+        if rng.random() < 0.4:
+            request_move(run, rng)
         leaves = None
         members = run.now().members
         # With no more members than copies, a departure could be one too many.
@@ -216,6 +221,16 @@ def churn(run: Run, rng: random.Random, copies: int, works: list[Work]) -> None:
         if leaves is not None:
             # It leaves, unless it was killed and restarted without leaving.
             wait_until(run, lambda number=leaves: has_left(run, number))
+
+
+def request_move(run: Run, rng: random.Random) -> None:
+    """Requests that a shard move, as `move_shard` does; servers may refuse."""
+    view = run.now()
+    shard, server = rng.randrange(len(view.holders)), rng.choice(view.members)
+    places = moved(view, shard, server)
+    for other in run.servers.values():
+        with contextlib.suppress(DistributedError):
+            other._replicas.plan(view.places, places)
 
 
 def has_left(run: Run, number: int) -> bool:
