@@ -340,6 +340,7 @@ def zoom_search(
     curv_rtol: Scalar = 0.9,
     approx_dec_rtol: Scalar | None = 1e-6,
     stepsize_precision: Scalar = 1e-5,
+    accepted: Callable[[Point, Any], Any] | None = None,
 ) -> ZoomSearch:
     """Searches along a line for a step that satisfies the strong Wolfe conditions.
 
@@ -352,6 +353,8 @@ def zoom_search(
       max_linesearch_steps, tol, increase_factor, slope_rtol, curv_rtol: see
         `scale_by_zoom_linesearch`.
       approx_dec_rtol, stepsize_precision: see `scale_by_zoom_linesearch`.
+      accepted: function of a point and the gradient there that returns whether a step
+        may end the search; None accepts all.
 
     Returns:
       The last state of the search: its `best` point with the gradient `grad`.
@@ -381,6 +384,8 @@ def zoom_search(
         at, after = tried(search.next)
         decrease, curvature = missed(search.start, at)
         success = fnp.less_equal(fnp.maximum(decrease, curvature), tol)
+        if accepted is not None:
+            success = fnp.logical_and(success, accepted(at, after))
         low, high, found = search.low, search.high, search.found
         # Too far: the loss is too large, or not below that of the best step.
         far = fnp.logical_or(

@@ -48,8 +48,10 @@ def splrep(
     task: int = 0,
     s: float | None = None,
     t: ArrayLike | None = None,
+    full_output: bool = False,
     per: bool = False,
-) -> tuple[Array, Array, int]:
+    quiet: bool = True,
+) -> Any:
     """Returns the spline through samples, a smoothing one, or the nearest on knots.
 
     Args:
@@ -63,10 +65,14 @@ def splrep(
       s: the sum of squares of the differences; 0 is a spline through the samples; None
         is 0, or m - √(2 m) if there are weights.
       t: real array-like: knots inside of the interval.
+      full_output: whether to return the sum of squares, too.
       per: whether the spline is periodic; with s = 0.
+      quiet: has no effect: nothing is printed.
 
     Returns:
-      The knots, the coefficients and the degree.
+      The knots, the coefficients and the degree; with `full_output` a pair of these and
+      the sum of squares of the weighted differences. SciPy's error code and its message
+      are missing: a fit that fails is an error.
 
     Raises:
       ArgumentError: an argument is out of range, or the samples do not fit.
@@ -79,6 +85,30 @@ def splrep(
 
     Source: `scipy.interpolate.splrep`; coefficients are not padded.
     """
+    tck = _fitted(x, y, w, xb, xe, k, task, s, t, per)
+    if not full_output:
+        return tck
+    apart = fnp.asarray(y) - splev(x, tck)
+    return tck, _squares(apart, w)
+
+
+def _squares(apart: Array, w: Any) -> Array:
+    """Returns the sum of squares of weighted differences, whose last axis has w."""
+    return fnp.sum((apart if w is None else apart * fnp.asarray(w, apart.dtype)) ** 2)
+
+
+def _fitted(
+    x: Any,
+    y: Any,
+    w: Any,
+    xb: Any,
+    xe: Any,
+    k: int,
+    task: int,
+    s: Any,
+    t: Any,
+    per: Any,
+) -> tuple[Array, Array, int]:
     name = "splrep"
     _require_task(name, task, t)
     if t is None:
@@ -210,9 +240,11 @@ def splprep(
     task: int = 0,
     s: float | None = None,
     t: ArrayLike | None = None,
+    full_output: bool = False,
     nest: int | None = None,
     per: bool = False,
-) -> tuple[Any, Array]:
+    quiet: bool = True,
+) -> Any:
     """Returns the smoothing spline of points of a curve.
 
     Args:
@@ -227,12 +259,15 @@ def splprep(
       s: the sum of squares of the differences; None is m - √(2 m); 0 is a spline
         through all points.
       t: real array-like: knots inside of the interval, for the nearest spline on them.
+      full_output: whether to return the sum of squares, too.
       nest: how many knots there may be.
       per: whether the curve is closed; with s = 0.
+      quiet: has no effect: nothing is printed.
 
     Returns:
       The knots, a list of the coefficients of each coordinate and the degree; and the
-      parameters, array[m].
+      parameters, array[m]. With `full_output` a pair of these two and the sum of
+      squares of the weighted differences.
 
     Raises:
       ArgumentError: an argument is out of range.
@@ -247,6 +282,27 @@ def splprep(
 
     Source: `scipy.interpolate.splprep`; coefficients are not padded.
     """
+    found = _fitted_curve(x, w, u, ub, ue, k, task, s, t, nest, per)
+    if not full_output:
+        return found
+    (knots, parts, k), placed = found
+    at = fnp.stack([splev(placed, (knots, c, k)) for c in parts])
+    return found, _squares(fnp.stack([fnp.asarray(v) for v in x]) - at, w)
+
+
+def _fitted_curve(
+    x: Any,
+    w: Any,
+    u: Any,
+    ub: Any,
+    ue: Any,
+    k: int,
+    task: int,
+    s: Any,
+    t: Any,
+    nest: int | None,
+    per: bool,
+) -> tuple[Any, Array]:
     name = "splprep"
     _require_task(name, task, t)
     points = [fnp.asarray(v) for v in x]

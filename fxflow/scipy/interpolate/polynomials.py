@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.library import library
 from fxflow.core.tree import register_pytree_node_class
 from fxflow.errors import ArgumentError, ShapeError
-from fxflow.lax.axes import canonical_axis
+from fxflow.lax.axes import canonical_axis, natural
 from fxflow.numpy._operands import ArrayLike, promote_inexact
 from fxflow.scipy.interpolate._intervals import spread
 from fxflow.scipy.interpolate.bsplines import BSpline, make_interp_spline
@@ -36,6 +37,19 @@ def _barycentric(x: Array, y: Array, w: Array, at: Array) -> Array:
     return fnp.reshape(out, (*at.aval.shape, *y.aval.shape[1:]))
 
 
+@library()
+def _slopes(x: Array, y: Array, w: Array) -> Array:
+    """Returns the derivatives of the polynomial at its nodes, array[n, ...]."""
+    eye = np.eye(x.aval.size, dtype=bool)
+    apart = fnp.where(eye, 1, x[:, None] - x)
+    matrix = fnp.where(eye, 0, (w / w[:, None]) / apart)
+    # Rows sum to 0, as the derivative of a constant does.
+    matrix = matrix - fnp.where(eye, fnp.sum(matrix, 1)[:, None], 0)
+    rows = fnp.reshape(y, (y.aval.shape[0], -1))
+    out = fnp.matmul(matrix.astype(rows.aval.dtype), rows, precision="highest")
+    return fnp.reshape(out, y.aval.shape)
+
+
 @register_pytree_node_class
 class BarycentricInterpolator:
     """The polynomial through all points, by the barycentric formula.
@@ -48,6 +62,8 @@ class BarycentricInterpolator:
       yi: array-like[..., n, ...]: values.
       axis: the axis of the points.
       wi: array-like[n]: the weights, if they are known.
+      rng: has no effect: SciPy takes the points in an order at random; here products
+        are scaled instead.
 
     Attributes:
       xi: the points.
@@ -80,6 +96,7 @@ class BarycentricInterpolator:
         axis: int = 0,
         *,
         wi: ArrayLike | None = None,
+        rng: Any = None,
     ) -> None:
         name = "BarycentricInterpolator"
         x, y = promote_inexact(name, fnp.asarray(xi), fnp.asarray(yi))
@@ -124,26 +141,82 @@ class BarycentricInterpolator:
           Array with *s in place of the axis of the points.
         """
         at, points = promote_inexact("BarycentricInterpolator", x, self.xi)
-        out = _barycentric(points, self.yi, self.wi, at)
-        d = at.aval.ndim
+        return self._turned(_barycentric(points, self.yi, self.wi, at), at.aval.ndim)
+
+    def _turned(self, out: Array, d: int) -> Array:
+        """Moves the axes of the points of evaluation to where the nodes were."""
         if self.axis and d:
             return fnp.moveaxis(out, range(d), range(self.axis, self.axis + d))
         return out
 
+    def derivatives(self, x: ArrayLike, der: int | None = None) -> Array:
+        """Returns values and derivatives of the polynomial.
+
+        Args:
+          x: real array-like[*s].
+          der: how many, the value included; None is n, beyond which they are 0.
+
+        Returns:
+          Array with an axis of `der` before those of the values.
+
+        Raises:
+          ArgumentError: `der` is not positive.
+        """
+        name = "BarycentricInterpolator.derivatives"
+        n = int(self.xi.shape[0])
+        count = n if der is None else natural(name, "der", der)
+        at, points = promote_inexact(name, x, self.xi)
+        rows, values = [self(at)], self.yi
+        for _ in range(1, count):
+            values = _slopes(self.xi, values, self.wi)
+            there = _barycentric(points, values, self.wi, at)
+            rows.append(self._turned(there, at.aval.ndim))
+        return fnp.stack(rows)
+
+    def derivative(self, x: ArrayLike, der: int = 1) -> Array:
+        """Returns a derivative of the polynomial.
+
+        Args:
+          x: real array-like[*s].
+          der: the order.
+
+        Returns:
+          Array with *s in place of the axis of the points.
+
+        Raises:
+          ArgumentError: `der` is negative.
+        """
+        order = natural("BarycentricInterpolator.derivative", "der", der, 0)
+        return self.derivatives(x, order + 1)[-1]
+
 
 def barycentric_interpolate(
-    xi: ArrayLike, yi: ArrayLike, x: ArrayLike, axis: int = 0
+    xi: ArrayLike,
+    yi: ArrayLike,
+    x: ArrayLike,
+    axis: int = 0,
+    *,
+    der: int | Sequence[int] | None = 0,
+    rng: Any = None,
 ) -> Array:
-    """Returns values of the polynomial through points.
+    """Returns values of the polynomial through points, or of its derivatives.
 
     Args:
       xi: real array-like[n]: points, all different.
       yi: array-like[..., n, ...]: values.
       x: real array-like[*s]: where to evaluate it.
       axis: the axis of the points.
+      der: the order of the derivative; a sequence of orders, or None for all of them up
+        to n - 1, makes a first axis of the result.
+      rng: has no effect: SciPy takes the points in an order at random; here products
+        are scaled instead.
 
     Returns:
       Array with *s in place of the axis of the points.
+
+    Raises:
+      ArgumentError: two points are equal, or an order is negative.
+      ShapeError: the shapes do not fit.
 
     Example:
       >>> x = np.array([0.0, 1.0, 3.0])
@@ -152,7 +225,14 @@ def barycentric_interpolate(
 
     Source: `scipy.interpolate.barycentric_interpolate`.
     """
-    return BarycentricInterpolator(xi, yi, axis)(x)
+    f = BarycentricInterpolator(xi, yi, axis)
+    if isinstance(der, int | np.integer):
+        return f.derivative(x, int(der)) if der else f(x)
+    n = int(f.xi.shape[0])
+    orders = range(n) if der is None else [int(k) for k in der]
+    count = max(orders, default=-1) + 1
+    every = f.derivatives(x, count) if count else fnp.zeros((0, *f(x).shape))
+    return every[np.asarray(orders, int)]
 
 
 _DEGREES = {"zero": 0, "slinear": 1, "quadratic": 2, "cubic": 3}

@@ -19,6 +19,7 @@ from fxflow.numpy.diagonals import tril, triu
 from fxflow.numpy.linalg._matrices import adjoint
 from fxflow.numpy.linalg.solving import solve_factored
 from fxflow.numpy.products import matmul
+from fxflow.numpy.sorting import argsort
 from fxflow.scipy.linalg._matrices import matrix_of, sides_of, way_of
 from fxflow.scipy.linalg.solving import cholesky, solve_triangular
 
@@ -90,12 +91,13 @@ def lu_solve(
     return lax.squeeze(out, (out.aval.ndim - 1,)) if vector else out
 
 
-@library("permute_l", "overwrite_a", "check_finite")
+@library("permute_l", "overwrite_a", "check_finite", "p_indices")
 def lu(
     a: ArrayLike,
     permute_l: bool = False,
     overwrite_a: bool = False,
     check_finite: bool = True,
+    p_indices: bool = False,
 ) -> Any:
     """Returns the LU decomposition: a = P L U.
 
@@ -104,9 +106,11 @@ def lu(
       permute_l: whether to return P L in one.
       overwrite_a: has no effect.
       check_finite: has no effect.
+      p_indices: whether to return P as indices p, such that a = L[p] U.
 
     Returns:
-      P [..., m, m], L [..., m, k] and U [..., k, n] with k = min(m, n); or P L and U.
+      P [..., m, m], or int32[..., m], L [..., m, k] and U [..., k, n] with k = min(m,
+      n); or P L and U.
 
     Raises:
       ShapeError: `a` is not a matrix.
@@ -131,6 +135,9 @@ def lu(
     exchange = rows == order[..., None, :]
     if permute_l:
         return matmul(convert(exchange, x.aval.dtype), lower), upper
+    if p_indices:
+        # The inverse of the order in which rows were taken.
+        return convert(argsort(order, axis=-1), dtypes.int32), lower, upper
     return convert(exchange, dtypes.to_real(x.aval.dtype)), lower, upper
 
 
@@ -223,6 +230,8 @@ def eigh(
     check_finite: bool = True,
     *,
     subset_by_index: Sequence[int] | None = None,
+    subset_by_value: Sequence[float] | None = None,
+    driver: str | None = None,
 ) -> Any:
     """Returns eigenvalues and eigenvectors of Hermitian matrices: a v = w b v.
 
@@ -239,6 +248,9 @@ def eigh(
       type: 1 solves a v = w b v, 2 solves a b v = w v, 3 solves b a v = w v.
       check_finite: has no effect.
       subset_by_index: SciPy's later name of `eigvals`.
+      subset_by_value: must be None: how many eigenvalues are in an interval depends on
+        the values. Take those of the result that are.
+      driver: has no effect.
 
     Returns:
       Eigenvalues [..., k], real and ascending, and eigenvectors [..., n, k] in columns,
@@ -246,7 +258,8 @@ def eigh(
 
     Raises:
       ShapeError: the matrices are not square.
-      ArgumentError: there is no such type, or there are no such eigenvalues.
+      ArgumentError: there is no such type, there are no such eigenvalues, or they are
+        to be chosen by their values.
 
     Example:
       >>> eigh(np.diag([3.0, 1.0, 2.0]), eigvals_only=True, eigvals=(1, 2))
@@ -258,6 +271,7 @@ def eigh(
         raise ArgumentError(f"eigh: type must be 1, 2 or 3, got {type!r}")
     if eigvals is not None and subset_by_index is not None:
         raise ArgumentError("eigh: give eigvals or subset_by_index, not both")
+    require_no_interval("eigh", subset_by_value)
     chosen = _chosen(a, subset_by_index if eigvals is None else eigvals)
     side = "L" if lower else "U"
     if b is None:
@@ -266,6 +280,20 @@ def eigh(
         values, vectors = _generalized(a, b, lower, type)
     values = values[..., chosen]
     return values if eigvals_only else (values, vectors[..., chosen])
+
+
+def require_no_interval(name: str, subset_by_value: Any) -> None:
+    """Raises if eigenvalues are to be chosen by their values.
+
+    Raises:
+      ArgumentError: they are.
+    """
+    if subset_by_value is not None:
+        raise ArgumentError(
+            f"{name}: how many eigenvalues are in an interval is not known when a "
+            f"program is compiled: pass subset_by_index, not subset_by_value="
+            f"{subset_by_value!r}, or take those of the result that are in it"
+        )
 
 
 def _chosen(a: Any, indices: Any) -> slice:

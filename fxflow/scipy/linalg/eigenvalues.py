@@ -16,7 +16,7 @@ from fxflow.numpy._operands import ArrayLike, promote_inexact
 from fxflow.numpy.axis_order import matrix_transpose
 from fxflow.numpy.linalg._matrices import adjoint
 from fxflow.scipy.linalg._matrices import matrix_of
-from fxflow.scipy.linalg.decompositions import eigh, qr
+from fxflow.scipy.linalg.decompositions import eigh, qr, require_no_interval
 from fxflow.scipy.linalg.matrix_equations import eigh_tridiagonal
 
 _docs = shared("""
@@ -129,7 +129,8 @@ def eigvals(
 
 
 @library(
-    "lower", "overwrite_a", "overwrite_b", "type", "check_finite", "subset_by_index"
+    *("lower", "overwrite_a", "overwrite_b", "type", "check_finite"),
+    *("subset_by_index", "subset_by_value", "driver"),
 )
 @_docs
 def eigvalsh(
@@ -142,6 +143,8 @@ def eigvalsh(
     type: int = 1,
     check_finite: bool = True,
     subset_by_index: Any = None,
+    subset_by_value: Any = None,
+    driver: str | None = None,
 ) -> Array:
     """Returns eigenvalues of Hermitian matrices, ascending.
 
@@ -149,6 +152,9 @@ def eigvalsh(
       lower: which triangle is read.
       type: 1: a v = w b v; 2: a b v = w v; 3: b a v = w v.
       subset_by_index: the numbers of the first and the last one; None is all.
+      subset_by_value: must be None: how many eigenvalues are in an interval depends on
+        the values. Take those of the result that are.
+      driver: has no effect.
 
     Returns:
       Float array[..., n].
@@ -157,6 +163,7 @@ def eigvalsh(
       >>> eigvalsh(np.array([[2.0, 1.0], [1.0, 2.0]]))
       Array([1., 3.], dtype=float32)
     """
+    require_no_interval("eigvalsh", subset_by_value)
     out: Array = eigh(
         a, b, lower=lower, eigvals_only=True, type=type, subset_by_index=subset_by_index
     )

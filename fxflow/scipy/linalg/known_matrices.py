@@ -144,8 +144,11 @@ def hilbert(n: int) -> Array:
 
 
 @_docs
-def invhilbert(n: int) -> Array:
+def invhilbert(n: int, exact: bool = False) -> Array:
     """Returns the inverse of Hilbert's matrix, which is one of integers.
+
+    Args:
+      exact: has no effect: numbers are computed exactly, and rounded to floats.
 
     Returns:
       Float array[n, n].
@@ -168,11 +171,12 @@ def invhilbert(n: int) -> Array:
 
 
 @_docs
-def pascal(n: int, kind: str | None = None) -> Array:
+def pascal(n: int, kind: str | None = None, exact: bool = True) -> Array:
     """Returns Pascal's matrix of binomial coefficients.
 
     Args:
       kind: "symmetric" (or None), "lower" or "upper": a triangle.
+      exact: has no effect: numbers are computed exactly, and rounded to floats.
 
     Returns:
       Float array[n, n].
@@ -197,11 +201,12 @@ def pascal(n: int, kind: str | None = None) -> Array:
 
 
 @_docs
-def invpascal(n: int, kind: str | None = None) -> Array:
+def invpascal(n: int, kind: str | None = None, exact: bool = True) -> Array:
     """Returns the inverse of Pascal's matrix, which is one of integers.
 
     Args:
       kind: "symmetric" (or None), "lower" or "upper": a triangle.
+      exact: has no effect: numbers are computed exactly, and rounded to floats.
 
     Returns:
       Float array[n, n].

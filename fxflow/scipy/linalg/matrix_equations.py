@@ -246,9 +246,14 @@ def funm(
     return out, fnp.where(finite, error, math.inf)
 
 
-@library("compute_expm")
+@library("compute_expm", "check_finite")
 def expm_frechet(
-    A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
+    A: ArrayLike,
+    E: ArrayLike,
+    *,
+    method: str | None = None,
+    compute_expm: bool = True,
+    check_finite: bool = True,
 ) -> Any:
     """Returns the exponential of matrices, and its derivative in a direction.
 
@@ -257,6 +262,7 @@ def expm_frechet(
       E: array-like[..., n, n]: the direction.
       method: None, "SPS" or "blockEnlarge": both give the same.
       compute_expm: whether to return the exponential.
+      check_finite: has no effect.
 
     Returns:
       The exponential, float or complex array[..., n, n], and the derivative; or the
@@ -340,7 +346,7 @@ def qr_multiply(
     return (product, *rest)
 
 
-@library("eigvals_only", "select_range", "tol")
+@library("eigvals_only", "select_range", "tol", "check_finite", "lapack_driver")
 def eigh_tridiagonal(
     d: ArrayLike,
     e: ArrayLike,
@@ -349,6 +355,8 @@ def eigh_tridiagonal(
     select: str = "a",
     select_range: tuple[float, float] | None = None,
     tol: float | None = None,
+    check_finite: bool = True,
+    lapack_driver: str = "auto",
     key: Array | None = None,
 ) -> Any:
     """Returns eigenvalues and eigenvectors of symmetric tridiagonal matrices.
@@ -360,6 +368,8 @@ def eigh_tridiagonal(
       select: "a", all of them; "i", those whose numbers are in `select_range`.
       select_range: the first and the last number.
       tol: has no effect.
+      check_finite: has no effect.
+      lapack_driver: has no effect.
       key: has no effect.
 
     Returns:

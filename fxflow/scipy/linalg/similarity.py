@@ -18,14 +18,25 @@ from fxflow.numpy.selection import choose_between
 from fxflow.scipy.linalg._matrices import matrix_of
 
 
-@library("output")
-def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
+@library("output", "lwork", "overwrite_a", "sort", "check_finite")
+def schur(
+    a: ArrayLike,
+    output: str = "real",
+    lwork: int | None = None,
+    overwrite_a: bool = False,
+    sort: None = None,
+    check_finite: bool = True,
+) -> tuple[Array, Array]:
     """Returns the Schur decomposition: a = Z T Zᴴ.
 
     Args:
       a: array-like[..., n, n].
       output: "complex", or "real": for real matrices, T is real and has a block of two
         on its diagonal for each pair of complex eigenvalues.
+      lwork: has no effect.
+      overwrite_a: has no effect.
+      sort: must be None: LAPACK's order is kept; `ordqz` sorts eigenvalues.
+      check_finite: has no effect.
 
     Returns:
       T, upper triangular (except for these blocks), and Z, unitary. There is no
@@ -33,7 +44,7 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
 
     Raises:
       ShapeError: the matrices are not square.
-      ArgumentError: `output` is something else.
+      ArgumentError: `output` is something else, or `sort` is not None.
 
     Example:
       >>> schur(np.array([[1.0, 2.0], [0.0, 3.0]]))[0]
@@ -45,6 +56,10 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     if output not in ("real", "complex", "r", "c"):
         raise ArgumentError(
             f'schur: output must be "real" or "complex", got {output!r}'
+        )
+    if sort is not None:
+        raise ArgumentError(
+            f"schur: sort must be None, got {sort!r}: ordqz(a, eye(n), sort) sorts"
         )
     x = matrix_of("schur", a, square=True)
     if output.startswith("c"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fxflow import lax
+from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import shared
 from fxflow.core.runtime.library import library
@@ -75,6 +76,21 @@ def solve_triangular(
     return lax.squeeze(out, (out.aval.ndim - 1,)) if vector else out
 
 
+#: What a matrix may be known to be, and how it is solved.
+_KINDS: dict[str | None, str] = {
+    **{k: k for k in ("gen", "sym", "her", "pos", "diagonal")},
+    "general": "gen",
+    None: "gen",
+    "tridiagonal": "gen",
+    "banded": "gen",
+    "symmetric": "sym",
+    "hermitian": "her",
+    "positive definite": "pos",
+    "upper triangular": "upper",
+    "lower triangular": "lower",
+}
+
+
 @library(
     "lower",
     "overwrite_a",
@@ -93,7 +109,7 @@ def solve(
     overwrite_b: bool = False,
     debug: bool = False,
     check_finite: bool = True,
-    assume_a: str = "gen",
+    assume_a: str | None = "gen",
     transposed: bool = False,
 ) -> Array:
     """Solves a x = b.
@@ -102,7 +118,9 @@ def solve(
       a: array-like[..., n, n].
       lower: which triangle is read, if `assume_a` is not "gen".
       overwrite_a: has no effect.
-      assume_a: "gen", "sym", "her", or "pos": positive definite, which is faster.
+      assume_a: "general" (or "gen", None), "symmetric" ("sym"), "hermitian" ("her"),
+        "positive definite" ("pos"), "upper triangular", "lower triangular", "diagonal",
+        which are faster; "tridiagonal" and "banded" are solved as general ones.
       transposed: whether to solve aᵀ x = b instead.
 
     Raises:
@@ -112,10 +130,19 @@ def solve(
       >>> solve(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([2.0, 4.0]))
       Array([1., 1.], dtype=float32)
     """
-    if assume_a not in ("gen", "sym", "her", "pos"):
+    if assume_a not in _KINDS:
         raise ArgumentError(
-            f'solve: assume_a must be "gen", "sym", "her" or "pos", got {assume_a!r}'
+            f"solve: assume_a must be one of {', '.join(map(str, _KINDS))}, got "
+            f"{assume_a!r}"
         )
+    assume_a = _KINDS[assume_a]
+    if assume_a in ("upper", "lower"):
+        way = 1 if transposed else 0
+        return solve_triangular(a, b, way, assume_a == "lower")
+    if assume_a == "diagonal":
+        x, y, vector = sides_of("solve", a, b)
+        out = y / fnp.diagonal(x, axis1=-2, axis2=-1)[..., None]
+        return lax.squeeze(out, (out.aval.ndim - 1,)) if vector else out
     if transposed and assume_a in ("pos", "her"):
         # The transpose of a Hermitian matrix is its conjugate.
         (a,) = promote_inexact("solve", a)
@@ -221,18 +248,28 @@ def cho_solve(
 # -- inverses --------------------------------------------------------------------------
 
 
-def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
+def inv(
+    a: ArrayLike,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    *,
+    assume_a: str | None = None,
+    lower: bool = False,
+) -> Array:
     """Returns inverses; see `fxflow.numpy.linalg.inv`.
 
     Args:
       a: array-like[..., n, n].
       overwrite_a: has no effect.
       check_finite: has no effect.
+      assume_a: what `a` is known to be: see `solve`; None is "gen".
+      lower: of matrices "sym", "her" and "pos", which triangle is read.
 
     Returns:
       Float or complex array[..., n, n].
 
     Raises:
+      ArgumentError: there is no such `assume_a`.
       ShapeError: the matrices are not square.
 
     Special cases:
@@ -244,7 +281,11 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
 
     Source: `scipy.linalg.inv`.
     """
-    return linalg.inv(a)
+    if assume_a in (None, "gen", "general"):
+        return linalg.inv(a)
+    x = matrix_of("inv", a, square=True)
+    eye = fnp.broadcast_to(fnp.eye(x.shape[-1], dtype=x.dtype), x.shape)
+    return solve(x, eye, lower, assume_a=assume_a)
 
 
 def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:

@@ -15,7 +15,7 @@ from fxflow.core.ir.trace import Tracer
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axes, hashable, natural
 from fxflow.numpy._operands import array_of
-from fxflow.scipy.ndimage.filters import _around, _each, _padded
+from fxflow.scipy.ndimage.filters import _around, _each, _padded, by_axis
 
 #: What a footprint is to a compiled function: its shape and its bits.
 Footprint = tuple[tuple[int, ...], bytes]
@@ -75,16 +75,6 @@ def footprint_of(name: str, what: str, value: Any, axes: Any, ndim: int) -> Foot
 def bits_of(footprint: Footprint) -> np.ndarray[Any, Any]:
     """Returns a footprint as an array."""
     return np.frombuffer(footprint[1], bool).reshape(footprint[0])
-
-
-def by_axis(
-    name: str, what: str, value: Any, axes: Sequence[int], ndim: int, other: Any
-) -> tuple[Any, ...]:
-    """Returns an argument for each axis of an array, `other` where it has none."""
-    out = [other] * ndim
-    for axis, one in zip(axes, _each(name, what, value, len(axes)), strict=True):
-        out[axis] = one
-    return tuple(out)
 
 
 def neighbourhood(

@@ -223,17 +223,33 @@ def _each(name: str, what: str, value: Any, count: int) -> list[Any]:
     return list(value)
 
 
-def _kernel_operands(name: str, input: Any, weights: Any) -> list[Array]:
+def by_axis(
+    name: str, what: str, value: Any, axes: Sequence[int], ndim: int, other: Any
+) -> tuple[Any, ...]:
+    """Returns an argument for each axis of an array, `other` where it has none."""
+    out = [other] * ndim
+    for axis, one in zip(axes, _each(name, what, value, len(axes)), strict=True):
+        out[axis] = one
+    return tuple(out)
+
+
+def _kernel_operands(
+    name: str, input: Any, weights: Any, axes: Any, mode: Any, origin: Any
+) -> tuple[Array, Array, tuple[Any, ...], tuple[Any, ...]]:
+    """Returns the array, and the kernel, modes and origins for all of its axes."""
     x, w = promote_inexact(name, input, weights)
-    if x.aval.ndim != w.aval.ndim:
-        raise ShapeError(
-            f"{name}: weights must have as many axes as input, got {w.aval} for "
-            f"{x.aval}"
-        )
-    return [x, w]
+    ndim = x.aval.ndim
+    along = canonical_axes(name, hashable(axes), ndim, "axes")
+    if len(along) != w.aval.ndim:
+        what = "as many axes as input" if axes is None else f"{len(along)} axes"
+        raise ShapeError(f"{name}: weights must have {what}, got {w.aval} for {x.aval}")
+    w = fnp.transpose(w, [int(k) for k in np.argsort(along)])
+    w = fnp.expand_dims(w, [k for k in range(ndim) if k not in along])
+    modes = by_axis(name, "mode", mode, along, ndim, "reflect")
+    return x, w, modes, by_axis(name, "origin", origin, along, ndim, None)
 
 
-@library("output", "mode", "origin")
+@library("output", "mode", "origin", "axes")
 @_docs
 def correlate(
     input: ArrayLike,
@@ -242,8 +258,13 @@ def correlate(
     mode: str | tuple[str, ...] = "reflect",
     cval: ArrayLike = 0.0,
     origin: int | tuple[int, ...] = 0,
+    *,
+    axes: Any = None,
 ) -> Array:
     """Returns the correlation with a kernel.
+
+    Args:
+      weights: array-like: the kernel, with an axis for each one of `axes`.
 
     Example:
       >>> x = np.array([[1.0, 2.0], [3.0, 4.0]])
@@ -252,12 +273,12 @@ def correlate(
              [3., 7.]], dtype=float32)
     """
     name = "correlate"
-    x, w = _kernel_operands(name, input, weights)
-    origins = _each(name, "origin", origin, x.aval.ndim)
-    return _result(name, _correlated(name, x, w, origins, mode, cval), output)
+    x, w, modes, given = _kernel_operands(name, input, weights, axes, mode, origin)
+    origins = [0 if o is None else o for o in given]
+    return _result(name, _correlated(name, x, w, origins, modes, cval), output)
 
 
-@library("output", "mode", "origin")
+@library("output", "mode", "origin", "axes")
 @_docs
 def convolve(
     input: ArrayLike,
@@ -266,8 +287,13 @@ def convolve(
     mode: str | tuple[str, ...] = "reflect",
     cval: ArrayLike = 0.0,
     origin: int | tuple[int, ...] = 0,
+    *,
+    axes: Any = None,
 ) -> Array:
     """Returns the convolution with a kernel.
+
+    Args:
+      weights: array-like: the kernel, with an axis for each one of `axes`.
 
     Example:
       >>> x = np.array([[1.0, 2.0], [3.0, 4.0]])
@@ -276,10 +302,12 @@ def convolve(
              [7., 4.]], dtype=float32)
     """
     name = "convolve"
-    x, w = _kernel_operands(name, input, weights)
-    given = _each(name, "origin", origin, x.aval.ndim)
-    origins = [_turned(n, o, name) for n, o in zip(w.aval.shape, given, strict=True)]
-    out = _correlated(name, x, lax.rev(w, range(w.aval.ndim)), origins, mode, cval)
+    x, w, modes, given = _kernel_operands(name, input, weights, axes, mode, origin)
+    origins = [
+        0 if o is None else _turned(n, o, name)
+        for n, o in zip(w.aval.shape, given, strict=True)
+    ]
+    out = _correlated(name, x, lax.rev(w, range(w.aval.ndim)), origins, modes, cval)
     return _result(name, out, output)
 
 
@@ -531,27 +559,30 @@ def prewitt(
     return _differences("prewitt", input, axis, output, mode, cval, [1.0, 1.0, 1.0])
 
 
-@library("output", "mode")
+@library("output", "mode", "axes")
 @_docs
 def laplace(
     input: ArrayLike,
     output: Any = None,
     mode: str | tuple[str, ...] = "reflect",
     cval: ArrayLike = 0.0,
+    *,
+    axes: Any = None,
 ) -> Array:
-    """Returns the sum of second differences along all axes.
+    """Returns the sum of second differences along axes.
 
     Example:
       >>> laplace(np.array([0.0, 1.0, 4.0]))
       Array([ 1.,  2., -3.], dtype=float32)
     """
     (x,) = promote_inexact("laplace", input)
-    kinds = _each("laplace", "mode", mode, x.aval.ndim)
+    along = canonical_axes("laplace", hashable(axes), x.aval.ndim, "axes")
+    kinds = _each("laplace", "mode", mode, len(along))
     if not kinds:
         return _result("laplace", x, output)  # a number as it is, as SciPy has it
     steps = fnp.asarray([1.0, -2.0, 1.0], x.aval.dtype)
     out = fnp.zeros_like(x)
-    for axis, kind in enumerate(kinds):
+    for axis, kind in zip(along, kinds, strict=True):
         out = out + _along("laplace", x, steps, axis, 0, kind, cval)
     return _result("laplace", out, output)
 
@@ -563,6 +594,8 @@ def gaussian_laplace(
     output: Any = None,
     mode: str | Sequence[str] = "reflect",
     cval: ArrayLike = 0.0,
+    *,
+    axes: Any = None,
     **options: Any,
 ) -> Array:
     """Returns the sum of second derivatives of a Gaussian's smoothing.
@@ -578,8 +611,10 @@ def gaussian_laplace(
     """
     (x,) = promote_inexact("gaussian_laplace", input)
     out = fnp.zeros_like(x)
-    for axis in range(x.ndim):
-        order = [2 if k == axis else 0 for k in range(x.ndim)]
+    along = canonical_axes("gaussian_laplace", hashable(axes), x.ndim, "axes")
+    options["axes"] = along
+    for axis in along:
+        order = [2 if k == axis else 0 for k in along]
         out = out + gaussian_filter(x, sigma, order, None, mode, cval, **options)
     return _result("gaussian_laplace", out, output)
 
@@ -591,11 +626,15 @@ def gaussian_gradient_magnitude(
     output: Any = None,
     mode: str | Sequence[str] = "reflect",
     cval: ArrayLike = 0.0,
+    *,
+    axes: Any = None,
     **options: Any,
 ) -> Array:
     """Returns the length of the gradient of a Gaussian's smoothing.
 
     Args:
+      axes: the parts of the gradient that count; None is all. `input` is smoothed along
+        every axis.
       **options: `truncate` or `radius` of `gaussian_filter`.
 
     Special cases:
@@ -609,7 +648,8 @@ def gaussian_gradient_magnitude(
     name = "gaussian_gradient_magnitude"
     (x,) = promote_inexact(name, input)
     square = fnp.zeros_like(x)
-    for axis in range(x.ndim):
+    along = canonical_axes(name, hashable(axes), x.ndim, "axes")
+    for axis in along:
         order = [1 if k == axis else 0 for k in range(x.ndim)]
         slope = gaussian_filter(x, sigma, order, None, mode, cval, **options)
         square = square + slope * slope

@@ -19,14 +19,13 @@ from fxflow.lax.axes import canonical_axes, hashable, integer, natural
 from fxflow.numpy._operands import ArrayLike, array_of, convert
 from fxflow.scipy.ndimage._neighbourhoods import (
     bits_of,
-    by_axis,
     footprint_of,
     host,
     neighbourhood,
     real_operand,
     views,
 )
-from fxflow.scipy.ndimage.filters import _result
+from fxflow.scipy.ndimage.filters import _result, by_axis
 from fxflow.scipy.ndimage.rank_filters import maximum_filter, minimum_filter
 
 _docs = shared("""

@@ -75,6 +75,8 @@ class NonlinearConstraint:
       jac: accepted as in SciPy, and has no effect: derivatives are always computed.
       hess: likewise.
       keep_feasible: accepted as in SciPy, and has no effect.
+      finite_diff_rel_step: likewise.
+      finite_diff_jac_sparsity: likewise.
 
     Example:
       >>> from fxflow.scipy.optimize import NonlinearConstraint, minimize
@@ -98,6 +100,8 @@ class NonlinearConstraint:
         jac: Any = "2-point",
         hess: Any = None,
         keep_feasible: Any = False,
+        finite_diff_rel_step: Any = None,
+        finite_diff_jac_sparsity: Any = None,
     ) -> None:
         if not callable(fun):
             raise ArgumentError(

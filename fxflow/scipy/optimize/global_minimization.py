@@ -13,6 +13,7 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import natural
+from fxflow.lax.callbacks import debug_callback
 from fxflow.scipy.optimize._problems import (
     arguments,
     at_solution,
@@ -33,6 +34,8 @@ def brute(
     Ns: int = 20,
     full_output: bool = False,
     finish: str | None = "Nelder-Mead",
+    disp: bool = False,
+    workers: Any = 1,
 ) -> Any:
     """Minimizes a function on a grid, all of whose points are evaluated at once.
 
@@ -47,6 +50,8 @@ def brute(
       finish: the method of `minimize` that improves the best point; None for none. The
         improved point has an implicit derivative with respect to `args` and what `func`
         closes over.
+      disp: has no effect: nothing is printed.
+      workers: has no effect.
 
     Returns:
       The best point, float[n], 0-d for one range; with `full_output` also its value,
@@ -120,7 +125,9 @@ def basinhopping(
     minimizer_kwargs: Mapping[str, Any] | None = None,
     take_step: Callable[[Any, Any], Any] | None = None,
     accept_test: Callable[..., Any] | None = None,
+    callback: Callable[..., None] | None = None,
     interval: int = 50,
+    disp: bool = False,
     niter_success: int | None = None,
     *,
     target_accept_rate: float = 0.5,
@@ -143,7 +150,11 @@ def basinhopping(
       take_step: called as `take_step(key, x)` in place of a uniform displacement.
       accept_test: called as `accept_test(f_new=, x_new=, f_old=, x_old=)`; a minimum
         for which it returns False is not accepted.
+      callback: called on the host with the minimum of each step, its value and whether
+        it is accepted, for its side effects (see `debug.callback`); it cannot stop the
+        search.
       interval: after as many steps `stepsize` is adapted.
+      disp: has no effect: nothing is printed.
       niter_success: ends after as many steps without a lower minimum.
       target_accept_rate: of the adaptation.
       stepwise_factor: by which it divides or multiplies.
@@ -164,6 +175,7 @@ def basinhopping(
     Source: `scipy.optimize.basinhopping`; D. Wales and J. Doye 1997.
     """
     name = "basinhopping"
+    _require_callback(name, callback)
     niter = natural(name, "niter", niter, 0)
     interval = natural(name, "interval", interval)
     patience = niter + 2 if niter_success is None else niter_success
@@ -197,6 +209,8 @@ def basinhopping(
             take &= fnp.asarray(
                 accept_test(f_new=value, x_new=x, f_old=s.value, x_old=s.x), bool
             )
+        if callback is not None:
+            debug_callback(_calling(callback), problem.unravel(x), value, take)
         better = take & (value < s.lowest)
         steps, accepted = s.steps + 1, s.accepted + take
         rate = accepted / steps
@@ -230,6 +244,18 @@ def basinhopping(
         return end.best, (status, end.calls, end.steps)
 
     return told(name, problem, solver, settings.get("bounds"), x0)
+
+
+def _require_callback(name: str, callback: Any) -> None:
+    if callback is not None and not callable(callback):
+        raise ArgumentError(f"{name}: callback must be a function, got {callback!r}")
+
+
+def _calling(callback: Callable[..., Any]) -> Callable[..., None]:
+    def call(*given: Any) -> None:
+        callback(*given)
+
+    return call
 
 
 def _vector(x: Any, n: int) -> Array:
@@ -292,6 +318,7 @@ def dual_annealing(
     accept: float = -5.0,
     maxfun: float = 1e7,
     no_local_search: bool = False,
+    callback: Callable[..., None] | None = None,
     x0: Any = None,
     *,
     key: Array,
@@ -316,6 +343,9 @@ def dual_annealing(
       accept: the lower, the less likely a worse point is accepted; -1e4 to -5.
       maxfun: the number of calls after which no temperature is begun.
       no_local_search: whether there is no local search.
+      callback: called on the host with the lowest minimum and its value after each
+        temperature, for its side effects (see `debug.callback`); SciPy's third
+        argument, which search found it, is missing, and it cannot stop the search.
       x0: where to begin; None means a random point.
       key: of `fxflow.random`, in place of SciPy's `rng`.
 
@@ -335,6 +365,7 @@ def dual_annealing(
     Source: `scipy.optimize.dual_annealing`; C. Tsallis and D. Stariolo 1996.
     """
     name = "dual_annealing"
+    _require_callback(name, callback)
     args = arguments(name, args)
     maxiter = natural(name, "maxiter", maxiter)
     for what, value, least, most in (
@@ -360,7 +391,7 @@ def dual_annealing(
         return end.x, end.fun, end.nfev
 
     fixed = lax.stop_gradient(low), lax.stop_gradient(high)
-    step = _annealing(
+    stepped = _annealing(
         problem,
         *fixed,
         None if no_local_search else local,
@@ -369,6 +400,12 @@ def dual_annealing(
         visit,
         accept,
     )
+
+    def step(s: _Annealed) -> _Annealed:
+        new = stepped(s)
+        if callback is not None:
+            debug_callback(_calling(callback), new.best, new.lowest)
+        return new
 
     def solver() -> Any:
         x = fnp.clip(problem.x, *fixed)

@@ -87,10 +87,16 @@ def least_squares(
     x_scale: Any = None,
     loss: Any = "linear",
     f_scale: ArrayLike = 1.0,
+    diff_step: Any = None,
+    tr_solver: str | None = None,
+    tr_options: Mapping[str, Any] | None = None,
+    jac_sparsity: Any = None,
     max_nfev: int | None = None,
+    verbose: int = 0,
     args: tuple[Any, ...] = (),
     kwargs: Mapping[str, Any] | None = None,
     callback: Callable[..., None] | None = None,
+    workers: Any = None,
 ) -> LeastSquaresResults:
     """Minimizes a sum of squares, or of robust losses of squares, within bounds.
 
@@ -115,11 +121,17 @@ def least_squares(
         z = (f / f_scale)², float[m], that returns float[3, m]: values and two
         derivatives.
       f_scale: the residual beyond which a robust loss grows more slowly.
+      diff_step: has no effect: derivatives are exact.
+      tr_solver: has no effect: each step is solved by a QR factorization.
+      tr_options: likewise.
+      jac_sparsity: has no effect: the Jacobian is dense.
       max_nfev: the greatest number of calls; None is 100 n.
+      verbose: has no effect: nothing is printed.
       args: more arguments.
       kwargs: more arguments, by name.
       callback: called on the host with the point after each iteration, for its side
         effects (see `debug.callback`); it cannot stop the program.
+      workers: has no effect: there are no differences to compute in parallel.
 
     Returns:
       A `LeastSquaresResults`.
@@ -300,6 +312,9 @@ def leastsq(
     xtol: float = 1.49012e-8,
     gtol: float = 0.0,
     maxfev: int = 0,
+    epsfcn: float | None = None,
+    factor: float = 100,
+    diag: ArrayLike | None = None,
 ) -> tuple[Any, ...]:
     """Minimizes a sum of squares, as `least_squares` does without bounds.
 
@@ -316,6 +331,10 @@ def leastsq(
       xtol: the relative length of a step at which to stop.
       gtol: the size of the gradient at which to stop.
       maxfev: the greatest number of calls; 0 means 100 n.
+      epsfcn: has no effect: derivatives are exact.
+      factor: has no effect: the first step is damped, not bounded.
+      diag: float[n], the reciprocal units of variables; None means norms of the
+        Jacobian.
 
     Returns:
       The solution and the status; with `full_output` the solution, the inverse of JᵀJ,
@@ -349,6 +368,7 @@ def leastsq(
         gtol=gtol,
         max_nfev=maxfev or None,
         args=more,
+        x_scale=None if diag is None else 1 / fnp.asarray(diag),
     )
     if not full_output:
         return found.x, found.status
@@ -634,7 +654,12 @@ def lsq_linear(
     bounds: Any = (-math.inf, math.inf),
     method: str = "trf",
     tol: float = 1e-10,
+    lsq_solver: str | None = None,
+    lsmr_tol: float | str | None = None,
     max_iter: int | None = None,
+    verbose: int = 0,
+    *,
+    lsmr_maxiter: int | None = None,
 ) -> LeastSquaresResults:
     """Solves a linear least-squares problem within bounds.
 
@@ -646,7 +671,11 @@ def lsq_linear(
       bounds: see `least_squares`.
       method: "trf" or "bvls"; both stand for one method.
       tol: the relative decrease of the cost at which to stop.
+      lsq_solver: has no effect: each step is solved by a QR factorization.
+      lsmr_tol: likewise.
       max_iter: the greatest number of iterations; None is 100 n.
+      verbose: has no effect: nothing is printed.
+      lsmr_maxiter: has no effect, as `lsq_solver`.
 
     Returns:
       A `LeastSquaresResults`.
@@ -679,7 +708,9 @@ def lsq_linear(
     )
 
 
-def nnls(A: ArrayLike, b: ArrayLike, maxiter: int | None = None) -> tuple[Array, Array]:
+def nnls(
+    A: ArrayLike, b: ArrayLike, maxiter: int | None = None, *, atol: float | None = None
+) -> tuple[Array, Array]:
     """Solves a linear least-squares problem with unknowns that are not negative.
 
     The solution has derivatives with respect to all arguments. `optim.nnls` takes a
@@ -689,6 +720,7 @@ def nnls(A: ArrayLike, b: ArrayLike, maxiter: int | None = None) -> tuple[Array,
       A: float[m, n].
       b: float[m].
       maxiter: the greatest number of iterations; None is 100 n.
+      atol: has no effect: the solution is exact up to rounding errors.
 
     Returns:
       x, float[n], and the norm of A x - b.

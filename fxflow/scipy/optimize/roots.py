@@ -37,8 +37,14 @@ _NONLIN = {
     "maxls": 7,  # SciPy: to 1/100
 }
 _OPTIONS: dict[str, dict[str, Any]] = {
-    "hybr": {"xtol": 1.49012e-08, "maxfev": None},
-    "lm": {"xtol": 1.49012e-08, "ftol": 1.49012e-08, "gtol": 0.0, "maxiter": None},
+    "hybr": {"xtol": 1.49012e-08, "maxfev": None, "diag": None},
+    "lm": {
+        "xtol": 1.49012e-08,
+        "ftol": 1.49012e-08,
+        "gtol": 0.0,
+        "maxiter": None,
+        "diag": None,
+    },
     "broyden1": {**_NONLIN, "alpha": None},
     "broyden2": {**_NONLIN, "alpha": None},
     "anderson": {**_NONLIN, "M": 5, "alpha": None, "w0": 0.01},
@@ -81,7 +87,8 @@ def root(
       callback: called on the host with the point and the values after each iteration,
         for its side effects (see `debug.callback`); not for "hybr" and "lm".
       options: "hybr": `xtol`, the relative length of a step at which to stop, and
-        `maxfev`. "lm": `xtol`, `ftol`, `gtol`, `maxiter`, the number of calls. Others:
+        `maxfev`. "lm": `xtol`, `ftol`, `gtol`, `maxiter`, the number of calls. Both:
+        `diag`, float[n], the reciprocal units of unknowns. Others:
         `fatol`, the largest value at a root (6e-6, in float32 1e-4), `ftol`, the same
         relative to that at `x0`, `xatol` and `xtol`, the length of the last step,
         absolute and relative (inf; all have to be met), `tol_norm`, function of a
@@ -197,6 +204,7 @@ def _by_squares(equations: Any, jacobian: Any, x: Any, settings: Any) -> Any:
 
     most = settings.get("maxfev", settings.get("maxiter"))
     infinite = fnp.full(n, fnp.inf, dtype)
+    scale = _units("root", settings["diag"], x)
     end = levenberg_marquardt(
         both,
         value,
@@ -206,7 +214,7 @@ def _by_squares(equations: Any, jacobian: Any, x: Any, settings: Any) -> Any:
         ftol=max(settings.get("ftol", 0.0), 4 * eps**2),
         xtol=max(settings["xtol"], 4 * eps),
         gtol=settings.get("gtol", 0.0),
-        x_scale=None,
+        x_scale=scale,
         maxcalls=100 * (n + 1) if most is None else most,
         tau=1e-6,
     )
@@ -222,6 +230,16 @@ def _by_squares(equations: Any, jacobian: Any, x: Any, settings: Any) -> Any:
     return end.x, status.astype(dtypes.int32), end.calls, end.slopes
 
 
+def _units(name: str, diag: Any, x: Any) -> Any:
+    """Returns the units of unknowns, or None."""
+    if diag is None:
+        return None
+    given = fnp.asarray(diag, x.aval.dtype)
+    if given.shape != x.aval.shape:
+        raise ShapeError(f"{name}: diag must be like x0, {x.aval}, got {given.aval}")
+    return 1 / given
+
+
 def fsolve(
     func: Callable[..., Any],
     x0: Any,
@@ -231,6 +249,10 @@ def fsolve(
     col_deriv: bool = False,
     xtol: float = 1.49012e-8,
     maxfev: int = 0,
+    band: tuple[int, int] | None = None,
+    epsfcn: float | None = None,
+    factor: float = 100,
+    diag: Any = None,
 ) -> Any:
     """Finds a root of a system of equations, as `root` does with the method "hybr".
 
@@ -245,6 +267,11 @@ def fsolve(
       col_deriv: whether the columns of what `fprime` returns belong to equations.
       xtol: the relative length of a step at which to stop.
       maxfev: the greatest number of calls; 0 means 100 (n + 1).
+      band: has no effect: the Jacobian is computed exactly, and is dense.
+      epsfcn: likewise.
+      factor: has no effect: the first step is Newton's.
+      diag: float[n], positive: the reciprocal units of unknowns; None means norms of
+        the Jacobian.
 
     Returns:
       The root, like `x0`; with `full_output` also a `RootResults`.
@@ -265,7 +292,7 @@ def fsolve(
         def jac(x: Any, *args: Any) -> Any:
             return fnp.transpose(fnp.asarray(fprime(x, *args)))
 
-    options = {"xtol": xtol, "maxfev": maxfev or None}
+    options = {"xtol": xtol, "maxfev": maxfev or None, "diag": diag}
     found = root(func, x0, more, "hybr", jac, options=options)
     return (found.x, found) if full_output else found.x
 

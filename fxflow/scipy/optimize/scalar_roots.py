@@ -380,6 +380,7 @@ def toms748(
     a: ArrayLike,
     b: ArrayLike,
     args: Any = (),
+    k: int = 1,
     xtol: float = _XTOL,
     rtol: float = _RTOL,
     maxiter: int = _ITERATIONS,
@@ -387,6 +388,9 @@ def toms748(
     disp: bool = True,
 ) -> Any:
     """Finds a root in a bracket, as `brentq` does.
+
+    Args:
+      k: has no effect: SciPy's number of Newton steps in an iteration.
 
     Example:
       >>> round(float(toms748(lambda x: x**2 - 2, 0.0, 2.0)), 5)

@@ -46,6 +46,7 @@ def line_search(
     c1: float = 1e-4,
     c2: float = 0.9,
     amax: float | None = None,
+    extra_condition: Callable[..., Any] | None = None,
     maxiter: int = 30,
 ) -> LineSearchResult:
     """Finds a step size that satisfies the strong Wolfe conditions.
@@ -65,6 +66,9 @@ def line_search(
       c1: the constant of the first condition, sufficient decrease.
       c2: the constant of the second condition, on the slope.
       amax: the largest step size.
+      extra_condition: called as `extra_condition(alpha, x, f, g)` with a step size, the
+        point, and the value and the gradient there; a step size for which it returns
+        False is not accepted.
       maxiter: the greatest number of step sizes that are tried.
 
     Returns:
@@ -111,6 +115,12 @@ def line_search(
         value, slope = problem.both(problem.x + t * way)
         return Point(t, value, fnp.dot(way, slope)), slope
 
+    def accepted(at: Point, slope: Any) -> Any:
+        if extra_condition is None:
+            return True
+        points = problem.unravel(problem.x + at.at * way), problem.unravel(slope)
+        return fnp.asarray(extra_condition(at.at, points[0], at.value, points[1]), bool)
+
     end = zoom_search(
         tried,
         Point(fnp.zeros((), dtype), value, rate),
@@ -122,6 +132,7 @@ def line_search(
         curv_rtol=c2,
         approx_dec_rtol=None,
         stepsize_precision=0.0,
+        accepted=None if extra_condition is None else accepted,
     )
     best = end.best
     good = (
@@ -129,6 +140,7 @@ def line_search(
         & (best.value <= value + c1 * best.at * rate)
         & (fnp.abs(best.slope) <= c2 * fnp.abs(rate))
         & (rate < 0)
+        & accepted(best, end.grad)
     )
     pick: Any = lambda v: fnp.where(good, v, fnp.nan)
     return LineSearchResult(

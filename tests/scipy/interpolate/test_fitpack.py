@@ -93,3 +93,20 @@ def test_smoothing_and_zeros_agree_with_scipy() -> None:
             close(interpolate.splev(at, one), want.splev(at, g), 1e-7)
         slope = fxflow.grad(lambda c: interpolate.insert(X[5], (f[0], c, 3))[1].sum())
         assert slope(f[1]).shape == f[1].shape
+
+
+def test_sums_of_squares_of_fits() -> None:
+    x = np.linspace(0, 3, 25)
+    y = np.sin(x) + 0.05 * np.cos(31 * x)
+    w = 1 + np.abs(np.cos(x))
+    with fxflow.config.override(x64=True):
+        tck, fp = interpolate.splrep(x, y, w, s=0.1, full_output=True)
+        exact = want.splrep(x, y, w, s=0.1, full_output=True)
+        np.testing.assert_allclose(fp, exact[1], 1e-3)
+        np.testing.assert_allclose(
+            interpolate.splev(x, tck), want.splev(x, exact[0]), atol=1e-4
+        )
+        (_, u), fp = interpolate.splprep([x, y], s=0.1, full_output=True)
+        exact = want.splprep([x, y], s=0.1, full_output=True)
+        np.testing.assert_allclose(u, exact[0][1])
+        np.testing.assert_allclose(fp, exact[1], 1e-3)

@@ -54,6 +54,21 @@ def test_polynomials_agree_with_scipy() -> None:
         np.testing.assert_allclose(
             got, want.barycentric_interpolate(X, Y[0], 1.7), 1e-8
         )
+        theirs = want.BarycentricInterpolator(X, Y, 1)
+        for at in (np.r_[X[2:4], 1.7, 2.9], 1.7):
+            for der in (3, None):
+                np.testing.assert_allclose(
+                    f.derivatives(at, der), theirs.derivatives(at, der), 1e-5, 1e-5
+                )
+            np.testing.assert_allclose(
+                f.derivative(at, 2), theirs.derivative(at, 2), 1e-6, 1e-6
+            )
+            for order in (1, [2, 0]):
+                np.testing.assert_allclose(
+                    interpolate.barycentric_interpolate(X, Y[0], at, der=order),
+                    want.barycentric_interpolate(X, Y[0], at, der=order),
+                    *(1e-5, 1e-5),
+                )
         again = interpolate.BarycentricInterpolator(X, Y, 1, wi=f.wi)
         np.testing.assert_allclose(again(1.7), f(1.7))
         value = lambda t, y: interpolate.BarycentricInterpolator(X, y)(t)

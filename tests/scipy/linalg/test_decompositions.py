@@ -95,3 +95,18 @@ def test_svd_drivers() -> None:
         assert same(want.svdvals(A), found, 1e-3)
     with pytest.raises(ArgumentError, match="lapack_driver"):
         linalg.svd(A, lapack_driver="other")
+
+
+def test_rows_of_lu_and_intervals_of_eigenvalues() -> None:
+    for shape in ((4, 4), (5, 3), (3, 5), (2, 3, 3)):
+        a = RNG.normal(size=shape)
+        p, lower, upper = linalg.lu(a, p_indices=True)
+        assert p.dtype == np.int32
+        found = np.take_along_axis(np.asarray(lower), np.asarray(p)[..., None], -2)
+        np.testing.assert_allclose(found @ np.asarray(upper), a, 1e-4, 1e-5)
+        np.testing.assert_array_equal(p, want.lu(a, p_indices=True)[0])
+    for call in (linalg.eigh, linalg.eigvalsh):
+        with pytest.raises(ArgumentError, match="subset_by_index"):
+            call(np.eye(3), subset_by_value=(0, 1))
+    with pytest.raises(ArgumentError, match="ordqz"):
+        linalg.schur(np.eye(3), sort="lhp")

@@ -45,7 +45,7 @@ def test_solve() -> None:
         got = linalg.solve(half, B[:, 0], lower, assume_a="sym")
         assert same(want.solve(S, B[:, 0]), got, 1e-3)
     with pytest.raises(ArgumentError, match="assume_a"):
-        linalg.solve(A, B, assume_a="banded")
+        linalg.solve(A, B, assume_a="bands")
 
 
 @pytest.mark.parametrize("lower", [False, True])
@@ -73,3 +73,21 @@ def test_arguments_that_have_no_effect() -> None:
     lower = np.tril(A) + 3 * np.eye(4, dtype=np.float32)
     args = (lower, B, 0, True, False, False, None, True)
     assert same(np.linalg.solve(lower, B), linalg.solve_triangular(*args), 1e-3)
+
+
+def test_what_a_matrix_is_known_to_be() -> None:
+    upper = np.triu(A) + 3 * np.eye(4, dtype=np.float32)
+    kinds = {"general": A, "symmetric": S, "hermitian": H, "positive definite": H}
+    kinds |= {"upper triangular": upper, "lower triangular": upper.T}
+    kinds |= {"diagonal": np.diag(np.diag(upper)), "banded": upper}
+    kinds["tridiagonal"] = np.tril(upper, 1)
+    for kind, a in kinds.items():
+        for b in (B, B[:, 0]):
+            got = linalg.solve(a, b, assume_a=kind)
+            assert same(want.solve(a, b, assume_a=kind), got, 1e-3)
+        assert same(want.inv(a), linalg.inv(a, assume_a=kind), 1e-3)
+    got = linalg.solve(upper, B, assume_a="upper triangular", transposed=True)
+    assert same(want.solve(upper.T, B), got, 1e-3)
+    assert same(want.inv(H), linalg.inv(np.tril(H), assume_a="her", lower=True), 1e-3)
+    with pytest.raises(ArgumentError, match="assume_a must be one of"):
+        linalg.inv(A, assume_a="sparse")

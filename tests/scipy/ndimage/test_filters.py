@@ -37,11 +37,31 @@ def test_filters_agree_with_scipy(mode: str) -> None:
         ("sobel", (1,), {}),
         ("prewitt", (0,), {}),
         ("laplace", (), {}),
+        ("laplace", (), {"axes": (2, 0)}),
+        ("correlate", (RNG.normal(size=(2, 3)),), {"axes": (0, 2), "origin": (0, 1)}),
+        ("convolve", (RNG.normal(size=(2, 4)),), {"axes": (-2, 2), "origin": (-1, 1)}),
+        ("gaussian_laplace", ((0.7, 1.1),), {"axes": (0, 2)}),
+        ("gaussian_gradient_magnitude", (0.9,), {"axes": 1}),
     ]
     with fxflow.config.override(x64=True):
         for name, args, options in calls:
             got = getattr(ndimage, name)(X, *args, **options, **s)
             close(got, getattr(want, name)(X, *args, **options, **s))
+
+
+def test_modes_of_some_axes() -> None:
+    w, modes = RNG.normal(size=(2, 3)), ("wrap", "nearest")
+    rows = lambda f: np.stack([f(x, w, mode="wrap") for x in X])
+    with fxflow.config.override(x64=True):
+        for name in ("correlate", "convolve"):
+            got = getattr(ndimage, name)(X, w, mode="wrap", axes=(1, 2))
+            close(got, rows(getattr(want, name)))
+            got = getattr(ndimage, name)(X, w, mode=modes, axes=(1, 2))
+            # The kernel's axes are those of the list, in its order.
+            again = getattr(ndimage, name)(X, w.T, mode=modes[::-1], axes=(2, 1))
+            close(again, np.asarray(got))
+        got = ndimage.laplace(X, mode=modes, axes=(0, 2))
+        close(got, want.laplace(X, mode=modes, axes=(0, 2)))
 
 
 def test_modes_of_each_axis_and_dtypes() -> None:

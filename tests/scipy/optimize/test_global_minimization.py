@@ -54,10 +54,12 @@ def test_hopping_finds_the_lowest_basin() -> None:
 
 @pytest.mark.slow
 def test_steps_and_tests_of_the_user() -> None:
+    calls: list[tuple[Any, ...]] = []
     seen = optimize.basinhopping(
         _waves,
         [1.9],
         niter=30,
+        callback=lambda *given: calls.append(given),
         minimizer_kwargs={"method": "L-BFGS-B", "bounds": [(-2.0, 2.0)]},
         take_step=lambda key, x: x + fxflow.random.normal(key, x.shape),
         accept_test=lambda f_new, x_new, f_old, x_old: x_new[0] > -1,
@@ -65,6 +67,9 @@ def test_steps_and_tests_of_the_user() -> None:
         key=fxflow.random.key(2),
     )
     assert abs(seen.x[0]) < 1e-3 and seen.nit <= 30
+    fxflow.effects_barrier()
+    assert len(calls) == int(seen.nit)
+    assert min(float(value) for _, value, taken in calls if taken) == seen.fun
 
 
 def test_annealing_finds_the_lowest_basin() -> None:
@@ -88,8 +93,17 @@ def test_annealing_alone_and_at_a_bound() -> None:
         _waves, [(-3.0, 3.0)], maxiter=300, no_local_search=True, key=key
     )
     assert abs(alone.x[0]) < 0.05
-    edge = optimize.dual_annealing(lambda x: x[0], [(1.0, 2.0)], maxiter=20, key=key)
+    calls: list[tuple[Any, ...]] = []
+    edge = optimize.dual_annealing(
+        lambda x: x[0],
+        [(1.0, 2.0)],
+        maxiter=20,
+        callback=lambda *given: calls.append(given),
+        key=key,
+    )
     assert edge.x[0] == 1
+    fxflow.effects_barrier()
+    assert len(calls) == 20 and [float(v) for v in calls[-1]] == [1, 1]
 
 
 def test_bad_problems_are_refused() -> None:
@@ -102,5 +116,8 @@ def test_bad_problems_are_refused() -> None:
         optimize.basinhopping(_waves, [1.0], stepwise_factor=2.0, key=key)
     with pytest.raises(ArgumentError, match=r"visit must be in \(1.0, 3.0\]"):
         optimize.dual_annealing(_waves, [(0.0, 1.0)], visit=4.0, key=key)
+    for search in (optimize.basinhopping, optimize.dual_annealing):
+        with pytest.raises(ArgumentError, match="callback must be a function"):
+            search(_waves, [(0.0, 1.0)], callback=3, key=key)
     with pytest.raises(ArgumentError, match="bound"):
         optimize.dual_annealing(_waves, [(0.0, None)], key=key)

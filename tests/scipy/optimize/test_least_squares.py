@@ -350,6 +350,8 @@ def test_leastsq_has_the_covariance_of_scipy() -> None:
             model(fnp), [1.0, 1.0], (t, y), columns, col_deriv=True
         )
         np.testing.assert_allclose(again, x, 1e-7)
+        scaled, _ = optimize.leastsq(model(fnp), [1.0, 1.0], (t, y), diag=[9.0, 0.1])
+        np.testing.assert_allclose(scaled, x, 1e-6)
     with pytest.raises(ArgumentError, match="at least as"):
         optimize.leastsq(lambda x: x[:1], [1.0, 2.0])
 

@@ -166,3 +166,8 @@ def test_fsolve_is_the_root() -> None:
     np.testing.assert_allclose(slope, exact, 1e-3)
     with pytest.raises(ShapeError, match="as many values"):
         optimize.fsolve(lambda x: x[:1], [1.0, 2.0])
+    # Units do not change a root, however far they are from those of the Jacobian.
+    scaled = optimize.fsolve(pair, [1.0, 1.0], 4.0, diag=[100.0, 0.01])
+    np.testing.assert_allclose(scaled, want, 1e-4)
+    with pytest.raises(ShapeError, match="diag must be like x0"):
+        optimize.fsolve(pair, [1.0, 1.0], 4.0, diag=[1.0])

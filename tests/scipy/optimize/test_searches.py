@@ -34,6 +34,17 @@ def test_steps_satisfy_the_conditions_of_wolfe() -> None:
         assert fnp.isnan(short.alpha)
 
 
+def test_a_condition_of_the_user_rejects_steps() -> None:
+    # Of x² from 1 every step size from 0.1 to 1 has less value and less slope.
+    search = lambda more: optimize.line_search(
+        lambda x: (x**2).sum(), None, [1.0], [-1.0], c1=0.01, extra_condition=more
+    )
+    assert float(search(None).alpha) == 1
+    short = search(lambda alpha, x, f, g: (x[0] > 0.25) & (g[0] == 2 * x[0]) & (f > 0))
+    assert 0.1 <= float(short.alpha) < 0.75
+    assert fnp.isnan(search(lambda *_: False).alpha)
+
+
 def test_bad_searches_are_refused() -> None:
     with pytest.raises(ArgumentError, match="0 < c1 < c2 < 1"):
         optimize.line_search(optimize.rosen, None, [0.0, 1.0], [1.0, 0.0], c1=0.95)
