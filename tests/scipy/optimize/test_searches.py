@@ -35,7 +35,7 @@ def test_steps_satisfy_the_conditions_of_wolfe() -> None:
 
 
 def test_a_condition_of_the_user_rejects_steps() -> None:
-    # Of x² from 1 every step size from 0.1 to 1 has less value and less slope.
+    # Every step size from 0.1 to 1 lessens x² and its slope from 1.
     search = lambda more: optimize.line_search(
         lambda x: (x**2).sum(), None, [1.0], [-1.0], c1=0.01, extra_condition=more
     )
