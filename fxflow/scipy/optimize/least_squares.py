@@ -22,6 +22,7 @@ from fxflow.numpy._operands import ArrayLike, convert, promote_inexact
 from fxflow.scipy.linalg import cholesky, solve_triangular
 from fxflow.scipy.optimize._active_set import not_negative
 from fxflow.scipy.optimize._levenberg_marquardt import levenberg_marquardt
+from fxflow.scipy.optimize._losses import LOSSES, Model
 from fxflow.scipy.optimize._problems import (
     at_solution,
     is_traced,
@@ -36,43 +37,6 @@ from fxflow.scipy.optimize.results import LeastSquaresResults
 from fxflow.transforms.grad import jacfwd
 
 _METHODS = ("trf", "dogbox", "lm")
-
-
-# -- robust losses: functions of z = (f / scale)², their derivatives -------------------
-
-
-def _soft_l1(z: Any) -> Any:
-    root = fnp.sqrt(1 + z)
-    return 2 * (root - 1), 1 / root, -0.5 / root**3
-
-
-def _huber(z: Any) -> Any:
-    far = z > 1
-    safe = fnp.where(far, z, 1)
-    root = fnp.sqrt(safe)
-    return (
-        fnp.where(far, 2 * root - 1, z),
-        1 / root,
-        fnp.where(far, -0.5 / (safe * root), 0),
-    )
-
-
-def _cauchy(z: Any) -> Any:
-    return fnp.log1p(z), 1 / (1 + z), -1 / (1 + z) ** 2
-
-
-def _arctan(z: Any) -> Any:
-    rest = 1 + z * z
-    return fnp.arctan(z), 1 / rest, -2 * z / rest**2
-
-
-_LOSSES: dict[str, Any] = {
-    "linear": None,
-    "soft_l1": _soft_l1,
-    "huber": _huber,
-    "cauchy": _cauchy,
-    "arctan": _arctan,
-}
 
 
 def least_squares(
@@ -159,9 +123,9 @@ def least_squares(
         raise ArgumentError(
             f'{name}: method must be "trf", "dogbox" or "lm", got {method!r}'
         )
-    if not callable(loss) and loss not in _LOSSES:
+    if not callable(loss) and loss not in LOSSES:
         raise ArgumentError(
-            f"{name}: loss must be a function or one of {', '.join(_LOSSES)}, got "
+            f"{name}: loss must be a function or one of {', '.join(LOSSES)}, got "
             f"{loss!r}"
         )
     x, unravel = vector_of(name, x0)
@@ -169,7 +133,7 @@ def least_squares(
     named = dict(kwargs or {})
     pair = bounds if isinstance(bounds, Bounds) else _pair(name, bounds)
     low, high = bounds_of(name, pair, x, x0)
-    rule = loss if callable(loss) else _LOSSES[loss]
+    rule = loss if callable(loss) else LOSSES[loss]
     _require_within(name, "x0", x, low, high)
 
     def residuals(x: Any) -> Any:
@@ -188,7 +152,7 @@ def least_squares(
         jacobian = jacfwd(residuals)
     else:
         raise ArgumentError(f"{name}: jac must be a function, got {jac!r}")
-    model = _Model(residuals, jacobian, rule, fnp.asarray(f_scale, dtype))
+    model = Model(residuals, jacobian, rule, fnp.asarray(f_scale, dtype))
     if method == "lm":
         m = model.residuals(x).size
         infinite = _are_infinite(pair)
@@ -262,43 +226,6 @@ def _are_infinite(bounds: Bounds) -> bool:
         for side, infinity in ((bounds.lb, -math.inf), (bounds.ub, math.inf))
         for v in tree.leaves(side)
     )
-
-
-class _Model:
-    """The cost of residuals under a loss, and what squares it is near a point."""
-
-    def __init__(self, residuals: Any, jacobian: Any, rule: Any, scale: Any) -> None:
-        self.residuals, self.jacobian = residuals, jacobian
-        self.rule, self.scale = rule, scale
-
-    def _losses(self, values: Any) -> Any:
-        loss, first, second = self.rule((values / self.scale) ** 2)
-        return self.scale**2 * loss, first, second / self.scale**2
-
-    def value(self, x: Any) -> Any:
-        """The cost and the residuals."""
-        values = self.residuals(x)
-        if self.rule is None:
-            return values @ values / 2, values
-        return fnp.sum(self._losses(values)[0]) / 2, values
-
-    def both(self, x: Any) -> Any:
-        """The cost, and residuals and a Jacobian that have its gradient."""
-        values, matrix = self.residuals(x), self.jacobian(x)
-        if self.rule is None:
-            return values @ values / 2, values, matrix
-        loss, first, second = self._losses(values)
-        tiny = float(fnp.finfo(values.dtype).eps)
-        # The Hessian of the loss, as far as it is positive.
-        curve = fnp.sqrt(fnp.maximum(first + 2 * second * values**2, tiny))
-        return fnp.sum(loss) / 2, values * first / curve, matrix * curve[:, None]
-
-    def slope(self, x: Any) -> Any:
-        """The gradient of the cost."""
-        values, matrix = self.residuals(x), self.jacobian(x)
-        if self.rule is not None:
-            values = values * self._losses(values)[1]
-        return matrix.T @ values
 
 
 def leastsq(
