@@ -28,6 +28,8 @@ LONG_FUNCTIONS = {
     "scipy/optimize/_interior_point.py: solve",
     "scipy/optimize/_levenberg_marquardt.py: levenberg_marquardt",
     "scipy/optimize/_sequential_quadratic.py: _run",
+    "scipy/optimize/evolution.py: differential_evolution",
+    "scipy/optimize/global_minimization.py: basinhopping",
     "scipy/optimize/least_squares.py: least_squares",
     "scipy/optimize/minimization.py: minimize",
     "scipy/optimize/scalar_minimization.py: minimize_scalar",
