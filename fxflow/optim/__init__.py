@@ -90,9 +90,7 @@ from fxflow.optim.optimistic import (
 from fxflow.optim.polyak import polyak_sgd, scale_by_polyak
 from fxflow.optim.proximal import FtrlState, ftrl
 from fxflow.optim.quasi_newton import ScaleByLBFGSState, lbfgs, scale_by_lbfgs
-from fxflow.optim.rows import (
-    RowState, RowTransformation, RowUpdateFn, by_rows, rowwise_adagrad,
-)
+from fxflow.optim.rows import rowwise_adagrad
 from fxflow.optim.scaling import (
     AddNoiseState, ScaleByScheduleState, ZeroNansState, add_decayed_weights, add_noise,
     centralize, keep_params_nonnegative, normalize_by_update_norm, scale,
@@ -120,6 +118,9 @@ if _typing.TYPE_CHECKING:
     from fxflow.optim import (
         assignment, contrib, losses, microbatching, perturbations, projections,
         second_order, tree,
+    )
+    from fxflow.optim.row_steps import (
+        RowState, RowTransformation, RowUpdateFn, by_rows,
     )
 
 __all__ = [
@@ -179,5 +180,7 @@ _public(
         "assignment", "contrib", "losses", "microbatching", "perturbations",
         "projections", "second_order", "tree",
     ),
+    # They import kernels.
+    elsewhere={"row_steps": "RowState RowTransformation RowUpdateFn by_rows"},
 )
 # fmt: on

@@ -35,7 +35,7 @@ from fxflow.distributed.parameter_server.worker.training import (
 from fxflow.distributed.zero import StepMetrics
 from fxflow.errors import ArgumentError, NonFiniteError
 from fxflow.optim.base import apply_updates
-from fxflow.optim.rows import RowState, by_rows
+from fxflow.optim.row_steps import RowState, by_rows
 from fxflow.transforms.arguments import require_callable
 from fxflow.transforms.grad import value_and_grad
 from fxflow.transforms.jit import jit

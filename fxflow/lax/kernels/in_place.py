@@ -39,17 +39,15 @@ def in_place(
       in_avals: types of the operands.
       free: operands whose memory nothing reads after the kernel.
     """
+    if params.aliases:
+        _, operands, _, _ = params.split(uses_of(params.graph))
+        alone = [not (use.reads or use.writes) for use in operands]
+        return params, tuple(
+            (i, k) for i, k in params.aliases if i in free and alone[i]
+        )
     free = [i for i in free if in_avals[i].nbytes >= LEAST]
-    if not free:
+    if not free or not _is_apart(params):
         return params, ()
-    _, operands, _, _ = params.split(uses_of(params.graph))
-    found = [
-        (i, out)
-        for i, out in params.aliases
-        if i in free and not (operands[i].reads or operands[i].writes)
-    ]
-    if found or params.aliases or not _is_apart(params):
-        return params, tuple(found)
     for i in sorted(free, key=lambda i: -in_avals[i].nbytes):
         for out, aval in enumerate(params.outs):
             if (in_avals[i].shape, in_avals[i].dtype) != (aval.shape, aval.dtype):

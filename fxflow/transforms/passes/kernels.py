@@ -70,7 +70,9 @@ def _compiled(
     name = node.primitive.name
     avals = [a.aval for a in node.inputs]
     if name == KernelCall.name:
-        call = compiler(KernelParams(**node.params), avals, free)
+        params = KernelParams(**node.params)
+        # XLA copies a named operand first if it is read afterwards.
+        call = compiler(params, avals, free | {i for i, _ in params.aliases})
     elif compiler is native_call:
         call = sparse_call(avals, **node.params)
     else:
