@@ -1,4 +1,4 @@
-"""The four models as fxflow serves them: `fxflow serve models.py:linear`."""
+"""The four models, and a free one, as fxflow serves them: `… models.py:linear`."""
 
 import sys
 from pathlib import Path
@@ -43,6 +43,10 @@ def _cnn(p, x):
     return nn.relu(x.reshape(x.shape[0], -1) @ p["w0"]) @ p["w1"]
 
 
+def _echo(x):
+    return x[:, :10]
+
+
 def _steps(x):
     for _ in range(100):
         yield x[:, :1]
@@ -52,4 +56,6 @@ linear = _model(_linear, "linear")
 kernel = _model(_kernel, "kernel")
 mlp = _model(_mlp, "mlp")
 cnn = _model(_cnn, "cnn")
+#: It costs nothing: what is measured is the server.
+echo = Model(_echo, inputs={"x": f"f32[batch,{PIXELS}]"}, outputs=["y"], jit=False)
 steps = Model(_steps, inputs={"x": f"f32[batch,{PIXELS}]"}, outputs=["y"], jit=False)

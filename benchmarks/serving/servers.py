@@ -169,11 +169,13 @@ def streaming(streams: int) -> Iterator[Server]:
             yield server
 
 
-#: Libraries that are called in handlers, each in several forms (`peers.FORMS`).
-LIBRARIES = ("jax", "torch", "onnxruntime")
+#: Libraries that are called in handlers, each in several forms (`peers.FORMS`); "none":
+#: the handler returns a part of its input, whatever the model.
+LIBRARIES = ("none", "jax", "torch", "onnxruntime")
 FASTAPI = ("fastapi", "uvicorn[standard]", "orjson")
 #: A peer → the packages of its environment.
 REQUIREMENTS = {
+    "none": [*FASTAPI, "numpy"],
     "jax": [*FASTAPI, "jax==0.10.2", "jaxlib==0.10.2"],
     "torch": [*FASTAPI, "torch==2.13.0", "numpy"],
     "onnxruntime": [*FASTAPI, "onnx", "onnxruntime"],

@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from fxflow.devices.clients import run_in_callers
 from fxflow.distributed.processes import require_posix
 from fxflow.errors import ServeError
 from fxflow.serve.config import ServerConfig, read_config, read_keys, server_config
@@ -322,15 +323,16 @@ class _Serving:
                 yield  # `_Serving.run` handles signals, to drain the models too
 
         config = self._config
+        app = application(self._front, config.static)
         return Server(
             uvicorn.Config(
-                application(self._front, config.static),
+                app,
                 host=config.host,
                 port=config.port,
                 loop="asyncio",
                 lifespan="off",
                 ws="none",
-                http=bounded_protocol(),
+                http=bounded_protocol(immediate=app.immediate),
                 log_config=None,
                 access_log=False,
                 server_header=False,
@@ -344,6 +346,7 @@ class _Serving:
     async def run(self) -> int:
         """Serves until a signal stops it, and returns the exit status."""
         require_posix("fxflow serve")
+        run_in_callers()  # for models in this process
         config, loop = self._config, asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stopping.set)

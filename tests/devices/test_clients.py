@@ -233,10 +233,17 @@ try:
     clients.configure_cpu(num_nodes=1)
 except RuntimeError as error:
     assert "clear_backends() before" in str(error)
+assert not clients.run_in_callers()  # too late
 clear_backends()
 config.num_cpu_devices = 2
 clients.configure_cpu(node_id=0, num_nodes=1)
+assert clients.run_in_callers()
+options = []
+make = clients.xla_client.make_cpu_client
+clients.xla_client.make_cpu_client = lambda **kw: options.append(kw) or make(**kw)
 assert clients.device_count() == 2
+assert clients.run_in_callers()
+assert options[0]["asynchronous"] is False
 assert buffers.default_placement() is not place
 assert buffers.to_host(old).tolist() == [0, 1, 2]
 assert called == [1]

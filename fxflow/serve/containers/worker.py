@@ -21,6 +21,7 @@ import time
 import traceback
 from typing import Any
 
+from fxflow.devices.clients import run_in_callers
 from fxflow.distributed.messages.channel import AsyncChannel, Channel
 from fxflow.distributed.processes import require_posix
 from fxflow.errors import ExportError, ServeError
@@ -83,6 +84,7 @@ def main(argv: list[str]) -> int:
     Returns:
       The exit status.
     """
+    run_in_callers()  # this process waits for each result
     control = socket.socket(fileno=int(argv[0]))
     regions = [Region(int(fd), limit=int(argv[2])) for fd in argv[1].split(",")]
     # Send the model's prints to stderr, the log.

@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import http
+import logging
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractContextManager, aclosing, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 from fxflow.errors import ServeError
 from fxflow.serve.errors import ClientDisconnect
@@ -27,6 +29,7 @@ from fxflow.serve.errors import ClientDisconnect
 if TYPE_CHECKING:
     from fxflow.serve.protocol.front import RequestReport
 
+_log = logging.getLogger("fxflow.serve")
 _UNCORKED: AbstractContextManager[None] = nullcontext()
 _MODELS, _PREDICT = "/v2/models/", "/predict/"
 _KINDS = ("infer", "generate", "generate_stream")
@@ -102,16 +105,44 @@ class Reply:
             await send(_start(self.status, own | self.headers))
             await send({"type": "http.response.body", "body": self.body})
 
+    def to_bytes(self, head: bytes) -> bytes:
+        """Returns the reply as it is sent.
+
+        Args:
+          head: lines of other headers.
+
+        Raises:
+          ValueError: a header has a line break.
+        """
+        lines = [
+            f"content-type: {self.media_type}\r\ncontent-length: {len(self.body)}\r\n",
+            *[f"{_lower(name)}: {value}\r\n" for name, value in self.headers.items()],
+            "\r\n",
+        ]
+        text = "".join(lines)
+        if text.count("\n") != len(lines) + 1 or text.count("\r") != len(lines) + 1:
+            raise ValueError("a header of the reply has a line break")
+        return b"".join(
+            (_status_line(self.status), head, text.encode("latin-1"), self.body)
+        )
+
+
+@functools.cache
+def _status_line(status: int) -> bytes:
+    phrase = http.HTTPStatus(status).phrase
+    return f"HTTP/1.1 {status} {phrase}\r\n".encode()
+
 
 @functools.lru_cache(maxsize=64)
-def _name(text: str) -> bytes:
-    """Returns a header's name as bytes; there are only a few."""
-    return text.lower().encode("latin-1")
+def _lower(name: str) -> str:
+    """Returns a header's name in lower case; there are only a few."""
+    return name.lower()
 
 
 def _start(status: int, headers: dict[str, str]) -> dict[str, Any]:
     encoded = [
-        (_name(name), value.encode("latin-1")) for name, value in headers.items()
+        (_lower(name).encode("latin-1"), value.encode("latin-1"))
+        for name, value in headers.items()
     ]
     return {"type": "http.response.start", "status": status, "headers": encoded}
 
@@ -376,8 +407,110 @@ class CorkedTransport:
         self._transport.close()
 
 
+class _DefaultHeaders:
+    """The headers that uvicorn adds to all replies, the date, as lines."""
+
+    def __init__(self) -> None:
+        self._known: Any = None
+        self._lines = b""
+
+    def lines(self, headers: list[tuple[bytes, bytes]]) -> bytes:
+        """Returns the lines; uvicorn makes another list every second."""
+        if headers is not self._known:
+            self._known = headers
+            self._lines = b"".join(b"%b: %b\r\n" % pair for pair in headers)
+        return self._lines
+
+
+def _protocol(immediate: Callable[[dict[str, Any]], Reply | None] | None) -> Any:
+    """Returns uvicorn's protocol class, with replies that need no task."""
+    try:
+        import httptools
+        from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+    except ImportError:
+        raise ServeError(
+            "serving needs uvicorn and httptools: pip install 'fxflow[serve]'"
+        ) from None
+    if immediate is None:
+        return HttpToolsProtocol
+    reply_to, defaults = immediate, _DefaultHeaders()
+
+    class Immediate(HttpToolsProtocol):
+        #: Parts of the body of a request that no task answers yet, as the rest may be
+        #: in the same chunk; None: there is no such request.
+        _parts: list[bytes] | None = None
+
+        def on_headers_complete(self) -> None:
+            if self._may_be_immediate():
+                url = httptools.parse_url(self.url)
+                path = url.path.decode("ascii")
+                self.scope["path"] = unquote(path) if "%" in path else path
+                self.scope["query_string"] = url.query or b""
+                self._parts = []
+            else:
+                super().on_headers_complete()
+
+        def on_body(self, body: bytes) -> None:
+            if self._parts is None:
+                super().on_body(body)
+            else:
+                self._parts.append(body)
+
+        def on_message_complete(self) -> None:
+            parts, self._parts = self._parts, None
+            if parts is not None:
+                if self._reply(b"".join(parts)):
+                    return
+                self._run(parts)
+            super().on_message_complete()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            parts, self._parts = self._parts, None
+            if parts is not None and not self.transport.is_closing():
+                self._run(parts)  # the rest of its body comes later
+
+        def _may_be_immediate(self) -> bool:
+            """Whether a reply may be sent at once, as no other reply precedes it."""
+            return (
+                self.parser.get_method() == b"POST"
+                and (self.cycle is None or self.cycle.response_complete)
+                and not (self.pipeline or self.flow.write_paused or self.root_path)
+                and self.parser.get_http_version() == "1.1"
+                and self.parser.should_keep_alive()
+                and not (self.parser.should_upgrade() or self.expect_100_continue)
+            )
+
+        def _reply(self, body: bytes) -> bool:
+            """Sends a reply that needs no waiting; returns whether there is one."""
+            self.scope["method"] = "POST"
+            self.scope["fxflow.body"] = body
+            try:
+                reply = reply_to(self.scope)
+                if reply is None:
+                    return False
+                text = reply.to_bytes(defaults.lines(self.server_state.default_headers))
+            except Exception:
+                _log.exception("a request failed")
+                text = Reply(b"{}", "application/json", status=500).to_bytes(b"")
+            self.transport.write(text)
+            self.on_response_complete()
+            return True
+
+        def _run(self, parts: list[bytes]) -> None:
+            """Lets the application answer the request; its body begins with `parts`."""
+            super().on_headers_complete()
+            if parts:
+                super().on_body(b"".join(parts))
+
+    return Immediate
+
+
 def bounded_protocol(
-    head_bytes: int = 1 << 16, head_seconds: float = 10.0, intake: int = 16
+    head_bytes: int = 1 << 16,
+    head_seconds: float = 10.0,
+    intake: int = 16,
+    immediate: Callable[[dict[str, Any]], Reply | None] | None = None,
 ) -> Any:
     """Returns a protocol class for uvicorn's ``http`` option.
 
@@ -391,6 +524,9 @@ def bounded_protocol(
         first byte.
       intake: chunks of data, of all connections, that are read in one iteration of the
         event loop.
+      immediate: is called with the scope of a POST request that has arrived whole, with
+        its body. Returns the reply if it needs no waiting; None: the application runs,
+        in a task, as for all other requests.
 
     Returns:
       The class.
@@ -398,16 +534,9 @@ def bounded_protocol(
     Raises:
       ServeError: uvicorn or httptools is not installed.
     """
-    try:
-        from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-    except ImportError:
-        raise ServeError(
-            "serving needs uvicorn and httptools: pip install 'fxflow[serve]'"
-        ) from None
+    shared, base = _Intake(intake), _protocol(immediate)
 
-    shared = _Intake(intake)
-
-    class Bounded(HttpToolsProtocol):
+    class Bounded(base):  # type: ignore[misc,valid-type]
         _bytes = 0
         #: Data that arrived and has not been read.
         held = b""
@@ -469,7 +598,7 @@ def bounded_protocol(
         def on_message_complete(self) -> None:
             self._others = True
             super().on_message_complete()
-            self.scope["fxflow.body"] = self.cycle.body
+            self.scope.setdefault("fxflow.body", self.cycle and self.cycle.body)
 
         def _wait(self) -> None:
             self._timer = self.loop.call_later(head_seconds, self._late)

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from fxflow._version import __version__
 from fxflow.errors import ServeError
 from fxflow.serve.errors import ClientDisconnect
+from fxflow.serve.inline import InlineService
 from fxflow.serve.protocol import descriptions
 from fxflow.serve.protocol.asgi import (
     PREDICTION_ROUTES,
@@ -69,7 +70,8 @@ _BODIES = frozenset(
 _JSON, _BINARY = "application/json", "application/octet-stream"
 _HTML = "text/html; charset=utf-8"
 
-_Handler = Callable[[HttpRequest], Awaitable[Reply | Events]]
+_Handler = Callable[[HttpRequest], Coroutine[Any, Any, Reply | Events]]
+_T = TypeVar("_T")
 
 
 def application(front: Front, static: str | None = None) -> Any:
@@ -238,6 +240,28 @@ class _Application:
     ) -> None:
         self._front, self._predictions, self._others = front, predictions, others
 
+    def immediate(self, scope: dict[str, Any]) -> Reply | None:
+        """Returns the reply to a prediction that needs no waiting, or None.
+
+        That is a refusal, or the answer of a model in this process. A task for each
+        request would take as much time as a small model and its protocol.
+
+        Args:
+          scope: that of a request that has arrived whole.
+        """
+        route = prediction_route(scope["path"])
+        if route is None:
+            return None
+        kind, names = route
+        target = scope["fxflow.target"] = self._target(names, scope)
+        if isinstance(target, ServeError):
+            return self._refuse_unread(target, names, scope)
+        if not isinstance(target, InlineService) or kind == "generate_stream":
+            return None
+        request = HttpRequest(scope, _nothing, _nothing, names, target)
+        reply = _result(self._predictions[kind].handle(request))
+        return reply if isinstance(reply, Reply) else None
+
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answers a request."""
         route = None
@@ -247,7 +271,7 @@ class _Application:
             await self._others(scope, receive, send)
             return
         kind, names = route
-        target = self._target(names, scope)
+        target = scope.get("fxflow.target") or self._target(names, scope)
         reply: Reply | Events | None = None
         if isinstance(target, ServeError):
             reply = self._refuse_unread(target, names, scope)
@@ -299,6 +323,22 @@ class _Application:
         reply.headers["X-Request-Id"] = front.request_id(name)
         front.metrics.request(names["model"], 503, scope.get("fxflow.waited", 0.0))
         return reply
+
+
+async def _nothing(*message: Any) -> Any:
+    """Stands for `receive` and `send` of a request that has arrived whole."""
+    raise AssertionError("the request has no connection")
+
+
+def _result(work: Coroutine[Any, Any, _T]) -> _T:
+    """Returns the result of a coroutine that does not wait."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        found: _T = end.value
+        return found
+    work.close()
+    raise RuntimeError("a model in the server's process waits")
 
 
 class _Bodies:

@@ -121,12 +121,19 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
+    with serving() as found:
+        yield found
+
+
+@contextlib.contextmanager
+def serving(**options: Any) -> Iterator[int]:
+    """A server of the application in a thread; yields its port."""
     config = uvicorn.Config(
         app,
         port=0,
         lifespan="off",
         log_config=None,
-        http=bounded_protocol(head_bytes=2000, head_seconds=0.5),
+        http=bounded_protocol(head_bytes=2000, head_seconds=0.5, **options),
     )
     server = uvicorn.Server(config)
     server.capture_signals = contextlib.nullcontext
@@ -175,6 +182,94 @@ def test_bodies_that_arrive_at_once(port: int) -> None:
         time.sleep(0.1)
         connection.sendall(b"cd")
         assert b"at-once" not in answered(connection, 4)
+
+
+def at_once(scope: dict[str, Any]) -> Reply | None:
+    """Replies at once to the paths that say so."""
+    path, query = scope["path"], scope["query_string"].decode()
+    if path == "/fails":
+        raise KeyError(path)
+    if path == "/broken":
+        return Reply(b"", "text/plain", {"X-A": "1\r\nX-B: 2"})
+    if path != "/now é":
+        return None
+    body = scope["method"].encode() + b" " + scope["fxflow.body"]
+    return Reply(body, "text/plain", {"X-Query": query}, 201)
+
+
+@pytest.fixture(scope="module")
+def immediate_port() -> Iterator[int]:
+    with serving(immediate=at_once) as port:
+        yield port
+
+
+def request(path: bytes, body: bytes, *lines: bytes) -> bytes:
+    head = [b"POST %b HTTP/1.1" % path, b"Host: x", *lines]
+    head += [b"Content-Length: %d" % len(body), b"", b""]
+    return b"\r\n".join(head) + body
+
+
+def replies(connection: socket.socket, count: int) -> list[tuple[int, Any, bytes]]:
+    """Reads replies that have a length: their status, headers and body."""
+    found: list[tuple[int, Any, bytes]] = []
+    with connection.makefile("rb") as file:
+        for _ in range(count):
+            status = int(file.readline().split()[1])
+            headers = {}
+            while line := file.readline().strip():
+                name, _, value = line.decode("latin-1").partition(": ")
+                assert name not in headers
+                headers[name] = value
+            found.append((status, headers, file.read(int(headers["content-length"]))))
+    return found
+
+
+NOW = b"/now%20%C3%A9"
+
+
+def test_replies_that_need_no_waiting(immediate_port: int) -> None:
+    with connected(immediate_port) as connection:
+        for body in (b"", b"abc"):
+            connection.sendall(request(NOW + b"?a=1", body))
+            ((status, headers, text),) = replies(connection, 1)
+            assert (status, text) == (201, b"POST " + body)
+            assert headers["x-query"] == "a=1" and "GMT" in headers["date"]
+            assert headers["content-type"] == "text/plain"
+            connection.sendall(request(b"/other", body))  # the application's turn
+            assert replies(connection, 1)[0][::2] == (200, b"%d" % len(body))
+        # The rest of a body that arrives later, and other methods, are for tasks.
+        connection.sendall(request(NOW, b"abcd")[:-2])
+        time.sleep(0.1)
+        connection.sendall(b"cd")
+        assert replies(connection, 1)[0][::2] == (200, b"4")
+        connection.sendall(request(NOW, b"ab").replace(b"POST", b"PUT"))
+        assert replies(connection, 1)[0][::2] == (200, b"2")
+
+
+def test_replies_keep_the_order_of_requests(immediate_port: int) -> None:
+    with connected(immediate_port) as connection:
+        parts = [request(NOW, b"1"), request(b"/", b"22"), request(NOW, b"333")]
+        connection.sendall(b"".join([*parts, parts[0]]))
+        found = replies(connection, 4)
+        assert [text for *_, text in found] == [b"POST 1", b"2", b"3", b"1"]
+
+
+def test_connections_close_when_clients_say_so(immediate_port: int) -> None:
+    with connected(immediate_port) as connection:
+        connection.sendall(request(NOW, b"abc", b"Connection: close"))
+        assert b"connection: close" in rest(connection)
+
+
+@pytest.mark.parametrize("path", [b"/fails", b"/broken"])
+def test_replies_that_fail(
+    immediate_port: int, path: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    with connected(immediate_port) as connection:
+        connection.sendall(request(path, b""))
+        assert replies(connection, 1)[0][0] == 500
+        connection.sendall(request(NOW, b""))
+        assert replies(connection, 1)[0][0] == 201
+    assert "a request failed" in caplog.text
 
 
 def test_endless_headers_are_refused(port: int) -> None:

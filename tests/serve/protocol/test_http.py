@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import http.client
 import json
+import logging
 import random
 import re
 import socket
@@ -671,6 +673,63 @@ def test_requests_are_refused_unread(
         key = (b"x-api-key", KEY.encode())
         own = refused(b"", key, **options).headers["x-request-id"]
         assert re.fullmatch(r"[0-9a-f]{8}-\d", own)
+
+
+def scope_of(body: bytes, path: str, *headers: tuple[bytes, bytes]) -> dict[str, Any]:
+    return {
+        "type": "http",
+        "method": "POST",
+        "path": path,
+        "query_string": b"",
+        "headers": list(headers),
+        "client": ("127.0.0.1", 1),
+        "fxflow.body": body,
+    }
+
+
+def test_replies_without_a_task() -> None:
+    """Refusals, and the answers of models in the server's process."""
+    config = ModelConfig("m", ModelSource("none:none"))
+    inline = ModelConfig(
+        "act", ModelSource(f"{ZOO}:act", inputs={"x": "f32[b,2]"}), inline=True
+    )
+
+    async def main() -> None:
+        repository = Repository([config, inline], metrics := Metrics())
+        repository._services["m"] = busy = Busy(config)
+        await repository.load("act")
+        app = application(Front(repository, metrics))
+        quiet = logging.getLogger("fxflow.serve.requests")
+        before, quiet.level = quiet.level, logging.WARNING
+        try:
+            path, body = "/v2/models/m/infer", b"{}"
+            assert app.immediate(scope_of(body, path)) is None  # it is not busy
+            busy._refused_at = time.monotonic()
+            reply = app.immediate(scope_of(body, path))
+            assert reply.status == 503 and reply.headers["Retry-After"] == "1"
+            for other in ("/", "/v2/models/act", "/v2/models/act/generate_stream"):
+                assert app.immediate(scope_of(body, other)) is None
+            ask = functools.partial(scope_of, path="/predict/act")
+            reply = app.immediate(ask(b"[[0, 2]]"))
+            assert json.loads(reply.body) == {"output": [[0.0, 2.0]]}
+            assert reply.status == 200 and "batch" in reply.headers["Server-Timing"]
+            assert app.immediate(ask(b"[[0]]")).status == 400
+            assert app.immediate(ask(b"[[1, 0]]")).status == 500
+            counted = metrics.histograms()["act"]["statuses"]
+            assert counted == {"200": 1, "400": 1, "500": 1}
+            keyed = application(Front(repository, metrics, keys={"alice": KEY}))
+            assert keyed.immediate(ask(b"[[0, 2]]")).status == 401
+            key = scope_of(b"[[0, 2]]", "/predict/act", (b"x-api-key", KEY.encode()))
+            assert keyed.immediate(key).status == 200
+            # A refusal needs the client, so it is a task's.
+            scope = scope_of(body, path)
+            assert keyed.immediate(scope) is None
+            assert scope["fxflow.target"].status == 503
+        finally:
+            quiet.level = before
+            await repository.drain()
+
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize("name", ["priority", "timeout"])
