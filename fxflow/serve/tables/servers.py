@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from fxflow.core.arrays import dtypes
-from fxflow.distributed.parameter_server.worker.reader import ParameterReader
+from fxflow.distributed.parameter_server.worker.reader import ParameterReader, Reading
 from fxflow.errors import ArgumentError, DistributedError, ServeError
 from fxflow.lax.pytree_transfer import device_put
 from fxflow.serve.tables.artifacts import RecommenderFiles
@@ -133,9 +133,9 @@ class ServerRows:
         reader = self._reader
         if reader is not None and not self._why:
             try:
-                params = self._params(reader, self._staleness)
-                reading = reader.rows(flat, staleness=self._staleness)
-                found = reading.values, max(reading.age, self._params_age())
+                read, rows_read = reader.read(flat, staleness=self._staleness)
+                params = self._on_device(read)
+                found = rows_read.values, max(rows_read.age, read.age)
             except DistributedError as error:
                 self._why = str(error)
         if found is None:
@@ -200,15 +200,14 @@ class ServerRows:
                         )
                         + ": the folder is of another version of the model"
                     )
-            self._params(reader, 0.0)
+            self._on_device(reader.params(staleness=0.0))
         except BaseException:
             reader.close()
             raise
         self._reader = reader
 
-    def _params(self, reader: ParameterReader, staleness: float) -> Any:
+    def _on_device(self, reading: Reading) -> Any:
         """Returns the parameters on the device."""
-        reading = reader.params(staleness=staleness)
         read, placed = self._placed
         if read is not reading.values:
             placed = device_put(reading.values)
@@ -263,7 +262,6 @@ class ServerRows:
         """Reads what requests have used, before it is too old."""
         reader = self._reader
         assert reader is not None
-        self._params(reader, self._staleness * _OLD)
         with self._lock:
             used, self._used = self._used, {name: [] for name in self._used}
         wanted = {
@@ -271,8 +269,8 @@ class ServerRows:
             for name, parts in used.items()
             if parts
         }
-        if wanted:
-            reader.rows(wanted, staleness=self._staleness * _OLD)
+        read, _ = reader.read(wanted, staleness=self._staleness * _OLD)
+        self._on_device(read)
 
 
 def _cluster_of(given: Any) -> Any:

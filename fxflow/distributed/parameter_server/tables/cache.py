@@ -116,19 +116,29 @@ class RowCache:
         self._count(hits=hits, misses=len(ids) - hits, stale=int(known.sum()) - hits)
         return rows, here
 
-    def clocks(self, ids: Ids) -> npt.NDArray[np.int64]:
-        """Returns the clocks at which rows were pulled, whether fresh or not.
+    def lookup_all(self, ids: Ids) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+        """Returns cached rows, whether fresh or not, and when they were pulled.
 
         Args:
           ids: int64[n].
 
         Returns:
-          int64[n], −1 for rows that are not cached.
+          `[n, *shape]`, zeros for rows that are not cached; int64[n], the clocks at
+          which rows were pulled, −1 for others.
         """
-        slots = self._memory.find(ids)
-        found = np.full(len(ids), -1, np.int64)
-        found[slots >= 0] = self._memory.fields[_CLOCKS][slots[slots >= 0]]
-        return found
+        memory = self._memory
+        slots = memory.find(ids)
+        known = np.flatnonzero(slots >= 0)
+        slots = slots[known]
+        memory.tick()
+        memory.touch(slots)
+        field = self._fields[_ROWS]
+        rows = np.zeros((len(ids), *field.shape), field.dtype)
+        clocks = np.full(len(ids), -1, np.int64)
+        rows[known] = memory.fields[_ROWS][slots]
+        clocks[known] = memory.fields[_CLOCKS][slots]
+        self._count(hits=len(known), misses=len(ids) - len(known))
+        return rows, clocks
 
     def put(self, ids: Ids, rows: npt.NDArray[Any], clock: int) -> None:
         """Adds pulled rows.
@@ -146,7 +156,8 @@ class RowCache:
                 f"RowCache: expected {len(ids)} rows of shape "
                 f"{self._fields[_ROWS].shape}, got an array of shape {rows.shape}"
             )
-        self._requested = np.setdiff1d(self._requested, ids)
+        if len(self._requested):
+            self._requested = np.setdiff1d(self._requested, ids)
         memory = self._memory
         ids, rows = ids[-memory.capacity :], rows[-memory.capacity :]
         slots = memory.find(ids)

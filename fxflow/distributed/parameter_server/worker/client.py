@@ -277,46 +277,55 @@ class WorkerClient:
         Raises:
           DistributedError: a server did not answer in time, or refused.
         """
-        questions = {
-            shard: self._question(shard, fields, (arrays or {}).get(shard, {}))
-            for shard, fields in asked.items()
-        }
-        kinds = ", ".join({repr(q.message.kind) for q in questions.values()})
-        deadline = Deadline(self.seconds, f"answers to {kinds}")
-        return {
-            s: self._answer(q, deadline, models[s] if models else None)
-            for s, q in questions.items()
-        }
+        requests = [(s, f, (arrays or {}).get(s, {})) for s, f in asked.items()]
+        return dict(zip(asked, self.ask_together(requests, models), strict=True))
 
-    def _question(
-        self, shard: int, fields: Any, arrays: Mapping[str, HostArray]
-    ) -> Question:
-        """Queues a request."""
-        request = -next(self._requests)
-        message = Message.of(
-            fields._replace(request=request),
-            worker=self.number if self._joins else 0,
-            arrays=dict(arrays),
-        )
-        question = Question(request, shard, message, queue.SimpleQueue())
-        self._questions[request] = question
-        self._call(self._do_ask, question)
-        return question
+    def ask_together(
+        self,
+        requests: Sequence[tuple[int, Any, Mapping[str, HostArray]]],
+        models: Sequence[Model] | None = None,
+    ) -> list[Message]:
+        """Sends requests of any types, several to a shard, and waits for all answers.
+
+        Args:
+          requests: shard, request and arrays of each.
+          models: as for `ask`, which raises the same.
+        """
+        questions = []
+        for shard, fields, arrays in requests:
+            number = -next(self._requests)
+            message = Message.of(
+                fields._replace(request=number),
+                worker=self.number if self._joins else 0,
+                arrays=dict(arrays),
+            )
+            question = Question(number, shard, message, queue.SimpleQueue())
+            questions.append(question)
+            self._questions[number] = question
+        kinds = ", ".join(sorted({repr(q.message.kind) for q in questions}))
+        deadline = Deadline(self.seconds, f"answers to {kinds}")
+        try:
+            # Together: waking the thread costs more than sending.
+            self._call(self._do_ask, *questions)
+            return [
+                self._answer(q, deadline, models[q.shard] if models else None)
+                for q in questions
+            ]
+        finally:
+            for question in questions:
+                del self._questions[question.request]
 
     def _answer(
         self, question: Question, deadline: Deadline, model: Model | None = None
     ) -> Message:
         """Waits for the answer; repeats the request to the current server."""
-        try:
-            while True:
-                try:
-                    reply = question.box.get(timeout=min(_RETRY, deadline.left))
-                    break
-                except queue.Empty:
-                    deadline.check(self._late([question.shard]))
-                    self._call(self._do_ask, question)
-        finally:
-            del self._questions[question.request]
+        while True:
+            try:
+                reply = question.box.get(timeout=min(_RETRY, deadline.left))
+                break
+            except queue.Empty:
+                deadline.check(self._late([question.shard]))
+                self._call(self._do_ask, question)
         if isinstance(reply.fields, messages.Failure):
             where = self._late([question.shard])
             kind = LostCutError if reply.fields.again else DistributedError
@@ -575,8 +584,7 @@ class WorkerClient:
             moved = view.primary(shard.number) != before.primary(shard.number)
             if moved or shard.phase != "joined":
                 self._enter(shard, "hello")
-        for question in list(self._questions.values()):
-            self._do_ask(question)
+        self._do_ask(*list(self._questions.values()))
 
     def _note_incarnation(self, server: int, incarnation: int) -> None:
         """Restarts the protocol with a server that was restarted."""
@@ -787,5 +795,6 @@ class WorkerClient:
         sent = TraceSpan(begun, time.monotonic_ns(), "send", sequence=self._sequence)
         self.tracing.recorder.add(sent)
 
-    def _do_ask(self, question: Question) -> None:
-        self._send(self.view.primary(question.shard), question.message)
+    def _do_ask(self, *questions: Question) -> None:
+        for question in questions:
+            self._send(self.view.primary(question.shard), question.message)

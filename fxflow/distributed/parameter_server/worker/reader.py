@@ -193,26 +193,7 @@ class ParameterReader:
           DistributedError: a server does not answer in time; with `on_late="stale"`
             only if there are no values yet.
         """
-        if self._cutter is None:
-            raise ArgumentError("ParameterReader: give like= to read parameters")
-        now = time.monotonic_ns()
-        oldest = now - _nanoseconds(self._staleness if staleness is None else staleness)
-        with self._lock:
-            due = {s: part for s, part in self._parts.items() if part.asked < oldest}
-        if due:
-            asked = {s: messages.ReadParams(s, part.version) for s, part in due.items()}
-            answers = self._ask(
-                asked, has_old=all(p.values or p.version >= 0 for p in due.values())
-            )
-            for shard, answer in answers.items():
-                self._note_part(shard, answer, now)
-        with self._lock:
-            parts = [part for _, part in sorted(self._parts.items())]
-            versions = [part.version for part in parts]
-            if self._values[0] != versions:
-                self._values = versions, self._joined(parts)
-            values = self._values[1]
-        return Reading(values, _age(min(part.asked for part in parts)))
+        return self._read({}, staleness, with_params=True)[0]
 
     def rows(
         self, ids: Mapping[str, Any], *, staleness: float | None = None
@@ -233,39 +214,29 @@ class ParameterReader:
           DistributedError: a server does not answer in time; with `on_late="stale"`
             only if there are no old values of some row.
         """
-        now = time.monotonic_ns()
-        oldest = now - _nanoseconds(self._staleness if staleness is None else staleness)
-        count = len(self._parts)
-        found: dict[str, _Rows] = {}
-        asked: dict[int, dict[str, HostArray]] = {}
-        has_old = True
-        for name, given in ids.items():
-            if name not in self.tables:
-                raise ArgumentError(
-                    f"ParameterReader: there is no table {name!r}: the run has "
-                    f"{sorted(self.tables)}"
-                )
-            rows = found[name] = self._cached(name, given)
-            due = rows.clocks < oldest
-            has_old = has_old and bool((rows.clocks[due] >= 0).all())
-            rows.places[:] = [
-                np.flatnonzero(due)[part] for part in by_shard(rows.ids[due], count)
-            ]
-            for shard, part in enumerate(rows.places):
-                if len(part):
-                    asked.setdefault(shard, {})[name] = rows.ids[part]
-        if asked:
-            requests = {s: messages.PullRows(s, create=False) for s in asked}
-            for shard, answer in self._ask(requests, asked, has_old=has_old).items():
-                for name, received in answer.arrays.items():
-                    rows = found[name]
-                    rows.values[rows.places[shard]] = received
-                    rows.clocks[rows.places[shard]] = now
-                    with self._lock:
-                        self._caches[name].put(asked[shard][name], received, now)
-        clocks = [int(r.clocks.min()) for r in found.values() if len(r.clocks)]
-        values = {name: r.values[r.inverse] for name, r in found.items()}
-        return Reading(values, _age(min(clocks, default=time.monotonic_ns())))
+        return self._read(ids, staleness, with_params=False)[1]
+
+    def read(
+        self, ids: Mapping[str, Any], *, staleness: float | None = None
+    ) -> tuple[Reading, Reading]:
+        """Returns the parameters and rows of tables, as `params` and `rows` do.
+
+        What is too old is requested together: each server is waited for once.
+
+        Args:
+          ids: integers of any shape, by table.
+          staleness: in place of the reader's.
+
+        Returns:
+          The parameters, and the rows.
+
+        Raises:
+          ArgumentError: the reader was made without `like`, there is no such table, or
+            ids are not integers.
+          OutOfRangeError: an id is negative, or not below the table's `rows`.
+          DistributedError: as for `params` and `rows`.
+        """
+        return self._read(ids, staleness, with_params=True)
 
     def cached(self, name: str, ids: Any) -> tuple[HostArray, HostArray, float]:
         """Returns rows that are in memory, of any age, without a request.
@@ -318,24 +289,120 @@ class ParameterReader:
             deadline.check()
             time.sleep(_POLL)
 
+    def _read(
+        self, ids: Mapping[str, Any], staleness: float | None, *, with_params: bool
+    ) -> tuple[Reading, Reading]:
+        """Returns the parameters, if they are wanted, and rows.
+
+        Raises:
+          ArgumentError: as for `read`.
+          OutOfRangeError: an id is out of range.
+          DistributedError: a server does not answer in time.
+        """
+        if with_params and self._cutter is None:
+            raise ArgumentError("ParameterReader: give like= to read parameters")
+        now = time.monotonic_ns()
+        oldest = now - _nanoseconds(self._staleness if staleness is None else staleness)
+        requests: list[tuple[int, Any, Mapping[str, HostArray]]] = []
+        has_old = True
+        if with_params:
+            with self._lock:
+                due = {s: p for s, p in self._parts.items() if p.asked < oldest}
+            has_old = all(p.values or p.version >= 0 for p in due.values())
+            for shard, part in due.items():
+                requests.append((shard, messages.ReadParams(shard, part.version), {}))
+        found, asked = self._wanted(ids, oldest)
+        has_old = has_old and all(rows.has_old for rows in found.values())
+        for shard, arrays in asked.items():
+            requests.append((shard, messages.PullRows(shard, create=False), arrays))
+        for shard, answer in self._ask(requests, has_old=has_old):
+            if isinstance(answer.fields, messages.Params):
+                self._note_part(shard, answer, now)
+            else:
+                self._note_rows(shard, answer, asked[shard], found, now)
+        params = self._params() if with_params else Reading(None, 0.0)
+        clocks = [int(r.clocks.min()) for r in found.values() if len(r.clocks)]
+        values = {name: r.values[r.inverse] for name, r in found.items()}
+        age = _age(min(clocks, default=time.monotonic_ns()))
+        return params, Reading(values, age)
+
     def _ask(
         self,
-        asked: Mapping[int, Any],
-        arrays: Mapping[int, Mapping[str, HostArray]] | None = None,
+        requests: list[tuple[int, Any, Mapping[str, HostArray]]],
         *,
         has_old: bool,
-    ) -> dict[int, Message]:
-        """Sends requests; returns no answers if they are late and old values suffice.
+    ) -> list[tuple[int, Message]]:
+        """Returns the shards and answers of requests.
+
+        There are none if they are late and old values suffice.
 
         Raises:
           DistributedError: a server does not answer in time.
         """
+        if not requests:
+            return []
         try:
-            return self._client.ask(asked, arrays)
+            answers = self._client.ask_together(requests)
         except DistributedError:
             if self._on_late == "error" or not has_old:
                 raise
-            return {}
+            return []
+        return [(r[0], answer) for r, answer in zip(requests, answers, strict=True)]
+
+    def _params(self) -> Reading:
+        """Returns the parameters in memory."""
+        with self._lock:
+            parts = [part for _, part in sorted(self._parts.items())]
+            versions = [part.version for part in parts]
+            if self._values[0] != versions:
+                self._values = versions, self._joined(parts)
+            values = self._values[1]
+        return Reading(values, _age(min(part.asked for part in parts)))
+
+    def _wanted(
+        self, ids: Mapping[str, Any], oldest: int
+    ) -> tuple[dict[str, _Rows], dict[int, dict[str, HostArray]]]:
+        """Returns the rows in memory by table, and the ids to request by shard.
+
+        Raises:
+          ArgumentError: there is no such table, or ids are not integers.
+          OutOfRangeError: an id is out of range.
+        """
+        count = len(self._parts)
+        found: dict[str, _Rows] = {}
+        asked: dict[int, dict[str, HostArray]] = {}
+        for name, given in ids.items():
+            if name not in self.tables:
+                raise ArgumentError(
+                    f"ParameterReader: there is no table {name!r}: the run has "
+                    f"{sorted(self.tables)}"
+                )
+            rows = found[name] = self._cached(name, given)
+            due = np.flatnonzero(rows.clocks < oldest)
+            if not len(due):
+                continue
+            wanted = rows.ids[due]
+            for shard, part in enumerate(by_shard(wanted, count)):
+                if len(part):
+                    rows.places[shard] = due[part]
+                    asked.setdefault(shard, {})[name] = wanted[part]
+        return found, asked
+
+    def _note_rows(
+        self,
+        shard: int,
+        answer: Message,
+        asked: Mapping[str, HostArray],
+        found: Mapping[str, _Rows],
+        now: int,
+    ) -> None:
+        """Keeps the rows of a shard's answer."""
+        for name, received in answer.arrays.items():
+            rows = found[name]
+            rows.values[rows.places[shard]] = received
+            rows.clocks[rows.places[shard]] = now
+            with self._lock:
+                self._caches[name].put(asked[name], received, now)
 
     def _cached(self, name: str, given: Any) -> _Rows:
         """Returns the rows of a table in memory, with the times of their requests."""
@@ -345,9 +412,8 @@ class ParameterReader:
         if len(real):
             spec.check_ids(real[0], real[-1], "ParameterReader")
         with self._lock:
-            clocks = self._caches[name].clocks(real)
-            values, _ = self._caches[name].lookup(real, 0)
-        return _Rows(real, values, clocks, np.asarray(inverse), [])
+            values, clocks = self._caches[name].lookup_all(real)
+        return _Rows(real, values, clocks, np.asarray(inverse), {})
 
     def _note_part(self, shard: int, answer: Message, asked: int) -> None:
         """Keeps a shard's answer, unless a later request was answered before."""
@@ -422,7 +488,12 @@ class _Rows(NamedTuple):
     values: HostArray
     clocks: HostArray
     inverse: HostArray
-    places: list[HostArray]
+    places: dict[int, HostArray]
+
+    @property
+    def has_old(self) -> bool:
+        """Whether rows of any age are in memory for all that are to be requested."""
+        return all((self.clocks[part] >= 0).all() for part in self.places.values())
 
 
 def _description(answer: Message) -> dict[str, Any]:

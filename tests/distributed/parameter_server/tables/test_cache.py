@@ -232,4 +232,5 @@ def test_clocks_are_those_of_the_last_pull() -> None:
     cache.put(np.array([3, 8]), np.ones((2, 2), np.float32), clock=5)
     cache.put(np.array([8]), np.ones((1, 2), np.float32), clock=7)
     cache.put(np.array([3]), np.ones((1, 2), np.float32), clock=4)
-    assert cache.clocks(np.array([8, 9, 3])).tolist() == [7, -1, 5]
+    rows, clocks = cache.lookup_all(np.array([8, 9, 3]))
+    assert clocks.tolist() == [7, -1, 5] and not rows[1].any()

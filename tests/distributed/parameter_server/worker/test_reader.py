@@ -105,6 +105,35 @@ def test_values_are_reused_for_their_staleness_only(run: Run) -> None:
         check_all(reader.params().values, -1)
 
 
+def test_parameters_and_rows_are_read_together(run: Run) -> None:
+    """All requests are sent before any answer is waited for."""
+    with reader_of(run, staleness=600) as reader:
+        sent = []
+        ask = reader._client.ask_together
+        reader._client.ask_together = lambda asked, *args: (
+            sent.append(asked)
+            or ask(  # type: ignore[method-assign,func-returns-value]
+                asked, *args
+            )
+        )
+        for steps, staleness in enumerate((600, 0, 600)):
+            params, rows = reader.read({"words": [3, 4]}, staleness=staleness)
+            seen = min(steps, 1)
+            check_all(params.values, -seen)
+            assert rows.values["words"][:, 0].tolist() == [1 - seen, 1]
+            assert 0 <= params.age < 600 and 0 <= rows.age < 600
+            run.step()
+        # Parameters of two shards and rows of two shards; the third call needs none.
+        assert [len(asked) for asked in sent] == [4, 4]
+        kinds = [type(fields).__name__ for _, fields, _ in sent[0]]
+        assert sorted(kinds) == ["PullRows", "PullRows", "ReadParams", "ReadParams"]
+        assert not reader._client._questions
+    with ParameterReader(run.local.cluster) as reader:
+        with pytest.raises(ArgumentError, match="like="):
+            reader.read({"words": [3]})
+        assert reader.rows({}).values == {}
+
+
 def test_rows_in_memory_are_returned_without_a_request(run: Run) -> None:
     with reader_of(run, staleness=0, start=30.0) as reader:
         reader.rows({"words": [3, 5]})
