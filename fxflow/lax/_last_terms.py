@@ -46,20 +46,24 @@ def count_of_terms(enough: Callable[[Any], Any], dtype: Any) -> Any:
     return while_loop(going, step, arith.constant(_FIRST, dtype))
 
 
-def from_last_term(term: Callable[[Any, Any], Any], count: Any, last: Any) -> Any:
+def from_last_term(
+    term: Callable[[Any, Any], Any], count: Any, last: Any, unrolled: int = _UNROLLED
+) -> Any:
     """Returns t(1, t(2, … t(count, last))).
 
     Args:
       term: takes a number, a 0-d float array, and the value of the terms behind it.
       count: what `count_of_terms` returns.
       last: float array: the value of what is behind the last term.
+      unrolled: terms in one step of the loop, a divisor of what `count` is a multiple
+        of: with fewer of them the derivatives are shorter programs.
     """
     dtype = typeof(last).dtype
     one, zero = arith.constant(1, dtype), arith.constant(0, dtype)
 
     def step(carry: Any) -> Any:
         k, value = carry
-        for _ in range(_UNROLLED):
+        for _ in range(unrolled):
             value = term(k, value)
             k = sub(k, one)
         return k, value

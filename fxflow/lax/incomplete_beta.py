@@ -54,58 +54,20 @@ _NODES = 24
 _REACH = 42.0
 
 
-def _fraction(a: Any, b: Any, x: Any, rest: Any) -> Any:
+def _fraction(a: Any, b: Any, x: Any, rest: Any, ends: bool) -> Any:
     """Returns Iₓ(a, b) B(a, b) / (xᵃ (1 - x)ᵇ) for x below the mean, rest = 1 - x.
 
     The even part of the fraction of DLMF 8.17.22 (Didonato and Morris 1992, algorithm
     708), in which 1 - x (a + b) / a does not cancel.
 
-    The fraction of an integer b ends, but its derivative with respect to b does not: as
-    many terms follow as that takes.
+    Args:
+      a: float array of 32 or 64 bits, positive.
+      b: float array, positive.
+      x: float array, in (0, 1).
+      rest: 1 - x.
+      ends: whether no derivatives are wanted. The fraction of an integer b ends, but
+        its derivative with respect to b does not.
     """
-    dtype = typeof(x).dtype
-    one = arith.constant(1, dtype)
-    # Stands for a denominator of zero, as Thompson and Barnett propose.
-    tiny = arith.constant(dtypes.finfo(dtype).tiny * 16, dtype)
-    eps = arith.constant(dtypes.finfo(dtype).eps, dtype)
-
-    def safe(value: Any) -> Any:
-        return select(lt(abs_(value), tiny), full_like(value, tiny), value)
-
-    head = add(one, sub(mul(a, rest), mul(b, x)))
-    both = add(one, rest)
-
-    def go_on(carry: Any) -> Any:
-        n, m, _, _, _, change = carry
-        busy = gt(abs_(sub(change, one)), eps)
-        after = bitwise_and(ge(m, b), lt(m, add(b, arith.constant(40, dtype))))
-        busy = bitwise_or(busy, after)
-        axes = tuple(range(typeof(busy).ndim))
-        return bitwise_and(lt(n, _MAX_STEPS), reduce_or(busy, axes))
-
-    def step(carry: Any) -> Any:
-        n, m, d, c, f, _ = carry
-        before = add(a, m)
-        m = add(m, one)
-        odd = add(before, m)
-        weight = mul(mul(m, sub(b, m)), x)
-        top = mul(div(before, odd), mul(div(add(before, b), odd), mul(weight, x)))
-        turn = mul(div(add(a, m), add(odd, two)), add(head, mul(m, both)))
-        bottom = add(add(m, div(weight, odd)), turn)
-        d = div(one, safe(add(bottom, mul(top, d))))
-        c = safe(add(bottom, div(top, c)))
-        change = mul(c, d)
-        return add(n, 1), m, d, c, mul(f, change), change
-
-    two = arith.constant(2, dtype)
-    zeros = full_like(x, 0)
-    first = safe(mul(head, div(a, add(a, one))))
-    start = (np.int32(0), zeros, zeros, first, first, full_like(x, 2))
-    return div(one, while_loop(go_on, step, start)[4])
-
-
-def _fraction_value(a: Any, b: Any, x: Any, rest: Any) -> Any:
-    """Returns the fraction of `_fraction`, without its derivatives."""
     dtype = typeof(x).dtype
     one = arith.constant(1, dtype)
     # The terms are homogeneous in a, b and the whole numbers: in units of a + 1 none
@@ -115,13 +77,17 @@ def _fraction_value(a: Any, b: Any, x: Any, rest: Any) -> Any:
     head = add(unit, sub(mul(p, rest), mul(q, x)))
     both = add(one, rest)
 
-    def parts(number: Any) -> tuple[Any, Any]:
+    def parts(number: Any, through: bool = False) -> tuple[Any, Any]:
         # Multiplied by the denominators of both, (a + 2m - 1) (a + 2m + 1).
         m = mul(number, unit)
+        left = sub(q, m)
+        if through:  # not 0 where the fraction ends
+            little = scaled(0.5, unit)
+            left = select(lt(abs_(left), little), little, left)
         before = add(p, sub(m, unit))
         odd = add(before, m)
         after = add(odd, two)
-        weight = mul(mul(m, sub(q, m)), x)
+        weight = mul(mul(m, left), x)
         share = mul(mul(before, after), mul(add(before, q), x))
         last = select(eq(number, one), full_like(x, 1), sub(odd, two))
         turn = mul(mul(add(p, m), odd), add(head, mul(m, both)))
@@ -131,8 +97,9 @@ def _fraction_value(a: Any, b: Any, x: Any, rest: Any) -> Any:
     def enough(n: Any) -> Any:
         # The error falls by the quotient of the roots of z² = bottom z + top; by the
         # term in the middle, which does less than the mean one.
-        top, bottom = parts(scaled(0.5, n))
-        fall = exp(div(arith.constant(-digits(dtype), dtype), n))
+        top, bottom = parts(scaled(0.5, n), not ends)
+        most = digits(dtype) if ends else digits(dtype) + 8
+        fall = exp(div(arith.constant(-most, dtype), n))
         size = mul(fall, square(bottom))
         above = ge(size, mul(top, square(sub(one, fall))))
         return bitwise_and(above, ge(size, mul(neg(top), square(add(one, fall)))))
@@ -143,10 +110,14 @@ def _fraction_value(a: Any, b: Any, x: Any, rest: Any) -> Any:
 
     count = count_of_terms(enough, dtype)
     top, bottom = parts(add(count, one))
-    four = mul(arith.constant(4, dtype), top)
-    root = sqrt(max_(add(square(bottom), four), full_like(x, 0)))
-    last = div(scaled(2.0, top), add(bottom, root))
-    return div(unit, add(mul(head, p), from_last_term(term, count, last)))
+    last = div(top, bottom)
+    if ends:
+        four = mul(arith.constant(4, dtype), top)
+        root = sqrt(max_(add(square(bottom), four), full_like(x, 0)))
+        last = div(scaled(2.0, top), add(bottom, root))
+    # A short loop has short derivatives.
+    behind = from_last_term(term, count, last, unrolled=8 if ends else 1)
+    return div(unit, add(mul(head, p), behind))
 
 
 def _log_head(
@@ -215,7 +186,7 @@ def _rule(p: Any, q: Any, y: Any, rest: Any, wanted: Any) -> Any:
     return div(mul(end, total), rest)
 
 
-def _log_of(x: Any, rest: Any) -> Any:
+def log_of(x: Any, rest: Any) -> Any:
     """Returns log(x), with all digits where x is near 1, rest = 1 - x."""
     near = lt(rest, arith.constant(0.25, typeof(x).dtype))
     one = full_like(x, 1)
@@ -225,7 +196,7 @@ def _log_of(x: Any, rest: Any) -> Any:
 
 def log_head(a: Any, b: Any, x: Any, rest: Any) -> Any:
     """Returns log(xᵃ (1 - x)ᵇ / B(a, b)), rest = 1 - x."""
-    logs = _log_of(x, rest), _log_of(rest, x)
+    logs = log_of(x, rest), log_of(rest, x)
     return _log_head(a, b, x, rest, logs, log_beta(a, b))
 
 
@@ -234,7 +205,7 @@ def _head(a: Any, b: Any, x: Any, rest: Any) -> Any:
     dtype = typeof(x).dtype
     one = arith.constant(1, dtype)
     first = lt(x, rest)
-    logs = _log_of(x, rest), _log_of(rest, x)
+    logs = log_of(x, rest), log_of(rest, x)
     size = log_beta(a, b)
     head = _log_head(a, b, x, rest, logs, size)
     # A power has digits that the exponential of a large product has not.
@@ -306,11 +277,11 @@ def log_beta_of(factors: HeadFactors, a: Any, b: Any) -> Any:
     )
 
 
-def _head_value(factors: HeadFactors, a: Any, b: Any, x: Any, rest: Any) -> Any:
+def head_value(factors: HeadFactors, a: Any, b: Any, x: Any, rest: Any) -> Any:
     """Returns what `_head` does, in 64 bits, without its derivatives."""
     dtype = typeof(x).dtype
     large, ones, zeros = factors.large, full_like(x, 1), full_like(x, 0)
-    logs = _log_of(x, rest), _log_of(rest, x)
+    logs = log_of(x, rest), log_of(rest, x)
     # (x w/u)ᵃ ((1 - x) w/v)ᵇ by powers or, near 1, by the logarithms of 1 + l.
     p, q = select(large, ones, a), select(large, ones, b)
     u, v, w = factors.shifted
@@ -351,18 +322,10 @@ def smaller_tail(a: Any, b: Any, x: Any, rest: Any) -> tuple[Any, Any]:
     return mul(head, value), mirrored
 
 
-def tail_parts(
-    a: Any,
-    b: Any,
-    x: Any,
-    rest: Any,
-    ends: bool = True,
-    factors: HeadFactors | None = None,
-) -> tuple[Any, Any, Any]:
-    """Returns the factors of `smaller_tail` and where the mean is below.
-
-    The second factor is the density of log(x / (1 - x)). For derivatives of either
-    `ends` must be false.
+def tail_fraction(
+    a: Any, b: Any, x: Any, rest: Any, ends: bool = True
+) -> tuple[Any, Any]:
+    """Returns the first factor of `tail_parts`, and where the mean is below.
 
     Args:
       a: float array of 32 or 64 bits, positive.
@@ -370,7 +333,6 @@ def tail_parts(
       x: float array, in (0, 1).
       rest: 1 - x.
       ends: whether no derivatives are wanted.
-      factors: `head_factors(a, b)`, where they are known.
     """
     dtype = typeof(x).dtype
     ones, half = full_like(x, 1), scaled(0.5, full_like(x, 1))
@@ -381,13 +343,13 @@ def tail_parts(
     y, complement = select(mirrored, rest, x), select(mirrored, x, rest)
     bound = arith.constant(_RULE, dtype)
     by_rule = bitwise_and(gt(p, bound), gt(q, bound))
-    args = (
+    fraction = _fraction(
         select(by_rule, ones, p),
         select(by_rule, ones, q),
         select(by_rule, half, y),
         select(by_rule, half, complement),
+        ends,
     )
-    fraction = _fraction_value(*args) if ends else _fraction(*args)
     rule = _rule(
         select(by_rule, p, bound),
         select(by_rule, q, bound),
@@ -395,12 +357,30 @@ def tail_parts(
         select(by_rule, complement, half),
         by_rule,
     )
-    if ends and dtypes.bits(dtype) == 64:
+    return select(by_rule, rule, fraction), mirrored
+
+
+def tail_parts(
+    a: Any, b: Any, x: Any, rest: Any, factors: HeadFactors | None = None
+) -> tuple[Any, Any, Any]:
+    """Returns the factors of `smaller_tail` and where the mean is below.
+
+    The second factor is the density of log(x / (1 - x)).
+
+    Args:
+      a: float array of 32 or 64 bits, positive.
+      b: float array, positive.
+      x: float array, in (0, 1).
+      rest: 1 - x.
+      factors: `head_factors(a, b)`, where they are known.
+    """
+    fraction, mirrored = tail_fraction(a, b, x, rest)
+    if dtypes.bits(typeof(x).dtype) == 64:
         factors = head_factors(a, b) if factors is None else factors
-        head = _head_value(factors, a, b, x, rest)
+        head = head_value(factors, a, b, x, rest)
     else:
-        head = _head(p, q, y, complement)
-    return select(by_rule, rule, fraction), head, mirrored
+        head = _head(a, b, x, rest)
+    return fraction, head, mirrored
 
 
 def _betainc(a: Any, b: Any, x: Any) -> Any:

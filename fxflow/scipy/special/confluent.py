@@ -1,6 +1,6 @@
 """Confluent hypergeometric functions: ₀F₁, and Tricomi's U of positive numbers.
 
-₀F₁ by its series, and by Bessel's J where its terms alternate and cancel (DLMF 16.6.6
+₀F₁ by its series, and as Bessel's J where its terms alternate and cancel (DLMF 16.6.6
 and 10.16.9). U by the trapezoidal rule for an integral of one sign (DLMF 13.4.4) at a
 large parameter `a`, and from there by the recurrence in `a`, which is stable downwards
 (N. Temme 1983; DLMF 13.3.7).
@@ -15,12 +15,13 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.library import library
+from fxflow.lax._last_terms import count_of_terms, digits, from_last_term
 from fxflow.numpy._operands import ArrayLike, convert
 from fxflow.scipy.special._derivatives import by_forward
+from fxflow.scipy.special._neumann_series import FARTHEST, neumann_sums
 from fxflow.scipy.special._operands import docs_of, in_64_bits
 from fxflow.scipy.special.cylinder import jv_of
 from fxflow.scipy.special.gammas import gammasgn
-from fxflow.scipy.special.hypergeometric import series_of
 
 _docs = docs_of(
     """
@@ -34,19 +35,45 @@ z: real array-like.
 )
 
 
+def _series(v: Any, z: Any) -> Any:
+    """Returns ₀F₁ by its series, from the last term."""
+    size, below = lax.abs(z), lax.stop_gradient(fnp.maximum(-lax.floor(v), 0))
+
+    def enough(n: Any) -> Any:
+        # The mean of the logarithms of a + k, 0 < k < n, is at least that of a + n/e;
+        # counted from where v + k is positive.
+        k = fnp.maximum(n - below, 0.5)
+        rise = (below + k / math.e) * (fnp.maximum(v, 0) + k / math.e)
+        return rise >= size * lax.exp(digits(dtypes.float64) / k)
+
+    def term(k: Any, rest: Any) -> Any:
+        return 1 + z / (k * (v + (k - 1))) * rest
+
+    return from_last_term(term, count_of_terms(enough, dtypes.float64), 1 + 0 * z)
+
+
+def _beyond(v: Any, z: Any) -> Any:
+    """Returns ₀F₁ of z < 0 by J."""
+    size = lax.lgamma(v) - 0.5 * (v - 1) * lax.log(-z)
+    return gammasgn(v) * lax.exp(size) * jv_of(v - 1, 2 * lax.sqrt(-z))
+
+
 def _hyp0f1_values(v: Any, z: Any) -> Any:
     pole = (v <= 0) & (lax.floor(v) == v)
     known = ~pole & (v - v == 0) & (z - z == 0)
     v, z = fnp.where(known, v, 1), fnp.where(known, z, 0)
     waves = z < -1 - lax.abs(v)
-    near = series_of((), fnp.where(waves, 1, v), fnp.where(waves, 0, z))[0]
-    size = fnp.where(waves, -z, 1)
-    order = fnp.where(waves, v - 1, 0)
-    log = lax.lgamma(fnp.where(waves, v, 1)) - 0.5 * order * lax.log(size)
-    sign = gammasgn(fnp.where(waves, v, 1))
-    far = sign * lax.exp(log) * jv_of(order, 2 * lax.sqrt(size))
-    out = fnp.where(waves, far, near)
-    return fnp.where(known, out, math.nan)
+    near = _series(fnp.where(waves, 1, v), fnp.where(waves, 0, z))
+    summed = waves & (v > 0) & (z > -0.25 * FARTHEST**2)
+    order, place = fnp.where(summed, v, 1) - 1, fnp.where(summed, -z, 1)
+    # The other sum is not used.
+    far = neumann_sums(order, 2 * lax.sqrt(place), lambda k: k)[0]
+    out = fnp.where(summed, far, near)
+    rare = waves & ~summed
+    order, place = fnp.where(rare, v, 1), fnp.where(rare, z, -1)
+    nothing = lambda v, z: 0 * z
+    beyond = lax.cond(fnp.any(rare), _beyond, nothing, order, place)
+    return fnp.where(known, fnp.where(rare, beyond, out), math.nan)
 
 
 _hyp0f1: Any = by_forward(_hyp0f1_values, None, lambda v, z: _hyp0f1(v + 1, z) / v)

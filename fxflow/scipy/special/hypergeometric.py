@@ -132,10 +132,6 @@ def _expanded(
     return value, fnp.where(h == 0, df, slope / fnp.where(h == 0, 1, h))
 
 
-#: The series, for other functions.
-series_of = _series
-
-
 # -- of one parameter above and one below ----------------------------------------------
 
 

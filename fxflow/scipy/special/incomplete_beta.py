@@ -14,16 +14,20 @@ from typing import Any
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
+from fxflow.core.ir.primitive import Zero
 from fxflow.core.runtime.library import library
 from fxflow.lax.gamma_ratios import log_beta
 from fxflow.lax.incomplete_beta import (
     HeadFactors,
     head_factors,
+    head_value,
     log_beta_of,
+    log_of,
+    tail_fraction,
     tail_parts,
 )
 from fxflow.numpy._operands import ArrayLike
-from fxflow.scipy.special._derivatives import by_forward, partial
+from fxflow.scipy.special._derivatives import by_forward, gradient, partial
 from fxflow.scipy.special._operands import docs_of, in_64_bits
 from fxflow.scipy.special.normal import ndtr, ndtri
 from fxflow.transforms.custom_jvp import custom_jvp
@@ -48,46 +52,76 @@ p: real array-like from 0 to 1: the probability.
 # -- the function and its complement ---------------------------------------------------
 
 
+@custom_jvp
+def _head(a: Any, b: Any, x: Any, rest: Any) -> Any:
+    """Returns xᵃ (1 - x)ᵇ / B(a, b), rest = 1 - x."""
+    return head_value(head_factors(a, b), a, b, x, rest)
+
+
+def _head_rule(primals: Any, tangents: Any) -> tuple[Any, Any]:
+    a, b, x, rest = primals
+    rates = {2: a / x, 3: b / rest}
+    if any(type(t) is not Zero for t in tangents[:2]):
+        whole, *parts = lax.digamma(fnp.stack([a + b, a, b]))
+        logs = log_of(x, rest), log_of(rest, x)
+        rates |= {i: logs[i] + (whole - parts[i]) for i in (0, 1)}
+    out = _head(*primals)
+    moved = [t * rates[i] for i, t in enumerate(tangents) if type(t) is not Zero]
+    return out, out * sum(moved[1:], moved[0])
+
+
+_head.defjvp(_head_rule, symbolic_zeros=True)
+
+
 def _values(upper: bool, ends: bool, a: Any, b: Any, x: Any, rest: Any) -> Any:
     """Returns the lower or the upper tail, of arguments inside their ranges.
 
     For derivatives `ends` is false: a fraction that ends has some that do not.
     """
-    fraction, head, mirrored = tail_parts(a, b, x, rest, ends)
-    tail = head * fraction
+    fraction, mirrored = tail_fraction(a, b, x, rest, ends)
+    tail = _head(a, b, x, rest) * fraction
     return fnp.where(mirrored ^ upper, 1 - tail, tail)
 
 
 def _density(a: Any, b: Any, x: Any, rest: Any) -> Any:
     """Returns the derivative with respect to x, inside."""
-    return tail_parts(a, b, x, rest)[1] / (x * rest)
+    return _head(a, b, x, rest) / (x * rest)
 
 
-_density_slopes = by_forward(_density, None, None, None, None)
 #: Functions of a, b, x and 1 - x. The derivative with respect to x is that of both.
 lower_tail: Any = by_forward(
     functools.partial(_values, False, True),
     None,
     None,
-    _density_slopes,
+    _density,
     lambda *a: 0 * a[0],
     derived=functools.partial(_values, False, False),
+    together=True,
 )
 upper_tail: Any = by_forward(
     functools.partial(_values, True, True),
     None,
     None,
-    lambda *args: -_density_slopes(*args),
+    lambda *args: -_density(*args),
     lambda *a: 0 * a[0],
     derived=functools.partial(_values, True, False),
+    together=True,
 )
 
 
-def _scale_where(wanted: Any, a: Any, b: Any) -> Any:
-    """Returns 1 / B(a, b), if finite, where wanted: only if it is somewhere."""
-    args = (fnp.where(wanted, a, 1), fnp.where(wanted, b, 1))
-    of = lambda a, b: lax.exp(fnp.minimum(-log_beta(a, b), 709.0))
-    return lax.cond(fnp.any(wanted), of, lambda a, b: lax.full_like(a, 1), *args)
+def _known_places(
+    proper: Any, inside: Any, a: Any, b: Any, x: Any, rest: Any
+) -> tuple[list[Any], Any]:
+    """Returns arguments inside their ranges, and 1 / B(a, b) where x is not inside.
+
+    There x is the mean in its place, whose head is shared with the tail's.
+    """
+    a, b = fnp.where(proper, a, 1), fnp.where(proper, b, 1)
+    middle = lax.stop_gradient(fnp.stack([a, b]) / (a + b))
+    args = [a, b, fnp.where(inside, x, middle[0]), fnp.where(inside, rest, middle[1])]
+    logs = lax.log(middle)
+    size = fnp.where(inside, 0, -a * logs[0] - b * logs[1])
+    return args, _head(*args) * lax.exp(fnp.minimum(size, 709.0 - 60.0))
 
 
 def tail_of(upper: bool, a: Any, b: Any, x: Any, rest: Any) -> Any:
@@ -102,9 +136,7 @@ def tail_of(upper: bool, a: Any, b: Any, x: Any, rest: Any) -> Any:
     """
     proper = (a > 0) & (a < math.inf) & (b > 0) & (b < math.inf)
     inside = proper & (x > 0) & (rest > 0)
-    half = (lax.full_like(x, 0.5), x, rest)
-    some = [fnp.where(inside, given, half[0]) for given in half[1:]]
-    args = (fnp.where(inside, a, 1), fnp.where(inside, b, 1), *some)
+    args, scale = _known_places(proper, inside, a, b, x, rest)
     value = (upper_tail if upper else lower_tail)(*args)
     at_zero = ((a == 0) & (b > 0)) | ((b == math.inf) & (a >= 0) & (a < math.inf))
     at_one = ((b == 0) & (a > 0)) | ((a == math.inf) & (b >= 0) & (b < math.inf))
@@ -112,7 +144,6 @@ def tail_of(upper: bool, a: Any, b: Any, x: Any, rest: Any) -> Any:
     low, high = proper & (x == 0), proper & (rest == 0)
     first = fnp.where(low & (a >= 1), x, 0) ** fnp.where(low & (a >= 1), a, 1)
     last = fnp.where(high & (b >= 1), rest, 0) ** fnp.where(high & (b >= 1), b, 1)
-    scale = _scale_where(low | high, a, b)
     start = first * scale / fnp.where(low, a, 1)
     end = last * scale / fnp.where(high, b, 1)
     within = (x >= 0) & (rest >= 0)
@@ -278,34 +309,41 @@ def _by_probability(a: Any, b: Any, x: Any, rest: Any) -> Any:
     """Returns the derivative of x by the lower tail."""
     inside = (x > 0) & (rest > 0)
     args = [fnp.where(inside, given, 0.5) for given in (x, rest)]
-    middle = 1 / _density_slopes(*(fnp.where(inside, p, 1) for p in (a, b)), *args)
+    middle = 1 / _density(*(fnp.where(inside, p, 1) for p in (a, b)), *args)
     # At an end where the density is 0, infinite, or neither.
     power = fnp.where(x > 0, b, a)
     edge = fnp.where(power < 1, 0.0, fnp.where(power > 1, math.inf, 1 / (a + b - 1)))
     return fnp.where(inside, middle, fnp.where(x == x, edge, math.nan))
 
 
-def _by_parameter(i: int, a: Any, b: Any, x: Any, rest: Any) -> Any:
+def _by_parameters(moved: list[int], a: Any, b: Any, x: Any, rest: Any) -> Any:
+    """Returns derivatives of x by some of the parameters."""
     inside = (x > 0) & (rest > 0)
     args = [fnp.where(inside, given, 1) for given in (a, b)]
     args += [fnp.where(inside, given, 0.5) for given in (x, rest)]
-    slope = -partial(lower_tail, i, *args) / _density_slopes(*args)
-    return fnp.where(inside, slope, fnp.where(x == x, 0.0, math.nan))
-
-
-def _turned(slope: Any) -> Any:
-    return fnp.stack([slope, -slope])
+    density, edge = _density(*args), fnp.where(x == x, 0.0, math.nan)
+    rates = gradient(lower_tail, moved, *args)
+    return [fnp.where(inside, -rate / density, edge) for rate in rates]
 
 
 #: x and 1 - x along a new axis, of a, b, p and 1 - p. By the theorem of implicit
 #: functions; the derivative with respect to p is that of both, the one by 1 - p is 0.
 inverse_of: Any = custom_jvp(_inverse_values)
-inverse_of.defjvps(
-    lambda t, out, a, b, p, q: _turned(t * _by_parameter(0, a, b, out[0], out[1])),
-    lambda t, out, a, b, p, q: _turned(t * _by_parameter(1, a, b, out[0], out[1])),
-    lambda t, out, a, b, p, q: _turned(t * _by_probability(a, b, out[0], out[1])),
-    lambda t, out, a, b, p, q: 0 * out,
-)
+
+
+def _inverse_rule(primals: Any, tangents: Any) -> tuple[Any, Any]:
+    out = inverse_of(*primals)
+    a, b, x, rest = *primals[:2], out[0], out[1]
+    moved = [i for i in (0, 1) if type(tangents[i]) is not Zero]
+    rates = _by_parameters(moved, a, b, x, rest) if moved else []
+    parts = [tangents[i] * rate for i, rate in zip(moved, rates, strict=True)]
+    if type(tangents[2]) is not Zero:
+        parts.append(tangents[2] * _by_probability(a, b, x, rest))
+    total = sum(parts[1:], parts[0]) if parts else 0 * x
+    return out, fnp.stack([total, -total])
+
+
+inverse_of.defjvp(_inverse_rule, symbolic_zeros=True)
 
 
 @library()
@@ -354,18 +392,17 @@ def _t_values(ends: bool, df: Any, t: Any) -> Any:
     square = lax.square(fnp.where(far, 1, size))
     x, rest = df / (df + square), square / (df + square)
     half = 0.5 * df
-    inside = (rest > 0) & (x > 0)
-    args = [fnp.where(inside, given, 0.5) for given in (x, rest)]
-    tail = _values(False, ends, half, lax.full_like(half, 0.5), *args)
+    inside = (rest > 0) & (x > 0) & ~far
+    args, scale = _known_places(x == x, inside, half, 0 * half + 0.5, x, rest)
+    tail = _values(False, ends, *args)
     tail = fnp.where(inside, tail, fnp.where(rest > 0, 0.0, 1.0))
     # There the first term of the series is all.
     ratio = fnp.where(far, size, 1) / lax.sqrt(df)
-    scale = _scale_where(far, half, lax.full_like(half, 0.5))
     power = scale / half * fnp.where(far, ratio, 1) ** -df
     return 0.5 * fnp.where(far, power, tail)
 
 
-def _t_density(df: Any, t: Any) -> Any:
+def _t_density_values(df: Any, t: Any) -> Any:
     size = lax.abs(t)
     finite = (df < math.inf) & (size < math.inf)
     n, x = fnp.where(finite, df, 1), fnp.where(finite, size, 0)
@@ -381,6 +418,28 @@ def _t_density(df: Any, t: Any) -> Any:
     return fnp.where((size == math.inf) & (df > 0), 0, out)
 
 
+def _t_rise(i: int, df: Any, t: Any) -> Any:
+    """Returns the derivative of the logarithm of the density by one argument."""
+    finite = (df < math.inf) & (lax.abs(t) < math.inf)
+    n, x = fnp.where(finite, df, 1), fnp.where(finite, t, 0)
+    ratio = x / n
+    if i == 1:
+        normal = fnp.where(lax.abs(t) < math.inf, -t, 0)
+        return fnp.where(finite, -ratio * ((n + 1) / (1 + ratio * x)), normal)
+    above, below = lax.digamma(fnp.stack([0.5 * (n + 1), 0.5 * n]))
+    square = lax.square(fnp.minimum(lax.abs(x), _T_MOST)) / n
+    share = square / (1 + square)
+    rise = above - below - 1 / n - lax.log1p(square) + (1 + 1 / n) * share
+    return fnp.where(finite, 0.5 * rise, 0)
+
+
+_t_density: Any = by_forward(
+    _t_density_values,
+    lambda df, t: _t_density(df, t) * _t_rise(0, df, t),
+    lambda df, t: _t_density(df, t) * _t_rise(1, df, t),
+)
+
+
 def _stdtr_values(ends: bool, df: Any, t: Any) -> Any:
     proper = (df > 0) & (df < math.inf) & (lax.abs(t) < math.inf)
     tail = _t_values(ends, fnp.where(proper, df, 1), fnp.where(proper, t, 0))
@@ -393,7 +452,7 @@ def _stdtr_values(ends: bool, df: Any, t: Any) -> Any:
 stdtr_of: Any = by_forward(
     functools.partial(_stdtr_values, True),
     None,
-    by_forward(_t_density, None, None),
+    _t_density,
     derived=functools.partial(_stdtr_values, False),
 )
 

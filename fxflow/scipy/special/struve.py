@@ -7,10 +7,17 @@ from typing import Any
 
 from fxflow import lax
 from fxflow import numpy as fnp
-from fxflow.core.arrays import Array
+from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.library import library
+from fxflow.lax._last_terms import count_of_terms, digits, from_last_term
 from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.special._derivatives import by_forward
+from fxflow.scipy.special._neumann_series import (
+    FAR,
+    FARTHEST,
+    far_j_and_y,
+    neumann_sums,
+)
 from fxflow.scipy.special._operands import docs_of, in_64_bits
 from fxflow.scipy.special.cylinder import yv_of
 
@@ -22,24 +29,22 @@ x: real array-like.
     ", with derivatives with respect to all arguments; DLMF 11",
 )
 _NODES = 70
-_MOST_STEPS = 2000
 
 
 def _series(v: Any, x: Any, sign: int) -> Any:
     """Returns ∑ (sign x²/4)ᵏ Γ(3/2) Γ(v + 3/2) / (Γ(k + 3/2) Γ(k + v + 3/2))."""
     quarter = sign * x * x / 4
+    size = lax.stop_gradient(0.5 * x)
 
-    def going(state: Any) -> Any:
-        k, term, total = state
-        return (k[()] < _MOST_STEPS) & fnp.any(lax.abs(term) > 1e-17 * lax.abs(total))
+    def enough(n: Any) -> Any:
+        # The mean of the logarithms of a + k, 0 < k < n, is at least that of a + n/e.
+        rise = (0.5 + n / math.e) * (v + 0.5 + n / math.e)
+        return rise >= lax.square(size * lax.exp(0.5 * digits(dtypes.float64) / n))
 
-    def step(state: Any) -> Any:
-        k, term, total = state
-        term = term * quarter / ((k + 1.5) * (k + v + 1.5))
-        return k + 1, term, total + term
+    def term(k: Any, rest: Any) -> Any:
+        return 1 + quarter / ((k + 0.5) * (k + v + 0.5)) * rest
 
-    one = 1 + 0 * (x + v)
-    return lax.while_loop(going, step, (fnp.zeros((), x.dtype), one, one))[2]
+    return from_last_term(term, count_of_terms(enough, dtypes.float64), 1 + 0 * (x + v))
 
 
 def _head(v: Any, x: Any) -> Any:
@@ -66,18 +71,51 @@ def _integral(v: Any, x: Any) -> Any:
     return h * lax.fori_loop(0, _NODES + 1, step, 0 * x)
 
 
+def _rest_series(v: Any, x: Any) -> Any:
+    """Returns what `_integral` does, for large x (DLMF 11.6.1)."""
+    square, total = 4 / (x * x), 1 + 0 * (v + x)
+    for k in range(20, -1, -1):
+        total = 1 + (k + 0.5) * (v - 0.5 - k) * square * total
+    return total
+
+
+def _beyond(v: Any, x: Any) -> Any:
+    """Returns H where x is large, and v, too."""
+    return yv_of(v, x) + _rest_head(v, x) * _integral(v, x)
+
+
+def _rest_head(v: Any, x: Any) -> Any:
+    """Returns (x/2)ᵛ⁻¹ / (√π Γ(v + 1/2)), with which H - Y begins."""
+    log = (v - 1) * lax.log(x / 2) - lax.lgamma(v + 0.5)
+    return lax.exp(log) / math.sqrt(math.pi)
+
+
 def _struve_values(v: Any, x: Any) -> Any:
     size = lax.abs(x)
     known = (v > -0.5) & (v <= 1000) & (size < math.inf)
+    inside = known & (size > 0)
     order = fnp.where(known, v, 0)
-    near = known & (size > 0) & (size < 4 + 0.7 * lax.abs(order))
-    far = known & ~near & (size > 0)
-    low, high = fnp.where(near, size, 1), fnp.where(far, size, 10)
-    below = _head(order, low) * _series(fnp.where(near, order, 0), low, -1)
+    near = inside & (size < 4 + 0.7 * lax.abs(order))
+    far = inside & ~near & (size > FAR) & (size > 0.5 * order * order)
+    middle = inside & ~near & ~far & (size <= FARTHEST)
+    beyond = inside & ~near & ~far & (size > FARTHEST)
+
+    def where(region: Any, place: float) -> tuple[Any, Any]:
+        return fnp.where(region, order, 0), fnp.where(region, size, place)
+
+    low, at = where(near, 1)
+    out = _series(low, at, -1)
+    mid, at = where(middle, 4)
+    factor = lambda k: (2 * mid + 1) / ((2 * k + 1) * (2 * (mid + k) + 1))
+    out = fnp.where(middle, neumann_sums(mid + 1, at, factor)[1], out)
+    low, at = fnp.where(far | beyond, 0, order), fnp.where(near | middle, size, 1)
+    out = out * _head(low, at)
     # H - Y is an integral of one sign (DLMF 11.5.2).
-    log = (order - 1) * lax.log(high / 2) - lax.lgamma(order + 0.5)
-    rest = lax.exp(log) / math.sqrt(math.pi) * _integral(order, high)
-    out = fnp.where(near, below, yv_of(order, high) + rest)
+    high, at = where(far, 1e3)
+    value = far_j_and_y(high, at)[1] + _rest_head(high, at) * _rest_series(high, at)
+    out = fnp.where(far, value, out)
+    rare = lambda v, x: lax.cond(fnp.any(beyond), _beyond, lambda v, x: 0 * x, v, x)
+    out = fnp.where(beyond, rare(*where(beyond, 1e3)), out)
     return _at_zero(v, x, known, out)
 
 

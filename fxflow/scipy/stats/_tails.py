@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from fxflow import lax
 from fxflow import numpy as fnp
-from fxflow.lax.incomplete_beta import log_head, tail_parts
+from fxflow.lax.incomplete_beta import log_head, tail_fraction
 from fxflow.lax.incomplete_gamma import fraction_value, log_density, series_value
 from fxflow.nn.activations import log1mexp
 from fxflow.scipy.special._derivatives import by_forward
@@ -148,7 +148,7 @@ def gamma_tails(a: Any, x: Any) -> Tails:
 
 def _smaller_tail(a: Any, b: Any, x: Any, y: Any) -> Any:
     """Returns the logarithm of the smaller one of I(a, b, x) and I(b, a, y)."""
-    return log_head(a, b, x, y) + lax.log(tail_parts(a, b, x, y)[0])
+    return log_head(a, b, x, y) + lax.log(tail_fraction(a, b, x, y)[0])
 
 
 def _plain_head(a: Any, b: Any, x: Any, y: Any) -> Any:
@@ -160,7 +160,7 @@ def _plain_head(a: Any, b: Any, x: Any, y: Any) -> Any:
 
 
 def _plain_tail(a: Any, b: Any, x: Any, y: Any) -> Any:
-    fraction = tail_parts(a, b, x, y, ends=False)[0]
+    fraction = tail_fraction(a, b, x, y, ends=False)[0]
     return _plain_head(a, b, x, y) + lax.log(fraction)
 
 

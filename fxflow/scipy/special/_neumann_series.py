@@ -1,0 +1,85 @@
+"""Bessel's J and Struve's H as quotients of Neumann's series, and J and Y far from 0.
+
+Miller's algorithm gives J of the orders μ, μ + 1, … but for a factor, which follows
+from (x / 2)^μ = ∑ cₖ J of the order μ + 2 k (DLMF 10.23.15). So J and other sums of
+this kind (DLMF 11.4.18) need no gamma function, no sine and no exponential.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from fxflow import lax
+from fxflow import numpy as fnp
+from fxflow.core.arrays import dtypes
+from fxflow.scipy.special._cylinder import cospi, sinpi
+
+#: Beyond it there are too many terms.
+FARTHEST = 1000.0
+#: From here on the asymptotic series have all digits, if x > v² / 2.
+FAR = 40.0
+
+
+def _count(mu: Any, x: Any) -> Any:
+    """Returns how many steps of two orders lead to where J does not count."""
+    wide = 5 * lax.cbrt(x)
+    # Where μ is larger each order has a factor of about x / (2 μ).
+    steep = 24 / lax.log(fnp.maximum(2 * mu / x, 1.1))
+    more = fnp.where(mu > x, fnp.minimum(wide, steep), wide + 0.5 * (x - mu))
+    return lax.stop_gradient(lax.ceil(7 + more))
+
+
+def neumann_sums(mu: Any, x: Any, factor: Any) -> tuple[Any, Any]:
+    """Returns J of the order μ and ∑ fₖ cₖ J, both over ∑ cₖ J, where c₀ is 1.
+
+    Args:
+      mu: the order above -1, of 64 bits.
+      x: from about 2 √(μ + 1) to `FARTHEST`.
+      factor: of k: fₖ.
+    """
+    count = _count(mu, x)
+    top = 2 * lax.floor(fnp.max(count, initial=1) / 2) + 1
+    twice, zero = 2 / x, 0 * (mu + x)
+
+    def going(state: Any) -> Any:
+        return state[0] >= 0
+
+    def step(state: Any) -> Any:
+        k, above, here, total, other = state
+        # Two at once: the arrays go through memory less often.
+        for _ in range(2):
+            first, order = k == 0, mu + 2 * k
+            above = (order + 2) * twice * here - above
+            new = (order + 1) * twice * above - here
+            here = fnp.where(k == count, 1e-200, new)
+            ratio = (order + 2) * fnp.where(first, 1, mu + k)
+            ratio = ratio / ((k + 1) * fnp.where(first, 1, order))
+            total = here + ratio * total
+            other = factor(k) * here + ratio * other
+            k = k - 1
+        return k, above, here, total, other
+
+    *_, here, total, other = lax.while_loop(going, step, (top, *(zero,) * 4))
+    return here / total, other / total
+
+
+def far_j_and_y(v: Any, x: Any) -> tuple[Any, Any]:
+    """Returns J and Y for x > `FAR` and x > v² / 2 (DLMF 10.17.3, 10.17.4)."""
+    scale, square = 1 / (8 * x), 4 * v * v
+
+    def step(i: Any, state: Any) -> Any:
+        even, odd = state
+        for part in range(4):
+            k = fnp.asarray(32 - 4 * i - part, dtypes.float64)
+            ratio = (square - lax.square(2 * k - 1)) / k * scale
+            even, odd = 1 - ratio * odd, ratio * even
+        return even, odd
+
+    zero = 0 * (v + x)
+    even, odd = lax.fori_loop(0, 8, step, (1 + zero, zero))
+    c, s = cospi(0.5 * v + 0.25), sinpi(0.5 * v + 0.25)
+    cosine, sine = lax.cos(x), lax.sin(x)
+    cosine, sine = cosine * c + sine * s, sine * c - cosine * s
+    size = lax.sqrt(2 / (math.pi * x))
+    return size * (even * cosine - odd * sine), size * (even * sine + odd * cosine)
