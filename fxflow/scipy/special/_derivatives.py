@@ -53,7 +53,7 @@ def by_forward(
         def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
             moved = _moved(tangents, slopes)
             further = tuple(sorted({_with(o, i) for o in orders for i in moved}))
-            higher = stacked(further)(*primals) if further else None
+            higher: Any = stacked(further)(*primals) if further else ()
             out = made(*primals)
             total = Zero(out.aval.tangent())
             for i, t in enumerate(tangents):

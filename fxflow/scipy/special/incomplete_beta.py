@@ -333,7 +333,7 @@ inverse_of: Any = custom_jvp(_inverse_values)
 
 def _inverse_rule(primals: Any, tangents: Any) -> tuple[Any, Any]:
     out = inverse_of(*primals)
-    a, b, x, rest = *primals[:2], out[0], out[1]
+    a, b, x, rest = primals[0], primals[1], out[0], out[1]
     moved = [i for i in (0, 1) if type(tangents[i]) is not Zero]
     rates = _by_parameters(moved, a, b, x, rest) if moved else []
     parts = [tangents[i] * rate for i, rate in zip(moved, rates, strict=True)]

@@ -573,7 +573,10 @@ def _lpmv_values(m: Any, v: Any, x: Any, *, general: bool = False) -> Any:
     whole = (whole & (order <= v)) | ((m > v) & (v == lax.floor(v)))
     n = lax.stop_gradient(fnp.where(whole, v, 0))
     of_whole = _risen(n, m, x, _POWERS[False, 2](m, order, x), False)
-    out = _real_degrees(m, fnp.where(whole, order + 0.5, v), x)
+    # Hypergeometric functions take most of the time, so only where there is need.
+    nothing = lambda m, v, x: 0 * x
+    rest = (fnp.where(whole, 0, m), fnp.where(whole, 0.5, v), fnp.where(whole, 0, x))
+    out = lax.cond(fnp.any(inside & ~whole), _real_degrees, nothing, *rest)
     return fnp.where(inside, fnp.where(whole, of_whole, out), math.nan)
 
 

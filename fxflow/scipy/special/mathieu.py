@@ -24,7 +24,8 @@ from fxflow.scipy.special._derivatives import by_forward
 from fxflow.scipy.special._operands import docs_of, in_64_bits, operands
 
 _HIGHEST, _LARGEST = 1000, 1e5
-_HALVINGS, _QUOTIENTS = 32, 3
+# Eigenvalues of one matrix are at least 3 apart.
+_NEAR, _QUOTIENTS = 0.03, 4
 
 
 class _Matrix(NamedTuple):
@@ -61,8 +62,9 @@ class _Matrix(NamedTuple):
 def _matrix(even: bool, m: Any, q: Any) -> _Matrix:
     odd = m - 2 * lax.floor(m / 2)
     first = odd if even else 2 - odd
-    size = lax.stop_gradient(lax.abs(q))
-    top = 0.5 * m + 1.4 * lax.sqrt(size) + 26
+    root = lax.stop_gradient(lax.sqrt(lax.abs(q)))
+    # From there on coefficients fall faster than by 6 with each, by more for small q.
+    top = 0.5 * m + 1.4 * root + 16 + 8 * root / (root + 20)
     top = lax.ceil(fnp.max(top, initial=1))
     return _Matrix(q, first, odd if even else -odd, (m - first) / 2, top)
 
@@ -90,14 +92,15 @@ def _smaller(matrix: _Matrix, value: Any) -> Any:
     return _steps(matrix.top, step, start, 0 * value)[1]
 
 
-def _sums(matrix: _Matrix, a: Any, terms: Any, count: int) -> Any:
+def _sums(matrix: _Matrix, a: Any, terms: Any = None, x: Any = None) -> Any:
     """Returns what of the eigenvector is needed, where one coefficient is 1.
 
     Args:
       matrix: the matrix.
       a: the eigenvalue.
-      terms: of k: what the coefficients are multiplied with in each sum.
-      count: how many sums there are.
+      terms: of k and the cosine and sine of its frequency times x: what the
+        coefficients are multiplied with in each sum. None: there are no sums.
+      x: the angle.
 
     Returns:
       How far `a` is from making the matrix singular, the square of the vector's
@@ -107,22 +110,39 @@ def _sums(matrix: _Matrix, a: Any, terms: Any, count: int) -> Any:
     place = lax.round(0.5 * (size - matrix.first))
     place = lax.stop_gradient(fnp.clip(place, 0, matrix.top - 1))
     zero, one = 0 * a, 0 * a + 1
+    turn: Any = () if terms is None else (lax.cos(2 * x), lax.sin(2 * x))
 
-    def up(k: Any, pivot: Any, length: Any, form: Any, *sums: Any) -> Any:
-        live, factor = k < place, matrix.factor(k)
+    def turned(wave: Any, sign: float) -> Any:
+        """Returns the cosine and sine of the next frequency, or of the one before."""
+        if not wave:
+            return ()
+        (c, s), (turn_c, turn_s) = wave, turn
+        turn_s = sign * turn_s
+        return c * turn_c - s * turn_s, s * turn_c + c * turn_s
+
+    def terms_of(k: Any, wave: Any) -> Any:
+        return terms(k, *wave) if wave else ()
+
+    def wave_of(k: Any) -> Any:
+        f = matrix.frequency(k)
+        return (lax.cos(f * x), lax.sin(f * x)) if turn else ()
+
+    def up(k: Any, wave: Any, pivot: Any, length: Any, form: Any, *sums: Any) -> Any:
+        live, factor, wave = k < place, matrix.factor(k), turned(wave, 1)
         side = matrix.q * factor
         ratio = -side / _nonzero(pivot)
         new = (
             matrix.diagonal(k + 1) - a + side * ratio,
             length * ratio * ratio + 1,
             form * ratio * ratio + 2 * factor * ratio,
-            *(s * ratio + t for s, t in zip(sums, terms(k + 1), strict=True)),
+            *(s * ratio + t for s, t in zip(sums, terms_of(k + 1, wave), strict=True)),
         )
         old = (pivot, length, form, *sums)
-        return tuple(fnp.where(live, n, o) for n, o in zip(new, old, strict=True))
+        return wave, *(fnp.where(live, n, o) for n, o in zip(new, old, strict=True))
 
-    def down(j: Any, pivot: Any, rest: Any, length: Any, form: Any, *sums: Any) -> Any:
-        k = matrix.top - j
+    def down(j: Any, wave: Any, *state: Any) -> Any:
+        pivot, _, length, form, *sums = state
+        k, wave = matrix.top - j, turned(wave, -1)
         live, inner, factor = k > place, k - 1 > place, matrix.factor(k - 1)
         side = matrix.q * factor
         ratio = -side / _nonzero(pivot)
@@ -133,23 +153,20 @@ def _sums(matrix: _Matrix, a: Any, terms: Any, count: int) -> Any:
             form * ratio * ratio + 2 * factor * ratio,
             *(
                 s * ratio + fnp.where(inner, t, 0)
-                for s, t in zip(sums, terms(k - 1), strict=True)
+                for s, t in zip(sums, terms_of(k - 1, wave), strict=True)
             ),
         )
-        old = (pivot, rest, length, form, *sums)
-        return tuple(fnp.where(live, n, o) for n, o in zip(new, old, strict=True))
+        return wave, *(fnp.where(live, n, o) for n, o in zip(new, state, strict=True))
 
     origin = fnp.zeros((), dtypes.float64)
-    first = [zero + t for t in terms(origin)]
-    last = [zero + t for t in terms(matrix.top)]
-    below = _steps(
-        matrix.top, up, matrix.diagonal(origin) - a, one, zero + matrix.corner, *first
-    )
-    start = matrix.diagonal(matrix.top) - a
-    above = _steps(matrix.top, down, start, zero, one, zero, *last)
-    parts = [b + c for b, c in zip(below[1:], above[2:], strict=True)]
-    assert len(parts) == count + 2
-    return below[0] + above[1], *parts
+    wave, start = wave_of(origin), matrix.diagonal(origin) - a
+    first = [zero + t for t in terms_of(origin, wave)]
+    below = _steps(matrix.top, up, wave, start, one, zero + matrix.corner, *first)
+    wave, start = wave_of(matrix.top), matrix.diagonal(matrix.top) - a
+    last = [zero + t for t in terms_of(matrix.top, wave)]
+    above = _steps(matrix.top, down, wave, start, zero, one, zero, *last)
+    parts = [b + c for b, c in zip(below[2:], above[3:], strict=True)]
+    return below[1] + above[2], *parts
 
 
 def _known(even: bool, m: Any, q: Any) -> Any:
@@ -169,16 +186,19 @@ def _values(even: bool, m: Any, q: Any) -> Any:
     middle = lax.square(matrix.frequency(matrix.index))
     reach = 2 * lax.abs(matrix.q) + 1e-9 * (1 + middle)
 
-    def halve(_: Any, ends: Any) -> Any:
+    def going(ends: Any) -> Any:
+        return fnp.any(ends[1] - ends[0] > _NEAR)
+
+    def halve(ends: Any) -> Any:
         low, high = ends
         at = 0.5 * (low + high)
         below = _smaller(matrix, at) <= matrix.index
         return fnp.where(below, at, low), fnp.where(below, high, at)
 
-    low, high = repeat(_HALVINGS, halve, (middle - reach, middle + reach))
+    low, high = lax.while_loop(going, halve, (middle - reach, middle + reach))
 
     def improve(_: Any, a: Any) -> Any:
-        rest, length, _ = _sums(matrix, a, lambda k: (), 0)
+        rest, length, _ = _sums(matrix, a)
         moved = a + rest / length
         return fnp.where((moved >= low) & (moved <= high), moved, a)
 
@@ -189,7 +209,7 @@ def _values(even: bool, m: Any, q: Any) -> Any:
 def _slope(even: bool, m: Any, q: Any) -> Any:
     known, m, q = _usual(even, m, q)
     a = _CHARACTERISTIC[even](m, q)
-    _, length, form = _sums(_matrix(even, m, q), a, lambda k: (), 0)
+    _, length, form = _sums(_matrix(even, m, q), a)
     return fnp.where(known, form / length, math.nan)
 
 
@@ -226,15 +246,15 @@ def _functions(even: bool, m: Any, q: Any, x: Any) -> Any:
         at_end = fnp.where(odd, -at_end, at_end)
         return fnp.where(q > 0, at_end, size if even else f)
 
-    def terms(k: Any) -> Any:
+    def terms(k: Any, c: Any, s: Any) -> Any:
         f = matrix.frequency(k)
         size = fnp.where((k == 0) & (matrix.first == 0), math.sqrt(0.5), 1.0)
-        c, s = size * lax.cos(f * x), size * lax.sin(f * x)
+        c, s = size * c, size * s
         if even:
             return c, -f * s, sign_of(k, f, size)
         return s, f * c, sign_of(k, f, size)
 
-    _, length, _, value, slope, sign = _sums(matrix, a, terms, 3)
+    _, length, _, value, slope, sign = _sums(matrix, a, terms, x)
     scale = fnp.where(sign < 0, -1.0, 1.0) / lax.sqrt(length)
     return fnp.stack([fnp.where(known, scale * v, math.nan) for v in (value, slope)])
 

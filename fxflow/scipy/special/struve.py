@@ -114,8 +114,9 @@ def _struve_values(v: Any, x: Any) -> Any:
     high, at = where(far, 1e3)
     value = far_j_and_y(high, at)[1] + _rest_head(high, at) * _rest_series(high, at)
     out = fnp.where(far, value, out)
-    rare = lambda v, x: lax.cond(fnp.any(beyond), _beyond, lambda v, x: 0 * x, v, x)
-    out = fnp.where(beyond, rare(*where(beyond, 1e3)), out)
+    nothing = lambda v, x: 0 * x
+    rare = lax.cond(fnp.any(beyond), _beyond, nothing, *where(beyond, 1e3))
+    out = fnp.where(beyond, rare, out)
     return _at_zero(v, x, known, out)
 
 
