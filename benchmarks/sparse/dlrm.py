@@ -70,8 +70,10 @@ def resident(processes: set[int]) -> float:
     return total / 1e3
 
 
-def measured(system: str, python: str, given: argparse.Namespace) -> dict[str, Any]:
-    """Runs one system once."""
+def measured(
+    system: str, python: str, given: argparse.Namespace
+) -> dict[str, Any] | None:
+    """Runs one system once; returns None if it failed."""
     settings = [str(given.seconds), str(given.servers), str(given.workers)]
     before = loopback()
     process = subprocess.Popen(
@@ -97,7 +99,8 @@ def measured(system: str, python: str, given: argparse.Namespace) -> dict[str, A
     done.set()
     watcher.join()
     if process.returncode:
-        raise SystemExit(f"{system} failed; run dlrm_worker.py to see how")
+        print(f"{system} failed; run dlrm_worker.py to see how", file=sys.stderr)
+        return None
     workers = json.loads(output.splitlines()[-1])
     pace = sum(worker["pace"] for worker in workers)
     steps = pace / BATCH * given.seconds
@@ -128,13 +131,17 @@ def main() -> None:
     for _ in range(given.rounds):
         for name, runs in found.items():
             python = sys.executable if name == "fxflow" else given.python
-            runs.append(measured(name, python, given))
+            run = measured(name, python, given)
+            runs += [] if run is None else [run]
     print(
         f"| system | examples/s | of fxflow | s to {given.auc} | AUC | MB | kB/step |"
     )
     print("| --- | --: | --: | --: | --: | --: | --: |")
     ours = None
     for name, runs in found.items():
+        if not runs:
+            print(f"| {name} | failed | | | | | |", flush=True)
+            continue
         middle = {key: np.median([run[key] for run in runs]) for key in runs[0]}
         ours = middle["pace"] if ours is None else ours
         cells = [

@@ -6,7 +6,6 @@ import asyncio
 import os
 import random
 import signal
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing, suppress
 from typing import Any
@@ -31,6 +30,7 @@ from fxflow.serve.versions import (
     point_of,
     same,
 )
+from tests.serve import virtual_time
 from tests.serve.fakes import Fake, Heard, always, lookup, signature
 
 
@@ -52,7 +52,7 @@ def using(
         await body(versions, stable, candidate, heard)
         await versions.drain()
 
-    asyncio.run(main())
+    virtual_time.run(main)
 
 
 async def ask(versions: Versions, value: float = 0.0, **origin: str) -> tuple[int, str]:
@@ -66,13 +66,12 @@ async def ask(versions: Versions, value: float = 0.0, **origin: str) -> tuple[in
 def test_a_shadow_is_compared_and_delays_no_request() -> None:
     async def body(versions: Versions, old: Fake, new: Fake, heard: Heard) -> None:
         new.delay = 0.2
-        begun = time.monotonic()
         assert await ask(versions) == (1, "1")
         new.says = always(1)
         assert await ask(versions) == (1, "1")
         for _ in range(6):  # four at a time are copied
             await ask(versions)
-        assert time.monotonic() - begun < 0.2
+        assert virtual_time.now() == 0
         await asyncio.sleep(0.3)
         new.error = ServeError("it crashed", 500)
         assert await ask(versions) == (1, "1")
@@ -157,9 +156,8 @@ def test_a_bad_candidate_is_rolled_back_without_a_lost_request(how: str) -> None
 def test_a_canary_that_hangs_leaves_time_for_the_stable_version() -> None:
     async def body(versions: Versions, old: Fake, new: Fake, heard: Heard) -> None:
         new.delay = 60.0
-        begun = time.monotonic()
         assert await ask(versions) == (1, "1")
-        assert 0.15 < time.monotonic() - begun < 0.4
+        assert 0.15 < virtual_time.now() < 0.4
         assert heard.events["failures", "new"] == 1
 
     using(body, RolloutPlan(shares=(1.0,)), deadline=0.4)
@@ -237,9 +235,8 @@ def test_a_stream_always_comes_from_the_same_version() -> None:
 def test_the_stable_version_takes_over_before_the_first_result() -> None:
     async def body(versions: Versions, old: Fake, new: Fake, heard: Heard) -> None:
         new.delay = 60.0
-        begun = time.monotonic()
         assert await read(versions) == ([1, 2, 3], {"1"})
-        assert 0.15 < time.monotonic() - begun < 0.4
+        assert 0.15 < virtual_time.now() < 0.4
         new.delay, new.fails = 0.0, 0
         assert await read(versions) == ([1, 2, 3], {"1"})
         assert versions.describe()["failed"] == 2

@@ -119,7 +119,7 @@ def test_a_stopped_task_does_not_hang_the_controller() -> None:
         with pytest.raises(DistributedError, match="task:0, which does not answer"):
             np.asarray(y)
         # The tasks are asked before the deadline, so the error comes in time.
-        assert time.monotonic() < begun + 1.0 + 1.0
+        assert time.monotonic() < begun + 1.0 + 5.0
         # What is in the other task is still there.
         assert x.fetch().shape == (64, 64)
         os.kill(made._children.pids[0], signal.SIGCONT)

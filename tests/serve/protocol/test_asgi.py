@@ -295,13 +295,13 @@ def test_heads_that_do_not_arrive_are_refused(port: int, text: bytes) -> None:
     with connected(port) as connection:
         connection.sendall(text)
         assert rest(connection).startswith(b"HTTP/1.1 408 ")
-    assert 0.3 < time.monotonic() - begun < 5
+    assert 0.3 < time.monotonic() - begun < 20
 
 
 def test_slow_heads_are_refused(port: int) -> None:
     begun = time.monotonic()
     with connected(port) as connection, contextlib.suppress(OSError):
-        while time.monotonic() - begun < 5:
+        while time.monotonic() - begun < 20:
             connection.sendall(b"P" if time.monotonic() == begun else b"O")
             time.sleep(0.05)
             connection.setblocking(False)
@@ -309,7 +309,7 @@ def test_slow_heads_are_refused(port: int) -> None:
                 if b" 4" in connection.recv(100):
                     break
             connection.setblocking(True)
-    assert time.monotonic() - begun < 4
+    assert time.monotonic() - begun < 15
 
 
 def test_valid_requests_are_unaffected(port: int) -> None:

@@ -239,7 +239,7 @@ def test_slow_elements_are_returned_early() -> None:
         next(batches)
     start = time.monotonic()
     next(batches)
-    assert time.monotonic() - start < 3  # a run of 64 such elements takes 20 s
+    assert time.monotonic() - start < 10  # a run of 64 such elements takes 20 s
     batches.close()
 
 

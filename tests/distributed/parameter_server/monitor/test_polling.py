@@ -22,7 +22,7 @@ from fxflow.errors import DistributedError
 def test_a_silent_server_is_named_and_the_others_answer() -> None:
     local = LocalServers(2)
     silent = "ipc:///tmp/fxflow-no-server-there"
-    with ServerPoll([*local.cluster.servers, silent], patience=0.3) as servers:
+    with ServerPoll([*local.cluster.servers, silent], patience=1.5) as servers:
         first = servers.ask(messages.Stats())
         begun = time.monotonic()
         again = servers.ask(messages.Stats())
@@ -36,7 +36,7 @@ def test_a_silent_server_is_named_and_the_others_answer() -> None:
         assert answer.message is not None
         assert answer.message.fields.stats["server"] == number
         assert answer.asked < answer.heard
-    assert took < 0.2  # the silent server is not waited for again
+    assert took < 1.0  # the silent server is not waited for again
 
 
 def test_a_stopped_server_gets_one_request_until_it_answers(
