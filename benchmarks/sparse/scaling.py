@@ -5,9 +5,9 @@
 The model is that of `dlrm.py` with batches of 256. For the first table a worker sleeps
 before each step, for a time drawn from a lognormal distribution with a mean of 0.4 s
 (σ 0.5), so that two processors serve eight workers. One worker alone tells how long its
-steps take and how long the servers work for it; from that, and from nothing else, the
-simulator predicts the others. The second table, of steps without pauses, assumes links
-of 10 Gbit/s and a processor for each process.
+pauses and steps take and how long the servers work for it; from that, and from nothing
+else, the simulator predicts the others. The second table, of steps without pauses,
+assumes links of 10 Gbit/s and a processor for each process.
 """
 
 import argparse
@@ -50,19 +50,27 @@ def work(rule: str, until: float, pace: float) -> dict[str, Any]:
     batches = [data.draw(rng, BATCH) for _ in range(16)]
     for batch in batches[:4]:
         worker.step(batch)
-    began, ends, took = time.time(), [], []
+    began, ends, paused, took = time.time(), [], [], []
     with monitor.Monitor(worker.cluster.servers, worker.cluster.keys) as watch:
         before = watch.look()
         while time.time() < until:
-            begin = time.perf_counter()
+            pause = time.perf_counter()
             time.sleep(pace * rng.lognormal(-(SIGMA**2) / 2, SIGMA))
+            begin = time.perf_counter()
+            paused.append(begin - pause)
             worker.step(batches[len(ends) % len(batches)])
             took.append(time.perf_counter() - begin)
             ends.append(time.time())
         after = watch.look()
     worker.trainer.close()
     busy = sum(after.total("busy").values()) - sum(before.total("busy").values())
-    return {"began": began, "ends": ends, "took": took, "busy": busy}
+    return {
+        "began": began,
+        "ends": ends,
+        "paused": paused,
+        "took": took,
+        "busy": busy,
+    }
 
 
 def run(rule: str, workers: int, seconds: float, pace: float) -> tuple[float, Any]:
@@ -79,6 +87,11 @@ def run(rule: str, workers: int, seconds: float, pace: float) -> tuple[float, An
         raise SystemExit(f"starting took too long: {until - begin:.1f} s were left")
     ends = [end for each in found for end in each["ends"] if begin < end < until]
     return len(ends) / (until - begin), found
+
+
+def measured(seconds: list[float]) -> Compute:
+    """Returns the distribution of measured times."""
+    return Compute(float(np.mean(seconds)), "measured", samples=tuple(seconds))
 
 
 def plan(servers: int) -> Any:
@@ -115,9 +128,7 @@ def main() -> None:
         "| --: | --- | --: | --: | --: |"
     )
     network = Network(0.0, 1e15, request)
-    compute = Compute(
-        float(np.mean(alone["took"])), "measured", samples=tuple(alone["took"])
-    )
+    compute, prepare = measured(alone["took"]), measured(alone["paused"])
     for workers in given.workers:
         for rule, consistency in RULES.items():
             pace, _ = run(rule, workers, given.seconds, MEAN)
@@ -126,6 +137,7 @@ def main() -> None:
                 workers=workers,
                 servers=SERVERS,
                 compute=compute,
+                prepare=prepare,
                 network=network,
                 steps=2000,
             ).throughput
@@ -136,9 +148,7 @@ def main() -> None:
             )
     _, [alone] = run("asynchronous", 1, given.seconds, 0.0)
     request = alone["busy"] / len(alone["took"]) / (2 * SERVERS)
-    compute = Compute(
-        float(np.mean(alone["took"])), "measured", samples=tuple(alone["took"])
-    )
+    compute = measured(alone["took"])
     print(f"\nWithout pauses a step takes {np.mean(alone['took']) * 1e3:.1f} ms.\n")
     head = " | ".join(f"{rule}, examples/s | idle" for rule in RULES)
     print(f"| workers | servers | {head} |\n|{' --: |' * (2 + 2 * len(RULES))}")

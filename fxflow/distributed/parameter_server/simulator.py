@@ -8,7 +8,8 @@ the network are distributions and numbers; measured ones predict a real run. Wit
 
 Simplifications: a push arrives when the last server has it, and one decision then
 applies to all servers; acknowledgements take no extra time; a worker requests the next
-parameters right after its push, and computes only when it has them.
+parameters right after its push, prepares its next step meanwhile, and computes only
+when it has both.
 """
 
 from __future__ import annotations
@@ -241,7 +242,8 @@ class Simulation:
       steps: number of workers' steps that are part of updates.
       dropped: number of pushes that were dropped.
       staleness: number of pushes that were applied, by staleness.
-      computing: fraction of the workers' time that they computed.
+      computing: fraction of the workers' time that they computed, or prepared a step
+        for which they had the parameters.
       idle: fraction that they waited for others; the rest is messages.
       percentiles: seconds between consecutive pushes of a worker, by percentile.
       losses: virtual time, updates and loss after each update; empty without a problem.
@@ -288,6 +290,7 @@ def simulate(
     workers: int,
     servers: int | PlacementPlan = 1,
     compute: Compute | float = 0.0,
+    prepare: Compute | float = 0.0,
     network: Network | None = None,
     steps: int = 100,
     seed: int = 0,
@@ -304,6 +307,8 @@ def simulate(
       servers: a plan, whose loads are the bytes of a pull and of a push; or a number of
         servers, whose messages have no bytes of parameters.
       compute: time of a step; a number: every step takes that many seconds.
+      prepare: time that a worker takes before each step without needing parameters,
+        such as for reading a batch; it overlaps with waiting for others and messages.
       network: cost of messages; None: links of 10 Gbit/s.
       steps: number of steps for each initial worker. It does not matter which workers
         make them; dropped pushes do not count.
@@ -331,12 +336,14 @@ def simulate(
     for name, number in (("workers", workers), ("steps", steps)):
         if not isinstance(number, int) or number < 1:
             raise ArgumentError(f"simulate: {name} must be 1 or more, got {number!r}")
-    if not isinstance(compute, Compute):
-        compute = Compute(float(compute))
+    compute, prepare = (
+        given if isinstance(given, Compute) else Compute(float(given))
+        for given in (compute, prepare)
+    )
     if not isinstance(servers, PlacementPlan):
         servers = place([Tensor("nothing", (servers, 0))], servers, strategy="rows")
     run = _Simulator(
-        consistency, servers, compute, network or Network(), seed, detection
+        consistency, servers, compute, prepare, network or Network(), seed, detection
     )
     if problem is not None:
         run.training = _Training(consistency, problem, learning_rate)
@@ -354,7 +361,10 @@ def simulate(
 
 @dataclass
 class _VirtualWorker:
-    """The state of a simulated worker; `since` is when its current activity began."""
+    """The state of a simulated worker.
+
+    Its current activity began at `since`; it has the next batch at `prepared`.
+    """
 
     rng: random.Random
     incarnation: int = 0
@@ -364,6 +374,7 @@ class _VirtualWorker:
     alive: bool = False
     killed: bool = False
     since: float = 0.0
+    prepared: float = 0.0
     pushed: float | None = None
     deferred: list[str] = field(default_factory=list)
 
@@ -400,11 +411,13 @@ class _Simulator:
         consistency: Consistency,
         plan: PlacementPlan,
         compute: Compute,
+        prepare: Compute,
         network: Network,
         seed: int,
         detection: float,
     ) -> None:
-        self.consistency, self.compute, self.seed = consistency, compute, seed
+        self.consistency, self.seed = consistency, seed
+        self.compute, self.prepare = compute, prepare
         self.detection, self.latency = detection, network.latency
         self.servers = _ServerQueues(plan, network)
         self.training: _Training | None = None
@@ -468,12 +481,17 @@ class _Simulator:
 
     def on_pulled(self, number: int, worker: _VirtualWorker) -> None:
         self.spend("messages", worker)
+        seconds = self.drawn(self.compute, number, worker)
+        self.at(max(self.now, worker.prepared) + seconds, "computed", number)
+
+    def drawn(self, time: Compute, number: int, worker: _VirtualWorker) -> float:
+        """Returns the seconds of what a worker does between two pushes."""
         local = range(self.consistency.steps)
-        seconds = sum(self.compute.draw(worker.rng, number) for _ in local)
-        self.at(self.now + seconds, "computed", number)
+        return sum(time.draw(worker.rng, number) for _ in local)
 
     def on_computed(self, number: int, worker: _VirtualWorker) -> None:
         self.spend("compute", worker)
+        worker.prepared = self.now + self.drawn(self.prepare, number, worker)
         if self.training is not None:
             self.training.compute(number, worker.clock, worker.rng)
         self.at(self.now + self.latency, "push", number)
@@ -547,6 +565,7 @@ class _Simulator:
         worker.alive, worker.killed, worker.halted = True, False, False
         worker.deferred = []
         worker.since, worker.pushed = self.now, None
+        worker.prepared = self.now + self.drawn(self.prepare, number, worker)
         self.blocked = [other for other in self.blocked if other != number]
         group, decision = join(self.consistency, self.group, number)
         worker.clock = group[number].clock

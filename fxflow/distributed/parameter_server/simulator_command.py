@@ -83,6 +83,14 @@ def _parser() -> argparse.ArgumentParser:
         help="mean seconds that a worker takes for a gradient (default 0.1)",
     )
     add(
+        "--prepare",
+        type=float,
+        default=0.0,
+        metavar="S",
+        help="seconds before each step that need no parameters, such as for reading a "
+        "batch; they overlap with waiting (default 0)",
+    )
+    add(
         "--sigma",
         type=float,
         default=0.0,
@@ -150,6 +158,7 @@ def main(argv: Sequence[str]) -> int:
                     slow={int(worker): factor for worker, factor in given.slow},
                     straggling=given.straggling,
                 ),
+                prepare=given.prepare,
                 network=Network(given.latency, given.gigabits * 1e9 / 8),
                 steps=given.steps,
                 seed=given.seed,

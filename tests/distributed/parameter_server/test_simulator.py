@@ -61,6 +61,27 @@ def test_a_round_takes_as_long_as_its_slowest_worker() -> None:
     assert found.idle == pytest.approx(1 - 1 / expected, abs=0.03)
 
 
+def test_workers_prepare_while_they_wait() -> None:
+    prepare = Compute(1, "exponential")
+    found = simulate(bsp(), workers=8, prepare=prepare, network=FREE, steps=2000)
+    # No worker begins a round before the last one ends, or unprepared.
+    rng, pushed = np.random.default_rng(0), np.zeros(8)
+    for _ in range(2000):
+        pushed = np.maximum(pushed.max(), pushed + rng.exponential(size=8))
+    assert found.seconds == pytest.approx(pushed.max(), rel=0.05)
+    waiting = simulate(bsp(), workers=8, compute=prepare, network=FREE, steps=2000)
+    assert found.seconds < 0.8 * waiting.seconds
+
+
+@pytest.mark.parametrize(("prepare", "expected"), [(0.1, 0.3), (0.2, 0.3), (0.5, 0.6)])
+def test_messages_overlap_with_preparing(prepare: float, expected: float) -> None:
+    network = Network(latency=0.1, bandwidth=math.inf, request=0)
+    found = simulate(
+        asynchronous(), workers=1, compute=0.1, prepare=prepare, network=network
+    )
+    assert found.percentiles[50] == pytest.approx(expected)
+
+
 def test_more_backup_workers_pay_off_with_a_longer_tail() -> None:
     def gain(compute: Compute, spares: int) -> float:
         """Returns the speedup by spares; Abadi et al., OSDI 2016, figure 8."""
