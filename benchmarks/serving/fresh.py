@@ -189,8 +189,10 @@ def cpu_of(pid: int) -> float:
     return total
 
 
-def load(port: int, pid: int, rate: float, seconds: float) -> dict[str, Any]:
-    """Latencies under an open loop of requests with skewed ids."""
+def load(
+    port: int, pids: dict[str, list[int]], rate: float, seconds: float
+) -> dict[str, Any]:
+    """Latencies, and CPU times of processes, under an open loop with skewed ids."""
     rng = np.random.default_rng(0)
     bodies = []
     for _ in range(2000):
@@ -210,15 +212,16 @@ def load(port: int, pid: int, rate: float, seconds: float) -> dict[str, Any]:
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         file.write(json.dumps(plan))
         file.flush()
-        before = cpu_of(pid)
+        before = {name: sum(map(cpu_of, of)) for name, of in pids.items()}
         text = subprocess.check_output(
             [sys.executable, str(HERE / "load.py"), file.name]
         )
-        used = cpu_of(pid) - before
+        used = {n: sum(map(cpu_of, of)) - before[n] for n, of in pids.items()}
     report = json.loads(text)
     kept = ("asked", "statuses", "p50", "p90", "p99", "generator_late_ms")
     found = {name: report[name] for name in kept}
-    found["server_cpu_us_per_request"] = round(used / (rate * seconds) * 1e6, 1)
+    for name, cpu in used.items():
+        found[f"{name}_cpu_us_per_request"] = round(cpu / (rate * seconds) * 1e6, 1)
     return found
 
 
@@ -229,6 +232,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=12)
     parser.add_argument("--trials", type=int, default=15)
     parser.add_argument("--staleness", type=float, default=1.0)
+    parser.add_argument("--delay", default="0ms", help="how long a batch waits")
     options = parser.parse_args()
     if options.train:
         train_on(*options.train)
@@ -246,6 +250,7 @@ def main() -> None:
 port = 0
 log_requests = "failed"
 slo = "20ms"
+delay = "{options.delay}"
 [models.clicks]
 source = "{folder / "clicks"}"
 feedback = "{labels}"
@@ -255,9 +260,11 @@ arguments = {{servers = "{servers}", staleness = {options.staleness}}}
     labels.touch()
     python = (sys.executable, "-m", "fxflow")
     with contextlib.ExitStack() as stack:
+        pids = []
         for number in range(2):
             command = (*python, "parameter-server", "--number", str(number))
-            stack.enter_context(process(*command, "--servers", servers))
+            one, _ = stack.enter_context(process(*command, "--servers", servers))
+            pids.append(one.pid)
         trainer = (sys.executable, __file__, "--train", str(labels), servers)
         stack.enter_context(process(*trainer, until="it trains"))
         child, match = stack.enter_context(
@@ -265,7 +272,8 @@ arguments = {{servers = "{servers}", staleness = {options.staleness}}}
         )
         port = int(match[1])
         fresh = freshness(port, options.trials)
-        under_load = load(port, child.pid, options.rate, options.seconds)
+        of = {"server": [child.pid], "parameter_servers": pids}
+        under_load = load(port, of, options.rate, options.seconds)
     print(json.dumps({"fresh": fresh, "load": under_load, "cores": os.cpu_count()}))
 
 

@@ -128,7 +128,7 @@ class RowCache:
         """
         memory = self._memory
         slots = memory.find(ids)
-        known = np.flatnonzero(slots >= 0)
+        known = (slots >= 0).nonzero()[0]
         slots = slots[known]
         memory.tick()
         memory.touch(slots)
@@ -305,7 +305,7 @@ class WorkerTables:
             if name in self._caches:
                 kept, is_cached = self._caches[name].lookup(real, clock)
                 rows[is_cached] = kept[is_cached]
-                missing = np.flatnonzero(~is_cached)
+                missing = (~is_cached).nonzero()[0]
             places[name] = [missing[part] for part in by_shard(real[missing], count)]
             for shard, part in enumerate(places[name]):
                 if len(part):

@@ -76,7 +76,7 @@ class IdIndex:
         found[which] = self._slots[entries]
         if self._overflow:
             missing = (found < 0) & self._full[buckets]
-            for i in np.flatnonzero(missing).tolist():
+            for i in missing.nonzero()[0].tolist():
                 found[i] = self._overflow.get(int(ids[i]), NONE)
         return found
 
@@ -103,7 +103,8 @@ class IdIndex:
     def _picked(
         self, chosen: npt.NDArray[np.bool_], buckets: Slots
     ) -> tuple[Slots, Slots]:
-        flat = np.flatnonzero(chosen)
+        # As `np.flatnonzero` and `np.r_`, at a quarter of their time for a few rows.
+        flat = chosen.ravel().nonzero()[0]
         which = flat >> _SHIFT
         return which, (buckets[which] << _SHIFT) | (flat & (_WIDTH - 1))
 
@@ -113,10 +114,12 @@ class IdIndex:
         buckets = self._buckets(ids)
         order = np.argsort(buckets, kind="stable")
         ids, slots, buckets = ids[order], slots[order], buckets[order]
-        starts = np.flatnonzero(np.r_[True, buckets[1:] != buckets[:-1]])
-        counts = np.diff(np.r_[starts, len(buckets)])
+        first = np.empty(len(ids), bool)
+        first[0] = True
+        np.not_equal(buckets[1:], buckets[:-1], out=first[1:])
+        starts = first.nonzero()[0]
         # The nth id of a bucket goes to its nth empty entry.
-        nth = np.arange(len(ids)) - np.repeat(starts, counts)
+        nth = np.arange(len(ids)) - starts[np.cumsum(first) - 1]
         empty = self._ids.take(buckets, axis=0, mode="clip") == NONE
         rank = np.cumsum(empty, axis=1, dtype=np.int8)
         chosen = empty & (rank == nth[:, None] + 1)
@@ -172,7 +175,7 @@ def _others(which: Slots, count: int) -> list[int]:
         return []
     others = np.ones(count, bool)
     others[which] = False
-    return np.flatnonzero(others).tolist()
+    return others.nonzero()[0].tolist()
 
 
 # -- rows ------------------------------------------------------------------------------

@@ -116,7 +116,7 @@ def by_shard(ids: Ids, count: int) -> list[npt.NDArray[np.intp]]:
       [[0, 3], [1, 2]]
     """
     shard = ids % count
-    return [np.flatnonzero(shard == i) for i in range(count)]
+    return [(shard == i).nonzero()[0] for i in range(count)]
 
 
 def rows_of(arrays: Mapping[str, Any], name: str) -> tuple[Any, Any] | None:

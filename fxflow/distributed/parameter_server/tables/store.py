@@ -209,7 +209,7 @@ class RowTable:
             if self._expires:
                 here[here] = ~self._is_old(self._memory.fields[-1][slots[here]])
             found[here] = self._values(slots[here])
-            missing = np.flatnonzero(~here)
+            missing = (~here).nonzero()[0]
             if len(missing):
                 new, inverse = np.unique(ids[missing], return_inverse=True)
                 found[missing] = self._read_missing(new)[inverse]
@@ -466,7 +466,7 @@ class RowTable:
         memory = self._memory
         memory.tick()
         slots = memory.find(ids)
-        missing = np.flatnonzero(slots < 0)
+        missing = (slots < 0).nonzero()[0]
         if len(missing):
             memory.touch(slots[slots >= 0])
             new, first, inverse = np.unique(
