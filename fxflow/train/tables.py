@@ -22,7 +22,7 @@ import numpy as np
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core import tree
-from fxflow.core.arrays import Array, as_array, dtypes
+from fxflow.core.arrays import Array, Aval, as_array, dtypes
 from fxflow.core.ir.trace import Tracer
 from fxflow.distributed.parameter_server.consistency import Consistency
 from fxflow.distributed.parameter_server.tables.spec import TableSpec, row_functions
@@ -34,10 +34,12 @@ from fxflow.distributed.parameter_server.worker.training import (
 )
 from fxflow.distributed.zero import StepMetrics
 from fxflow.errors import ArgumentError, NonFiniteError
+from fxflow.lax.kernels.pages import room
 from fxflow.optim.base import apply_updates
-from fxflow.optim.row_steps import RowState, by_rows
+from fxflow.optim.row_steps import RowState, RowTransformation, by_rows
 from fxflow.transforms.arguments import require_callable
 from fxflow.transforms.grad import value_and_grad
+from fxflow.transforms.inspection import eval_shape
 from fxflow.transforms.jit import jit
 
 #: Number of rows that are created together.
@@ -95,8 +97,8 @@ class TableTrainer:
         params = tree.map(as_array, params)
         tables = {}
         for name, spec in self._specs.items():
-            table = jit(functools.partial(_first_rows, spec))()
-            tables[name] = table, jit(self._by_rows[name].init)(table)
+            make = functools.partial(_first_rows, spec, self._by_rows[name])
+            tables[name] = jit(make)()
         # A step donates its state, and these arrays are the caller's.
         params = tree.map(fnp.copy, params)
         return TrainerState(params, jit(self._optimizer.init)(params), tables)
@@ -260,23 +262,31 @@ def _rows_of(tables: Any, ids: Any) -> dict[str, Array]:
     }
 
 
-def _first_rows(spec: TableSpec) -> Array:
-    """Returns the initial rows of a table."""
+def _first_rows(spec: TableSpec, optimizer: RowTransformation) -> Any:
+    """Returns the initial rows of a table, and their `RowState`."""
     assert spec.rows is not None
     create, count = row_functions(spec).init, spec.rows
     block = min(_BLOCK, count)
 
-    def some(i: Any, table: Any) -> Any:
-        start = fnp.minimum(i * block, count - block)
+    def first(start: Any) -> Any:
         low = fnp.add(start, fnp.arange(block, dtype=dtypes.int32))
         low = low.astype(dtypes.uint32)
-        new = create(fnp.stack([fnp.zeros_like(low), low], -1))[0]
-        return lax.dynamic_update_slice_in_dim(table, new, start, 0)
+        rows = create(fnp.stack([fnp.zeros_like(low), low], -1))[0]
+        return rows, optimizer.init(rows)
 
-    table: Array = lax.fori_loop(
-        0, -(-count // block), some, fnp.zeros((count, *spec.shape), spec.dtype)
-    )
-    return table
+    def some(i: Any, held: Any) -> Any:
+        start = fnp.minimum(i * block, count - block)
+
+        def put(whole: Any, part: Any) -> Any:
+            return lax.dynamic_update_slice_in_dim(whole, part, start, 0)
+
+        return tree.map(put, held, first(start))
+
+    one = eval_shape(first, np.int32(0))
+    avals = [Aval((count, *x.shape[1:]), x.dtype) for x in tree.leaves(one)]
+    empty = [room(aval, number) for number, aval in enumerate(avals)]
+    start = tree.unflatten(tree.structure(one), empty)
+    return lax.fori_loop(0, -(-count // block), some, start)
 
 
 def table_trainer(
