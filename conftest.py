@@ -32,8 +32,8 @@ if "FXFLOW_CACHE_DIR" not in os.environ:
 WHOLE = ("tests/conformance/", "tests/docs/", "tests/golden/", "tests/test_")
 #: Tests of which `--draw-cases` draws an eighth, each seed another one.
 SCIENCE = ("tests/scipy/", "fxflow/scipy/")
-#: The guides' pages, of which it draws half.
-PAGES = "tests/docs/test_tour.py::test_pages_run["
+#: The guides' pages and the other examples, of which it draws half.
+EXAMPLES = ("tests/docs/test_tour.py::test_pages_run[", "fxflow/")
 
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
@@ -80,9 +80,9 @@ def pytest_collection_modifyitems(
 def _undrawn(items: list[pytest.Item], seed: int, parts: int) -> Iterator[pytest.Item]:
     """Yields the cases that a part leaves out.
 
-    They are cases of tests with more than two, slow tests, half of the guides' pages,
-    and seven eighths of the tests and examples of `fxflow.scipy`, which has the most
-    functions.
+    They are cases of tests with more than two, slow tests, half of the guides' pages
+    and of the other examples, and seven eighths of the tests and examples of
+    `fxflow.scipy`, which has the most functions.
     """
     if parts == 1:
         return
@@ -90,7 +90,7 @@ def _undrawn(items: list[pytest.Item], seed: int, parts: int) -> Iterator[pytest
     for item in items:
         if item.get_closest_marker("slow") is not None:
             tests.setdefault("slow", []).append(item)
-        elif item.nodeid.startswith(PAGES):
+        elif item.nodeid.startswith(EXAMPLES) and not item.nodeid.startswith(SCIENCE):
             if (seed + zlib.crc32(item.nodeid.encode())) % 2:
                 yield item
         elif not item.nodeid.startswith(WHOLE):
