@@ -85,6 +85,8 @@ def main(argv: list[str]) -> int:
       The exit status.
     """
     run_in_callers()  # this process waits for each result
+    # A thread that reads rows must not delay a batch by Python's 5 ms.
+    sys.setswitchinterval(1e-3)
     control = socket.socket(fileno=int(argv[0]))
     regions = [Region(int(fd), limit=int(argv[2])) for fd in argv[1].split(",")]
     # Send the model's prints to stderr, the log.
