@@ -42,6 +42,7 @@ from fxflow.scipy.stats._intervals import (
     anglit, argus, bradford, cosine, genhalflogistic, rdist, reciprocal, semicircular,
     trapezoid, vonmises_line,
 )
+from fxflow.scipy.stats._levy_stable import levy_stable
 from fxflow.scipy.stats._lines import (
     crystalball, dgamma, dweibull, genlogistic, jf_skew_t, kappa4, laplace_asymmetric,
     norminvgauss, powernorm, skewcauchy,
@@ -58,6 +59,7 @@ from fxflow.scipy.stats._positives import (
 )
 from fxflow.scipy.stats._powers import zipf, zipfian
 from fxflow.scipy.stats._stable import landau
+from fxflow.scipy.stats._two_sided import kstwo
 from fxflow.scipy.stats._urns import betanbinom, nhypergeom, yulesimon
 from fxflow.scipy.stats.comparisons import dunnett, tukey_hsd
 from fxflow.scipy.stats.correlations import (
@@ -152,9 +154,10 @@ __all__ = [
     "hmean", "hypergeom", "hypsecant", "invgamma", "invgauss", "invweibull",
     "invwishart", "iqr", "irwinhall", "jarque_bera", "jf_skew_t", "johnsonsb",
     "johnsonsu", "kappa3", "kappa4", "kendalltau", "kruskal", "ks_1samp",
-    "ks_2samp", "ksone", "kstat", "kstatvar", "kstest", "kstwobign", "kurtosis",
-    "kurtosistest", "landau", "laplace", "laplace_asymmetric", "levene", "levy",
-    "levy_l", "linregress", "lmoment", "loggamma", "logistic", "loglaplace",
+    "ks_2samp", "ksone", "kstat", "kstatvar", "kstest", "kstwo", "kstwobign",
+    "kurtosis", "kurtosistest", "landau", "laplace", "laplace_asymmetric", "levene",
+    "levy", "levy_l", "levy_stable", "linregress", "lmoment", "loggamma", "logistic",
+    "loglaplace",
     "lognorm", "logrank", "logser", "loguniform", "lomax", "mannwhitneyu",
     "matrix_normal", "matrix_t", "maxwell", "median_abs_deviation", "median_test",
     "mielke", "mode", "moment", "monte_carlo_test", "mood", "moyal", "multinomial",

@@ -186,17 +186,19 @@ _smirnov_slope: Any = by_forward(
 )
 
 
-def _n(n: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> None: ...
+def elements(n: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> None: ...
 
+
+#: The number of elements.
+ELEMENTS = COUNT._replace(
+    words="positive integers, array-like", holds=lambda n: (n > 0) & COUNT.holds(n)
+)
 
 ksone: Final = Continuous(
     "ksone",
     "The largest deviation on one side of the empirical distribution of n numbers.",
-    _n,
-    n=COUNT._replace(
-        words="positive integers, array-like",
-        holds=lambda n: (n > 0) & COUNT.holds(n),
-    ),
+    elements,
+    n=ELEMENTS,
     support=(0, 1),
     closed=False,
     logpdf=lambda z, n: log_of(in_64_bits(_smirnov_slope, "logpdf", z, n)),

@@ -155,6 +155,7 @@ class Given:
             positive = (scale[0] > 0) & (scale[0] < math.inf)
             self.valid = self.valid & positive
             self.scale = fnp.where(positive, scale[0], 1)
+            self.loc = distribution.moved(self.shapes, self.loc, self.scale)
 
     def result(self, value: Any, valid: Any = True) -> Array:
         """Returns a result of the joint shape, nan where nothing is described."""
@@ -240,6 +241,10 @@ class Distribution(ModuleType, Generic[P]):
             for shape, domain in zip(shapes, self.domains.values(), strict=True)
         ]
         return valid, kept
+
+    def moved(self, shapes: list[Any], loc: Any, scale: Any) -> Any:
+        """Returns how far the standard distribution is moved after it is scaled."""
+        return loc
 
     def bounds(self, shapes: list[Any]) -> tuple[Any, Any]:
         """Returns the ends of the support of the standard distribution."""

@@ -21,7 +21,6 @@ from fxflow.scipy.stats._kolmogorov import (
     limit_sf,
     one_sided_sf,
     two_samples_sf,
-    two_sided_sf,
 )
 from fxflow.scipy.stats._protocol import PACKAGE
 from fxflow.scipy.stats._samples import (
@@ -32,6 +31,7 @@ from fxflow.scipy.stats._samples import (
     statistic,
     taken,
 )
+from fxflow.scipy.stats._two_sided import two_sided_sf
 from fxflow.scipy.stats.correlations import ranked
 from fxflow.scipy.stats.results import (
     AndersonKsampResult,

@@ -592,3 +592,135 @@ def test_upper_tails_of_powers_keep_their_digits() -> None:
         np.testing.assert_allclose(
             stats.betanbinom.sf(k, 1.0, 1.0, 1.0), 1 / (k + 2), 1e-12
         )
+
+
+def kolmogorov_below(n: int, d: float) -> Any:
+    """P(D < d) of n elements, by Marsaglia, Tsang and Wang's matrix in 50 digits."""
+    with mpmath.workdps(50):
+        at = n * mpmath.mpf(d)
+        k = int(mpmath.floor(at)) + 1
+        m, h = 2 * k - 1, k - at
+        power = mpmath.matrix(m, m)
+        for i in range(m):
+            for j in range(min(i + 2, m)):
+                power[i, j] = 1
+        for i in range(m):
+            power[i, 0] -= h ** (i + 1)
+            power[m - 1, i] -= h ** (m - i)
+        power[m - 1, 0] += max(2 * h - 1, 0) ** m
+        for i in range(m):
+            for j in range(min(i + 1, m)):
+                power[i, j] /= mpmath.factorial(i - j + 1)
+        return (power**n)[k - 1, k - 1] * mpmath.factorial(n) / mpmath.mpf(n) ** n
+
+
+@pytest.mark.slow
+def test_two_sided_deviations_of_each_number_of_elements() -> None:
+    cases = [(1, 0.8), (2, 0.3), (5, 0.12), (9, 0.31), (40, 0.2), (60, 0.07)]
+    cases += [(60, 0.19), (143, 0.05), (200, 0.04)]
+    n, d = (np.array(v, float) for v in zip(*cases, strict=True))
+    below = [kolmogorov_below(*case) for case in cases]
+    with fxflow.config.override(x64=True):
+        np.testing.assert_allclose(
+            stats.kstwo.cdf(d, n), [float(p) for p in below], 1e-12
+        )
+        want = [float(1 - p) for p in below]
+        np.testing.assert_allclose(stats.kstwo.sf(d, n), want, 1e-10)
+        logs = [float(mpmath.log(p)) for p in below]
+        np.testing.assert_allclose(stats.kstwo.logcdf(d, n), logs, 1e-12)
+        # SciPy's densities are differences.
+        np.testing.assert_allclose(
+            stats.kstwo.pdf(d, n), scipy.stats.kstwo.pdf(d, n), 1e-3
+        )
+        slopes = fxflow.vmap(fxflow.grad(stats.kstwo.cdf))(d, n)
+        np.testing.assert_allclose(stats.kstwo.pdf(d, n), slopes, 1e-9)
+        q = np.array([1e-4, 0.3, 0.99])
+        np.testing.assert_allclose(
+            stats.kstwo.isf(q, 20), scipy.stats.kstwo.isf(q, 20), 1e-9
+        )
+        many = stats.kstwo.sf(np.array([0.005, 0.01, 0.02]), 10_000)
+        np.testing.assert_allclose(
+            many, scipy.stats.kstwo.sf([0.005, 0.01, 0.02], 10_000), 1e-7
+        )
+        ends = stats.kstwo.cdf(np.array([0.04, 0.05, 1.0, 2.0]), 10)
+        np.testing.assert_array_equal(ends, [0, 0, 1, 1])
+        assert np.isnan(stats.kstwo.cdf(0.5, np.array([0.0, -1.0, 2.5]))).all()
+
+
+def stable_density(x: float, alpha: float, beta: float) -> float:
+    """The integral of the characteristic function, in 20 digits."""
+    tangent = mpmath.tan(mpmath.pi * alpha / 2) if alpha != 1 else 0
+
+    def phase(t: Any) -> Any:
+        if alpha != 1:
+            return beta * tangent * t**alpha
+        return -beta * 2 / mpmath.pi * t * mpmath.log(t) if t else mpmath.mpf(0)
+
+    top = mpmath.mpf(60) ** (1 / mpmath.mpf(alpha))
+    places = [0, *(top * k / 40 for k in (0.01, 0.1, 0.5, *range(1, 41)))]
+    return float(
+        mpmath.quad(
+            lambda t: mpmath.cos(phase(t) - x * t) * mpmath.exp(-(t**alpha)), places
+        )
+        / mpmath.pi
+    )
+
+
+@pytest.mark.slow
+def test_stable_densities_and_tails() -> None:
+    cases = [(0.2, 1.5, 0.5), (-1.3, 1.9, -1.0), (2.0, 1.2, 1.0), (0.0, 1.7, -0.4)]
+    cases += [(2.0, 0.8, 0.3), (-0.6, 1.0, 0.5), (1.0, 1.0, -1.0), (1e-6, 1.4, 0.9)]
+    x, alpha, beta = (np.array(v) for v in zip(*cases, strict=True))
+    law = stats.levy_stable
+    with fxflow.config.override(x64=True):
+        want = [stable_density(*case) for case in cases]
+        np.testing.assert_allclose(law.pdf(x, alpha, beta), want, 1e-11)
+        slopes = fxflow.vmap(fxflow.grad(law.cdf))(x, alpha, beta)
+        np.testing.assert_allclose(slopes, want, 1e-7)
+        both = law.cdf(x, alpha, beta) + law.sf(x, alpha, beta)
+        np.testing.assert_allclose(both, 1, 1e-12)
+        turned = law.logsf(-x, alpha, -beta)
+        np.testing.assert_allclose(law.logcdf(x, alpha, beta), turned, 1e-12)
+        # Members with formulas, in their tails, too.
+        far = np.array([1e-3, 0.1, 1.0, 7.0, 1e4, 1e12])
+        for name in ("pdf", "logcdf", "logsf"):
+            ours, levy = getattr(law, name), getattr(scipy.stats.levy, name)
+            np.testing.assert_allclose(ours(far, 0.5, 1.0), levy(far), 1e-11)
+        at = np.array([-9.0, -0.3, 0.0, 2.0, 30.0])
+        normal = scipy.stats.norm(0, 2**0.5)
+        np.testing.assert_allclose(law.logsf(at, 2, 0.3), normal.logsf(at), 1e-11)
+        np.testing.assert_allclose(law.logpdf(at, 1, 0), scipy.stats.cauchy.logpdf(at))
+        landau = scipy.stats.landau.cdf(at + 2)
+        np.testing.assert_allclose(law.cdf(at + 2, 1, 1), landau, 1e-9)
+        # A scale moves the variable where alpha is 1.
+        moved = scipy.stats.levy_stable.pdf(0.7, 1.0, 0.5, 0.2, 3.0)
+        np.testing.assert_allclose(law.pdf(0.7, 1.0, 0.5, 0.2, 3.0), moved, 1e-6)
+        q = np.array([1e-6, 0.2, 0.7, 0.999])
+        back = law.cdf(law.ppf(q, 1.3, 0.6), 1.3, 0.6)
+        np.testing.assert_allclose(back, q, 1e-10)
+        assert law.support(0.7, -1)[1] == 0 and law.cdf(0.1, 0.7, -1) == 1
+        lost = law.pdf(0.1, np.array([0.0, 2.1, 1.5]), np.array([0.0, 0.0, 1.2]))
+        assert np.isnan(lost).all()
+
+
+@pytest.mark.slow
+def test_stable_densities_have_derivatives_by_every_parameter() -> None:
+    value = stats.levy_stable.logpdf
+    with fxflow.config.override(x64=True):
+        slopes = fxflow.jit(fxflow.grad(value, (0, 1, 2, 3, 4)))
+        curve = fxflow.jit(fxflow.grad(fxflow.grad(value, 1), 1))
+        plain = fxflow.jit(value)
+        for given in ((0.7, 1.5, 0.5, 0.1, 1.2), (-0.4, 0.7, 0.5, 0.0, 0.8)):
+            step = 1e-5
+            for i, slope in enumerate(slopes(*given)):
+                ends = [
+                    [v + s * (k == i) for k, v in enumerate(given)]
+                    for s in (step, -step)
+                ]
+                want = (plain(*ends[0]) - plain(*ends[1])) / (2 * step)
+                np.testing.assert_allclose(slope, want, 1e-6)
+            more = [v + step * (k == 1) for k, v in enumerate(given)]
+            less = [v - step * (k == 1) for k, v in enumerate(given)]
+            want = (slopes(*more)[1] - slopes(*less)[1]) / (2 * step)
+            np.testing.assert_allclose(curve(*given), want, 1e-5)
+        assert np.isnan(slopes(0.7, 1.0, 0.5, 0.0, 1.0)[1])

@@ -113,6 +113,7 @@ NEW: dict[str, tuple[Any, ...]] = {
     "zipf": (whole(*SHAPE, low=1), real(*SHAPE, low=1.5, high=4)),
     "zipfian": (whole(*SHAPE, low=1), POSITIVE, whole(*SHAPE, low=6, high=9)),
     "ksone": (UNIT, whole(*SHAPE, low=2, high=9)),
+    "kstwo": (UNIT, whole(*SHAPE, low=2, high=9)),
     "kstwobign": (POSITIVE,),
     "ncf": (POSITIVE, POSITIVE, POSITIVE, POSITIVE),
     "nct": (real(*SHAPE), POSITIVE, real(*SHAPE)),
@@ -208,6 +209,11 @@ NEW: dict[str, tuple[Any, ...]] = {
     "rel_breitwigner": (POSITIVE, POSITIVE),
     "tukeylambda": (UNIT, UNIT),
     "landau": (real(*SHAPE),),
+    "levy_stable": (
+        real(*SHAPE),
+        real(*SHAPE, low=1.2, high=1.9),
+        real(*SHAPE, low=-0.9, high=0.9),
+    ),
 }
 #: They take functions, keys or samples: tests/scipy/stats/test_distributions.py.
 _OTHERS = ("expect", "fit", "nnlf", "rvs")
@@ -215,7 +221,16 @@ _OTHERS = ("expect", "fit", "nnlf", "rvs")
 
 #: Integrals and long sums: tests/scipy/stats/test_distributions.py has their calls.
 LONG = (
-    *("ksone", "ncf", "nct", "ncx2", "rice", "studentized_range"),
+    *(
+        "ksone",
+        "kstwo",
+        "levy_stable",
+        "ncf",
+        "nct",
+        "ncx2",
+        "rice",
+        "studentized_range",
+    ),
     *("landau", "gausshyper", "genhyperbolic", "geninvgauss", "nchypergeom_wallenius"),
 )
 
