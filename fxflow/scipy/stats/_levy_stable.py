@@ -25,7 +25,7 @@ from fxflow.transforms.custom_jvp import custom_jvp
 
 P = ParamSpec("P")
 _TINY = 1e-300
-#: So small a skewness is none, where α is 1.
+#: Where α is 1, a skewness up to this counts as 0.
 _NONE = 1e-12
 _LOG_PI = math.log(math.pi)
 
@@ -261,7 +261,7 @@ def _logs_of(x: Any, alpha: Any, beta: Any) -> Any:
     below = log_of(fnp.where(one, 0, angles.first / math.pi) + between)
     none = ~one & (angles.length < 1e-15)
     above, below = fnp.where(none, -math.inf, above), fnp.where(none, 0, below)
-    # Of a tail near 1 the other one has the digits.
+    # A tail near 1 is computed from the other one, which has the digits.
     half = -math.log(2)
     above, below = (
         fnp.where(below < half, log_rest(fnp.minimum(below, half)), above),

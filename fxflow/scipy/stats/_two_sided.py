@@ -25,7 +25,7 @@ from fxflow.scipy.stats._deviations import ELEMENTS, elements
 from fxflow.scipy.stats._kolmogorov import one_sided_sf
 from fxflow.scipy.stats._protocol import log_of
 
-#: Up to so many elements the matrix and the upper tail are enough.
+#: The number of elements up to which the matrix and the upper tail are enough.
 _FEW = 144
 #: The greatest n d of the matrix, and its size.
 _MOST = 24
