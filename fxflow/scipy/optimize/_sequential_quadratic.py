@@ -395,6 +395,22 @@ def _run(
     return end
 
 
+def mixed(change: Any, moved: Any, product: Any, square: Any, least: float) -> Any:
+    """Returns Powell's mixture of the true change of the gradient and the model's.
+
+    Args:
+      change: float[n], of the gradient in a step.
+      moved: float[n], the same by the model.
+      product: the step times `change`.
+      square: the step times `moved`.
+      least: the part of `square` that the step times the mixture is at least.
+    """
+    small = product < least * square
+    gap = fnp.where(small, square - product, 1)
+    share = fnp.where(small, (1 - least) * square / gap, 1)
+    return share * change + (1 - share) * moved
+
+
 def damped(model: Any, step: Any, change: Any) -> Any:
     """Returns the BFGS estimate of a Hessian, kept positive by Powell's damping.
 
@@ -404,10 +420,8 @@ def damped(model: Any, step: Any, change: Any) -> Any:
       change: float[n], of the gradient in the step.
     """
     moved = model @ step
-    square, product = step @ moved, step @ change
-    small = product < 0.2 * square
-    share = 0.8 * square / fnp.where(small, square - product, 1)
-    change = fnp.where(small, share * change + (1 - share) * moved, change)
+    square = step @ moved
+    change = mixed(change, moved, step @ change, square, 0.2)
     product = step @ change
     good = (square > 0) & (product > 0)
     new = model - fnp.outer(moved, moved) / fnp.where(good, square, 1)

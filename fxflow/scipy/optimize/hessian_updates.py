@@ -12,6 +12,7 @@ from fxflow.core.arrays import Array
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import natural
 from fxflow.numpy._operands import promote_inexact
+from fxflow.scipy.optimize._sequential_quadratic import mixed
 
 
 class HessianUpdateStrategy:
@@ -261,10 +262,7 @@ class BFGS(_Matrix):
         low = product <= self.min_curvature * square
         use = square > 0
         if self.exception_strategy == "damp_update":
-            share = product / fnp.where(use, square, 1)
-            gap = fnp.where(low, 1 - share, 1)
-            factor = fnp.where(low, (1 - self.min_curvature) / gap, 1)
-            z = factor * z + (1 - factor) * moved
+            z = mixed(z, moved, product, square, self.min_curvature)
             product = w @ z
         else:
             use &= ~low
