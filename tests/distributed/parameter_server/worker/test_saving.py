@@ -43,9 +43,13 @@ TABLES = [
 
 class Run:
     def __init__(
-        self, servers: int, snapshot: Any = None, tables: Any = TABLES
+        self,
+        servers: int,
+        snapshot: Any = None,
+        tables: Any = TABLES,
+        shards: int = 0,
     ) -> None:
-        self.local = LocalServers(servers)
+        self.local = LocalServers(servers, shards=shards)
         self.server = parameter_server(
             loss,
             optim.adam(0.1),
@@ -109,6 +113,34 @@ def test_changes_are_saved_and_a_run_continues_on_other_servers(
             assert again.server.save(tmp_path) == 4
             assert all(g[-1][2] for g in generations(tmp_path, 4))
         again.close()
+
+
+@pytest.mark.slow
+def test_shards_are_split_and_merged_by_a_snapshot(tmp_path: Path) -> None:
+    """A run that changes its number of shards learns what an unbroken one does."""
+    tables = [
+        TableSpec("a", 3, optim.adagrad(0.1)),
+        TableSpec("b", (), optim.adam(0.1), nn.initializers.ones),
+    ]
+    steps = [tuple(range(i, i + 5)) for i in (0, 3, 1, 3, 0, 4, 2, 2)]
+    unbroken = Run(2, tables=tables)
+    for ids in steps:
+        unbroken.step(*ids)
+    expected = unbroken.values()
+    unbroken.close()
+    run = Run(1, tables=tables, shards=2)
+    for split, ids in zip((0, 0, 4, 0, 0, 1, 0, 0), steps, strict=True):
+        if split:
+            run.server.save(tmp_path)
+            before = run.values()
+            run.close()
+            run = Run(1, load_snapshot(tmp_path), tables, shards=split)
+            assert len(run.local.servers[0].view.holders) == split
+            check_equal(run.values(), before)
+        run.step(*ids)
+    for a, b in zip(tree.leaves(run.values()), tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+    run.close()
 
 
 @pytest.mark.slow
