@@ -194,6 +194,9 @@ class Params(NamedTuple):
 
     Attributes:
       same: whether the worker already has this version; if so, there are no arrays.
+      at: to a reader: position of the copy that answers.
+      behind: to a reader: nanoseconds for which that copy may lack acknowledged
+        entries; 0: it is the primary's.
     """
 
     shard: int
@@ -201,6 +204,8 @@ class Params(NamedTuple):
     version: int
     same: bool
     dropped: str = ""
+    at: list[int] | None = None
+    behind: int = 0
 
 
 @fields_of("read")
@@ -217,20 +222,29 @@ class PullRows(NamedTuple):
     Attributes:
       create: whether to create missing rows; else they are not, but the answer has
         their initial values.
+      within, at: see `ReadParams`, if no rows are created.
     """
 
     shard: int
     request: int = 0
     create: bool = True
+    within: float = 0.0
+    at: list[int] | None = None
 
 
 @fields_of("rows")
 class Rows(NamedTuple):
-    """Answers `PullRows`; in a file, a block of the rows of one table."""
+    """Answers `PullRows`; in a file, a block of the rows of one table.
+
+    Attributes:
+      at, behind: see `Params`.
+    """
 
     shard: int = -1
     request: int = 0
     table: str = ""
+    at: list[int] | None = None
+    behind: int = 0
 
 
 @fields_of("describe")
@@ -261,11 +275,23 @@ class ReadParams(NamedTuple):
 
     Attributes:
       have: version that the reader has.
+      epoch: of the position of the copy that sent it; 0: there is none.
+      within: seconds for which a copy that answers may lack acknowledged entries; 0:
+        only the primary answers.
+      at: position of an earlier answer; a copy that is not as advanced refuses. None:
+        there was none.
     """
 
     shard: int
     have: int = -1
     request: int = 0
+    epoch: int = 0
+    within: float = 0.0
+    at: list[int] | None = None
+
+
+#: Why a copy of a shard refuses a reader, which then asks the primary.
+BEHIND = "behind"
 
 
 @fields_of("refuse")
@@ -346,6 +372,7 @@ class Alive(NamedTuple):
 
     Attributes:
       began: start time of its process, in nanoseconds.
+      sent, echoes: see `server.echoes.Echoes.note`.
       sizes: number and bytes of each shard that it serves.
       at: number and position of each shard that it holds.
     """
@@ -357,6 +384,8 @@ class Alive(NamedTuple):
     leaving: bool
     sizes: list[list[float]]
     at: list[list[int]]
+    sent: int
+    echoes: list[list[int]]
 
 
 @fields_of("view")

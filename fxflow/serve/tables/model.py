@@ -185,6 +185,7 @@ def load_recommender(
     timeout: float = 0.25,
     unavailable: Literal["cached", "error"] = "cached",
     cached_rows: int = 1 << 20,
+    copies: bool = False,
     start: float = 10.0,
 ) -> Recommender:
     """Returns the model in a folder that `save_recommender` wrote.
@@ -202,6 +203,7 @@ def load_recommender(
         folder's rows and initial rows, whose age the answer shows; ``error`` refuses
         requests until the servers answer again.
       cached_rows: most rows of each table in memory.
+      copies: whether to read from all servers that hold a shard, as `ParameterReader`.
       start: seconds to wait for the servers when the model is loaded. With ``cached``,
         a folder with rows is served if they do not answer.
 
@@ -228,6 +230,7 @@ def load_recommender(
         timeout=timeout,
         unavailable=unavailable,
         cached_rows=cached_rows,
+        copies=copies,
         start=start,
     )
     return Recommender(files, rows)

@@ -52,6 +52,7 @@ class ServerRows:
       unavailable: what to do then: ``cached`` answers with what there is, ``error``
         refuses requests (503).
       cached_rows: most rows of each table in memory.
+      copies: whether to read from all servers that hold a shard.
       start: seconds to wait for the servers when the model is loaded. After that, a
         folder with rows is served with ``cached``.
 
@@ -69,6 +70,7 @@ class ServerRows:
         timeout: float = 0.25,
         unavailable: Unavailable = "cached",
         cached_rows: int = 1 << 20,
+        copies: bool = False,
         start: float = 10.0,
     ) -> None:
         if unavailable not in get_args(Unavailable):
@@ -84,6 +86,7 @@ class ServerRows:
         self._files, self._cluster = files, _cluster_of(cluster)
         self._staleness, self._timeout = float(staleness), float(timeout)
         self._unavailable, self._cached_rows = unavailable, cached_rows
+        self._copies = copies
         self._saved = (
             MappedRows(files) if all(t.rows for t in files.tables.values()) else None
         )
@@ -181,6 +184,7 @@ class ServerRows:
                 deadline=self._timeout,
                 start=seconds,
                 cached_rows=self._cached_rows,
+                copies=self._copies,
             )
         except ArgumentError as error:
             raise ServeError(f"{self._files.path}: {error}") from None

@@ -31,8 +31,8 @@ ROWS = ads.rows_of({**ads.LOGS, "price": [1.0, 2.5, None, 4.0]})
 class Run:
     """Servers, and a worker that trains."""
 
-    def __init__(self) -> None:
-        self.local = LocalServers(2)
+    def __init__(self, copies: int = 1) -> None:
+        self.local = LocalServers(2, copies=copies)
         self.worker: Any = train.table_trainer(
             ads.loss,
             optim.sgd(0.5),
@@ -100,6 +100,19 @@ def test_answers_follow_the_training_within_the_bound(run: Run, folder: Path) ->
             assert len(server.stats()["workers"]) == 1
     finally:
         model.close()
+
+
+@pytest.mark.slow
+def test_answers_come_from_copies_too(folder: Path) -> None:
+    run = Run(copies=2)
+    model = load_recommender(
+        folder, servers=run.local.cluster, staleness=1.0, timeout=20.0, copies=True
+    )
+    run.step()
+    until_equal(model, run, 20)
+    assert model._source._reader._copies
+    model.close()
+    run.close()
 
 
 @pytest.mark.slow

@@ -469,6 +469,8 @@ class ShardServer:
         shards = {}
         for number in self.view.served_by(self.number):
             shards[str(number)] = self.shards[number].fingerprint
+        if not message.worker:
+            self._replicas.send_view(peer, message)  # that is what a reader asks for
         parts, waits = self._rows_progress(hello.shard, message.worker)
         welcome = messages.Welcome(
             hello.shard,

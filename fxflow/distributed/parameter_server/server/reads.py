@@ -11,6 +11,7 @@ import numpy as np
 
 from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server import messages
+from fxflow.distributed.parameter_server.errors import NotServedError
 from fxflow.distributed.parameter_server.monitor.tracing import Meter
 from fxflow.distributed.parameter_server.server.replicas import Replicas
 from fxflow.distributed.parameter_server.server.shard import Shard
@@ -47,14 +48,20 @@ class Reads:
     def _on_pull_rows(
         self, peer: bytes, message: Message, pull: messages.PullRows
     ) -> None:
-        shard = self._replicas.served(pull.shard)
+        found = self._readable(peer, message, pull, 0.0 if pull.create else pull.within)
+        if found is None:
+            return
+        shard, behind = found
         tables = {name: shard.table(name) for name in message.arrays}
         rows = {
             name: tables[name].pull(ids) if pull.create else tables[name].read(ids)
             for name, ids in message.arrays.items()
         }
         self._meter.moved("pull", {}, rows, tables=True)
-        self._reply(peer, message, messages.Rows(pull.shard, pull.request), rows)
+        answer = messages.Rows(pull.shard, pull.request)
+        if not pull.create:
+            answer = answer._replace(at=list(shard.position), behind=behind)
+        self._reply(peer, message, answer, rows)
 
     def _on_describe(
         self, peer: bytes, message: Message, asked: messages.Describe
@@ -67,11 +74,34 @@ class Reads:
     def _on_read_params(
         self, peer: bytes, message: Message, read: messages.ReadParams
     ) -> None:
-        shard = self._replicas.served(read.shard)
-        params, arrays = current_params(shard, read)
+        found = self._readable(peer, message, read, read.within)
+        if found is None:
+            return
+        shard, behind = found
+        params, arrays = current_params(shard, read, behind)
         if shard.model is not None:
             self._meter.moved("pull", shard.model.filters["pull"], arrays)
         self._reply(peer, message, params, arrays)
+
+    def _readable(
+        self,
+        peer: bytes,
+        message: Message,
+        read: messages.ReadParams | messages.PullRows,
+        within: float,
+    ) -> tuple[Shard, int] | None:
+        """Returns what `Replicas.readable` does; None: the reader was refused."""
+        if within > 0:
+            # It must know the copies, and the primary if it is refused.
+            self._replicas.send_view(peer, message)
+        try:
+            return self._replicas.readable(read.shard, within, read.at)
+        except NotServedError:
+            if not within > 0:
+                raise
+        refusal = messages.Refuse(read.shard, read.request, messages.BEHIND)
+        self._reply(peer, message, refusal)
+        return None
 
 
 def description(shard: Shard) -> Arrays:
@@ -97,13 +127,14 @@ def description(shard: Shard) -> Arrays:
 
 
 def current_params(
-    shard: Shard, read: messages.ReadParams
+    shard: Shard, read: messages.ReadParams, behind: int = 0
 ) -> tuple[messages.Params, Arrays]:
     """Returns the answer to a reader, with the parameters as workers pull them.
 
     Args:
       shard: the shard.
       read: the request.
+      behind: nanoseconds for which the shard may lack acknowledged entries.
 
     Raises:
       DistributedError: the run has not begun.
@@ -112,9 +143,14 @@ def current_params(
     if not shard.fingerprint:
         raise DistributedError("the run has not begun: it has no parameters to read")
     version = shard.group.version
-    same = version == read.have
+    # A copy may have had entries that were lost with the primary: then other entries
+    # have made the same version, in a later epoch.
+    same = (version, shard.position.epoch) == (read.have, read.epoch)
     values = [] if same else shard.encoded()
-    params = messages.Params(read.shard, read.request, version, same)
+    at = list(shard.position)
+    params = messages.Params(
+        read.shard, read.request, version, same, at=at, behind=behind
+    )
     return params, {str(i): value for i, value in enumerate(values)}
 
 

@@ -10,7 +10,7 @@ import dataclasses
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from fxflow.distributed.addresses import endpoint
@@ -24,6 +24,7 @@ from fxflow.distributed.parameter_server.errors import (
     OtherRunError,
 )
 from fxflow.distributed.parameter_server.server.agreement import Heard, ViewAgreement
+from fxflow.distributed.parameter_server.server.echoes import Echoes
 from fxflow.distributed.parameter_server.server.replication import Copies
 from fxflow.distributed.parameter_server.server.shard import Position, Shard
 from fxflow.distributed.parameter_server.server.store import Store
@@ -98,6 +99,7 @@ class Replicas:
         self._primary_since = dict.fromkeys(range(len(view.holders)), view.epoch)
         self._early: list[tuple[bytes, Message]] = []
         self._kept = kept
+        self._echoes = Echoes(number, incarnation)
         self._agreement = ViewAgreement(
             *(number, incarnation, view, silent_after, self._send_to_voter, gone_after),
             kept=kept,
@@ -159,6 +161,37 @@ class Replicas:
         if not self.serves(shard):
             raise NotServedError
         return self._store.shards[shard]
+
+    def readable(
+        self, shard: int, within: float, at: Sequence[int] | None
+    ) -> tuple[Shard, int]:
+        """Returns a shard from which a reader may be answered.
+
+        Args:
+          shard: the number of the shard.
+          within: seconds for which a copy may lack acknowledged entries.
+          at: a position that a copy must have reached; None: any.
+
+        Returns:
+          The shard, and the nanoseconds for which it may lack acknowledged entries; 0:
+          this server serves it.
+
+        Raises:
+          DistributedError: there is no such shard.
+          NotServedError: another server serves it, and a copy here may be older.
+        """
+        view, agreement = self.view, self._agreement
+        known = 0 <= shard < len(view.holders)
+        if not within > 0 or not known or self.serves(shard):
+            return self.served(shard), 0
+        holds = self._number in view.holders[shard] and agreement.in_view()
+        sent = self._echoes.confirmed(*view.process(shard), view.epoch)
+        if not holds or sent is None or agreement.stalled():
+            raise NotServedError
+        copy, behind = self._store.shards[shard], time.monotonic_ns() - sent
+        if behind > within * 1e9 or copy.position < Position(*(at or (0, 0))):
+            raise NotServedError
+        return copy, max(1, behind)
 
     @property
     def absent(self) -> list[int]:
@@ -374,6 +407,9 @@ class Replicas:
             {int(number): size for number, size in alive.sizes},
         )
         self._agreement.hear(server, heard)
+        self._echoes.note(
+            *(server, alive.incarnation, alive.sent, message.epoch, alive.echoes)
+        )
         if message.epoch < self.view.epoch:
             self._send(server, self.view_message())
 
@@ -584,6 +620,8 @@ class Replicas:
 
     def _heartbeat(self) -> Message:
         shards = list(self._store.shards.items())
+        # Before the epoch is read: see `Echoes`.
+        echoes = self._echoes.heard()
         alive = messages.Alive(
             self._number,
             self._incarnation,
@@ -592,6 +630,8 @@ class Replicas:
             self._agreement.leaving,
             sizes=[[number, size] for number, size in list(self._sizes.items())],
             at=[[number, *shard.position] for number, shard in shards],
+            sent=time.monotonic_ns(),
+            echoes=echoes,
         )
         return Message.of(alive, epoch=self.view.epoch)
 

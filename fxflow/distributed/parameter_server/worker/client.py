@@ -25,24 +25,22 @@ from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.messages.zeromq import Dialer, Hub
 from fxflow.distributed.parameter_server import messages
-from fxflow.distributed.parameter_server.errors import LostCutError
-from fxflow.distributed.parameter_server.model import Model, difference
+from fxflow.distributed.parameter_server.model import Model
 from fxflow.distributed.parameter_server.monitor.tracing import TraceSpan, WorkerTracing
 from fxflow.distributed.parameter_server.paxos import Voter, answer_of
 from fxflow.distributed.parameter_server.tables.remote import NOTHING, Beginning
 from fxflow.distributed.parameter_server.views import View
-from fxflow.distributed.parameter_server.worker.tickets import (
-    Deadline,
-    Pulled,
-    Question,
-    Ticket,
+from fxflow.distributed.parameter_server.worker.questions import (
+    RETRY,
+    Questions,
+    error_text,
 )
+from fxflow.distributed.parameter_server.worker.tickets import Deadline, Pulled, Ticket
 from fxflow.errors import DistributedError
 
 HostArray = np.ndarray[Any, Any]
-#: Seconds between heartbeats, and seconds after which a request is repeated.
+#: Seconds between heartbeats.
 _HEARTBEAT = 0.5
-_RETRY = 5.0
 #: Seconds after which a waiting worker reports what it waits for.
 _REPORT = 5.0
 #: Seconds that a leaving worker waits until its vote is no longer needed.
@@ -75,14 +73,6 @@ class _Shard:
     )
     request: int = 0
     ticket: Ticket | None = None
-
-
-def _why(message: Message, model: Model | None = None) -> str:
-    """Returns an error's text, and how the run's model differs from this worker's."""
-    failure: messages.Failure = message.fields
-    if model is None or not failure.model:
-        return failure.why
-    return f"{failure.why}. {difference(model.described, failure.model)}"
 
 
 class WorkerClient:
@@ -143,9 +133,8 @@ class WorkerClient:
         self._lost: dict[int, str] = {}
         self._voter = Voter(view.epoch)
         self.tracing = WorkerTracing()
-        self._questions: dict[int, Question] = {}
         self._left: Deadline | None = None
-        self._requests = itertools.count(1)  # `next` is atomic: threads may ask
+        self._requests = itertools.count(1)
         self._error: Exception | None = None
         #: Methods for the thread to call, with their arguments; None: leave the run.
         self._orders: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -158,6 +147,10 @@ class WorkerClient:
             messages.Params: self._on_params,
             messages.Failure: self._on_failure,
         }
+        self._questions = Questions(
+            self.number if joins else 0,
+            *(self._call, self._send, lambda: self.view, self._late),
+        )
         self._hub = Hub(keys)
         self._thread = threading.Thread(
             target=self._run, name="fxflow-parameter-server", daemon=True
@@ -284,53 +277,18 @@ class WorkerClient:
         self,
         requests: Sequence[tuple[int, Any, Mapping[str, HostArray]]],
         models: Sequence[Model] | None = None,
+        *,
+        copies: bool = False,
     ) -> list[Message]:
         """Sends requests of any types, several to a shard, and waits for all answers.
 
         Args:
           requests: shard, request and arrays of each.
           models: as for `ask`, which raises the same.
+          copies: whether servers with copies of a shard get requests, in turn. A
+            request that a copy refuses, or does not answer soon, goes to the primary.
         """
-        questions = []
-        for shard, fields, arrays in requests:
-            number = -next(self._requests)
-            message = Message.of(
-                fields._replace(request=number),
-                worker=self.number if self._joins else 0,
-                arrays=dict(arrays),
-            )
-            question = Question(number, shard, message, queue.SimpleQueue())
-            questions.append(question)
-            self._questions[number] = question
-        kinds = ", ".join(sorted({repr(q.message.kind) for q in questions}))
-        deadline = Deadline(self.seconds, f"answers to {kinds}")
-        try:
-            # Together: waking the thread costs more than sending.
-            self._call(self._do_ask, *questions)
-            return [
-                self._answer(q, deadline, models[q.shard] if models else None)
-                for q in questions
-            ]
-        finally:
-            for question in questions:
-                del self._questions[question.request]
-
-    def _answer(
-        self, question: Question, deadline: Deadline, model: Model | None = None
-    ) -> Message:
-        """Waits for the answer; repeats the request to the current server."""
-        while True:
-            try:
-                reply = question.box.get(timeout=min(_RETRY, deadline.left))
-                break
-            except queue.Empty:
-                deadline.check(self._late([question.shard]))
-                self._call(self._do_ask, question)
-        if isinstance(reply.fields, messages.Failure):
-            where = self._late([question.shard])
-            kind = LostCutError if reply.fields.again else DistributedError
-            raise kind(f"{where}: {_why(reply, model)}")
-        return reply
+        return self._questions.ask(requests, self.seconds, models, copies=copies)
 
     def learn(self, view: View) -> None:
         """Enters a view if it is newer.
@@ -421,8 +379,7 @@ class WorkerClient:
         for shard in self._shards.values():
             if shard.ticket is not None:
                 shard.ticket.fail(error)
-        for question in list(self._questions.values()):
-            question.box.put(Message.of(messages.Failure(str(error))))
+        self._questions.fail(str(error))
 
     def _may_leave(self, deadline: Deadline) -> bool:
         """Sends `Leave` once all pushes are acknowledged; returns whether to exit.
@@ -472,7 +429,7 @@ class WorkerClient:
             beat, arrays = self.tracing.heartbeat(server, self.name)
             self._send(server, Message.of(beat, self.number, arrays=arrays))
         for shard in self._shards.values():
-            if now - shard.asked < _RETRY:
+            if now - shard.asked < RETRY:
                 continue
             if shard.phase != "joined":
                 self._send_phase(shard)
@@ -530,9 +487,7 @@ class WorkerClient:
         """Handles one message from a server."""
         said = message.fields
         if getattr(said, "request", 0) < 0:
-            question = self._questions.get(said.request)
-            if question is not None:
-                question.box.put(message)
+            self._questions.note(message)
             return
         if isinstance(said, messages.Announce):
             view = View.from_json(said.view)
@@ -584,7 +539,7 @@ class WorkerClient:
             moved = view.primary(shard.number) != before.primary(shard.number)
             if moved or shard.phase != "joined":
                 self._enter(shard, "hello")
-        self._do_ask(*list(self._questions.values()))
+        self._questions.repeat()
 
     def _note_incarnation(self, server: int, incarnation: int) -> None:
         """Restarts the protocol with a server that was restarted."""
@@ -638,7 +593,7 @@ class WorkerClient:
         """Retries soon, because another worker sends the rows of the snapshot."""
         self._note_parts(shard, parts)
         shard.phase = "hello"
-        shard.asked = time.monotonic() - _RETRY + _HEARTBEAT
+        shard.asked = time.monotonic() - RETRY + _HEARTBEAT
 
     def _note_parts(self, shard: _Shard, parts: int) -> None:
         if parts > shard.parts and shard.ticket is not None:
@@ -708,7 +663,7 @@ class WorkerClient:
         if failure.rejected and self.skips_rejected:
             self._leave_out(shard, message.sequence, f"{server}: {failure.why}")
             return
-        error = DistributedError(f"{server}: {_why(message, shard.model)}")
+        error = DistributedError(f"{server}: {error_text(message, shard.model)}")
         if shard.ticket is None:
             raise error
         ticket, shard.ticket = shard.ticket, None
@@ -794,7 +749,3 @@ class WorkerClient:
                 self._send(self.view.primary(i), message)
         sent = TraceSpan(begun, time.monotonic_ns(), "send", sequence=self._sequence)
         self.tracing.recorder.add(sent)
-
-    def _do_ask(self, *questions: Question) -> None:
-        for question in questions:
-            self._send(self.view.primary(question.shard), question.message)

@@ -57,12 +57,15 @@ class _Part(NamedTuple):
     Attributes:
       version: their version; −1: none yet.
       values: the pieces.
-      asked: when they were requested, by `time.monotonic_ns`.
+      asked: when they were requested, by `time.monotonic_ns`; earlier by the time for
+        which the copy that answered may lack updates.
+      epoch: that of the copy's position.
     """
 
     version: int
     values: list[HostArray]
     asked: int
+    epoch: int = 0
 
 
 class ParameterReader:
@@ -82,6 +85,13 @@ class ParameterReader:
     may have a push that another one lacks, as for asynchronous workers. (An evaluator's
     `params` are after the same pushes on all servers.)
 
+    **Copies.** In a run with copies, `copies=True` spreads requests over all servers
+    that hold a shard. A copy answers only if it has every update that had been
+    acknowledged `staleness / 2` seconds before, as the heartbeats of the servers show,
+    and if it is not behind an earlier answer; otherwise the server that serves the
+    shard is asked. The age of a `Reading` includes the time for which the copy may be
+    behind, usually 0.1 to 0.3 seconds, so less `staleness` than 0.6 gains nothing.
+
     If the servers do not answer within `deadline`, a call raises an error that names
     them or, with `on_late="stale"`, returns what it has, with its age. A reader follows
     servers that join, leave or take over. Several threads may use it.
@@ -96,6 +106,8 @@ class ParameterReader:
       on_late: what to do then: "error", or "stale": return old values if there are any.
       cached_rows: maximum number of rows of each table in memory; the least recently
         used ones are evicted.
+      copies: whether to read from all servers that hold a shard, in turn, and not only
+        from the one that serves it.
 
     Raises:
       ArgumentError: there is no cluster, an option is not one of these, or the run has
@@ -136,6 +148,7 @@ class ParameterReader:
         start: float | None = None,
         on_late: OnLate = "error",
         cached_rows: int = 1 << 20,
+        copies: bool = False,
     ) -> None:
         found = cluster_of(cluster)
         if found is None:
@@ -153,7 +166,9 @@ class ParameterReader:
                 "ParameterReader: needs staleness ≥ 0, deadline > 0 and "
                 f"cached_rows ≥ 1, got {staleness}, {deadline} and {cached_rows}"
             )
-        self._staleness, self._on_late = staleness, on_late
+        self._staleness, self._on_late, self._copies = staleness, on_late, copies
+        #: Shard → the most advanced position of an answer.
+        self._at: dict[int, list[int]] = {}
         self._lock = threading.Lock()
         self._client = client_of(
             dataclasses.replace(found, job="reader"), start or deadline
@@ -175,7 +190,7 @@ class ParameterReader:
                 self._cutter = Cutter(place(tensors_of(like), len(described)))
                 self._check(self._cutter, like, described)
             self._parts = {shard: _Part(-1, [], 0) for shard in described}
-            self._values: tuple[list[int], Any] = [], None
+            self._values: tuple[list[tuple[int, int]], Any] = [], None
         except BaseException:
             self._client.close()
             raise
@@ -302,24 +317,40 @@ class ParameterReader:
         if with_params and self._cutter is None:
             raise ArgumentError("ParameterReader: give like= to read parameters")
         now = time.monotonic_ns()
-        oldest = now - _nanoseconds(self._staleness if staleness is None else staleness)
+        bound = self._staleness if staleness is None else staleness
+        oldest = now - _nanoseconds(bound)
+        # The other half of the bound is left for the reuse of the answer.
+        within = min(bound, 1e9) / 2 if self._copies else 0.0
         requests: list[tuple[int, Any, Mapping[str, HostArray]]] = []
         has_old = True
         if with_params:
             with self._lock:
                 due = {s: p for s, p in self._parts.items() if p.asked < oldest}
+                at = dict(self._at)
             has_old = all(p.values or p.version >= 0 for p in due.values())
             for shard, part in due.items():
-                requests.append((shard, messages.ReadParams(shard, part.version), {}))
+                read = messages.ReadParams(
+                    *(shard, part.version),
+                    epoch=part.epoch,
+                    within=within,
+                    at=at.get(shard),
+                )
+                requests.append((shard, read, {}))
         found, asked = self._wanted(ids, oldest)
         has_old = has_old and all(rows.has_old for rows in found.values())
         for shard, arrays in asked.items():
-            requests.append((shard, messages.PullRows(shard, create=False), arrays))
-        for shard, answer in self._ask(requests, has_old=has_old):
+            pull = messages.PullRows(
+                shard, create=False, within=within, at=self._at.get(shard)
+            )
+            requests.append((shard, pull, arrays))
+        for shard, answer in self._ask(requests, has_old=has_old, copies=within > 0):
+            clock = now - answer.fields.behind
+            with self._lock:
+                self._at[shard] = max(answer.fields.at, self._at.get(shard, [0, 0]))
             if isinstance(answer.fields, messages.Params):
-                self._note_part(shard, answer, now)
+                self._note_part(shard, answer, clock)
             else:
-                self._note_rows(shard, answer, asked[shard], found, now)
+                self._note_rows(shard, answer, asked[shard], found, clock)
         params = self._params() if with_params else Reading(None, 0.0)
         clocks = [int(r.clocks.min()) for r in found.values() if len(r.clocks)]
         values = {name: r.values[r.inverse] for name, r in found.items()}
@@ -331,6 +362,7 @@ class ParameterReader:
         requests: list[tuple[int, Any, Mapping[str, HostArray]]],
         *,
         has_old: bool,
+        copies: bool,
     ) -> list[tuple[int, Message]]:
         """Returns the shards and answers of requests.
 
@@ -342,7 +374,7 @@ class ParameterReader:
         if not requests:
             return []
         try:
-            answers = self._client.ask_together(requests)
+            answers = self._client.ask_together(requests, copies=copies)
         except DistributedError:
             if self._on_late == "error" or not has_old:
                 raise
@@ -353,7 +385,7 @@ class ParameterReader:
         """Returns the parameters in memory."""
         with self._lock:
             parts = [part for _, part in sorted(self._parts.items())]
-            versions = [part.version for part in parts]
+            versions = [(part.version, part.epoch) for part in parts]
             if self._values[0] != versions:
                 self._values = versions, self._joined(parts)
             values = self._values[1]
@@ -394,15 +426,15 @@ class ParameterReader:
         answer: Message,
         asked: Mapping[str, HostArray],
         found: Mapping[str, _Rows],
-        now: int,
+        clock: int,
     ) -> None:
         """Keeps the rows of a shard's answer."""
         for name, received in answer.arrays.items():
             rows = found[name]
             rows.values[rows.places[shard]] = received
-            rows.clocks[rows.places[shard]] = now
+            rows.clocks[rows.places[shard]] = clock
             with self._lock:
-                self._caches[name].put(asked[name], received, now)
+                self._caches[name].put(asked[name], received, clock)
 
     def _cached(self, name: str, given: Any) -> _Rows:
         """Returns the rows of a table in memory, with the times of their requests."""
@@ -427,7 +459,8 @@ class ParameterReader:
                 values = [answer.arrays[str(i)] for i in range(len(answer.arrays))]
             elif fields.version != known.version:
                 return  # Another thread has replaced the version of the request.
-            self._parts[shard] = _Part(fields.version, values, asked)
+            epoch, _ = fields.at or (0, 0)
+            self._parts[shard] = _Part(fields.version, values, asked, epoch)
 
     def _joined(self, parts: list[_Part]) -> Any:
         """Returns the pytree of parameters from the shards' pieces."""

@@ -1,8 +1,7 @@
-"""Waits for other processes: deadlines, and pulls and requests in flight."""
+"""Waits for other processes: deadlines, and pulls in flight."""
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
 from collections.abc import Sequence
@@ -10,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fxflow.distributed.messages.codec import Message
 from fxflow.errors import DistributedError
 
 
@@ -140,12 +138,3 @@ class Ticket:
         if self._error is not None:
             raise self._error
         return [self._found[shard] for shard in sorted(self._found)]
-
-
-class Question(NamedTuple):
-    """A request to the server of a shard; it may be sent repeatedly."""
-
-    request: int
-    shard: int
-    message: Message
-    box: queue.SimpleQueue[Message]

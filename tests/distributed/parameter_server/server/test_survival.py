@@ -26,6 +26,7 @@ from fxflow.distributed.parameter_server.running import Cluster
 from fxflow.distributed.parameter_server.tables import TableSpec
 from fxflow.distributed.parameter_server.views import moved
 from fxflow.distributed.parameter_server.worker import client as clients
+from fxflow.distributed.parameter_server.worker import questions
 from fxflow.errors import DistributedError
 from fxflow.train import metrics, table_trainer
 from tests.distributed.parameter_server.server.harness import (
@@ -36,6 +37,11 @@ from tests.distributed.parameter_server.server.harness import (
 )
 
 pytest.importorskip("zmq")
+
+
+def retry_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (clients, questions):
+        monkeypatch.setattr(module, "RETRY", 0.5)
 
 
 class Weather:
@@ -123,7 +129,7 @@ def test_nothing_acknowledged_is_lost_or_applied_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     rng = random.Random(seed)
-    monkeypatch.setattr(clients, "_RETRY", 0.5)
+    retry_soon(monkeypatch)
     if seed % 2 == 0:
         monkeypatch.setattr(zeromq, "LEAST", 1)  # all arrays go by memory
     servers = rng.randint(2, 4)
@@ -158,7 +164,7 @@ def test_majorities_that_die_restart_with_their_logs(
 ) -> None:
     """Servers and all workers are killed at the same moment, and restarted."""
     rng = random.Random(seed)
-    monkeypatch.setattr(clients, "_RETRY", 0.5)
+    retry_soon(monkeypatch)
     servers = rng.randint(2, 3)
     weather = Weather(rng, monkeypatch)
     options: dict[str, Any] = {"copies": 2, "logs": True, "silent_after": 0.7}
@@ -260,7 +266,7 @@ def test_nothing_is_lost_while_shards_move(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     rng = random.Random(seed)
-    monkeypatch.setattr(clients, "_RETRY", 0.5)
+    retry_soon(monkeypatch)
     copies = rng.randint(1, 2)
     servers, shards = rng.randint(copies, 3), rng.randint(4, 6)
     # Without copies, a death loses everything that is not in a log.
@@ -372,7 +378,7 @@ def test_a_recommender_learns_as_much_as_without_trouble(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     rng = random.Random(seed)
-    monkeypatch.setattr(clients, "_RETRY", 0.5)
+    retry_soon(monkeypatch)
     servers = rng.randint(2, 4)
     copies = rng.randint(2, servers)
     weather = Weather(rng, monkeypatch)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,15 @@ from fxflow.core.arrays.aval import ShapeDtypeStruct
 from fxflow.distributed.parameter_server import (
     LocalServers,
     ParameterReader,
+    Reading,
     TableSpec,
     asynchronous,
     parameter_server,
+    running,
 )
+from fxflow.distributed.parameter_server.server import replicas
+from fxflow.distributed.parameter_server.server.process import ShardServer
+from fxflow.distributed.parameter_server.worker import questions
 from fxflow.errors import ArgumentError, DistributedError, OutOfRangeError
 
 pytest.importorskip("zmq")
@@ -108,14 +114,14 @@ def test_values_are_reused_for_their_staleness_only(run: Run) -> None:
 def test_parameters_and_rows_are_read_together(run: Run) -> None:
     """All requests are sent before any answer is waited for."""
     with reader_of(run, staleness=600) as reader:
-        sent = []
+        sent: list[Any] = []
         ask = reader._client.ask_together
-        reader._client.ask_together = lambda asked, *args: (
+
+        def noted(asked: Any, **options: Any) -> Any:
             sent.append(asked)
-            or ask(  # type: ignore[method-assign,func-returns-value]
-                asked, *args
-            )
-        )
+            return ask(asked, **options)
+
+        reader._client.ask_together = noted  # type: ignore[method-assign]
         for steps, staleness in enumerate((600, 0, 600)):
             params, rows = reader.read({"words": [3, 4]}, staleness=staleness)
             seen = min(steps, 1)
@@ -242,6 +248,199 @@ def test_threads_share_a_reader(run: Run) -> None:
             thread.join()
         check_all(reader.params().values, -5)
     assert not errors
+
+
+# -- copies ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def copied(monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    """Yields a run with two copies whose servers never seem silent."""
+    patient = functools.partial(ShardServer, silent_after=60.0)
+    monkeypatch.setattr(running, "ShardServer", patient)
+    monkeypatch.setattr(replicas, "_BEATS", 3000)  # 50 heartbeats per second
+    monkeypatch.setattr(questions, "_COPY_PATIENCE", 60.0)
+    made = Run(2, copies=2)
+    # Both servers know that the other one is in the last view.
+    wait_until(lambda: all(confirmed(made, server) for server in (0, 1)))
+    yield made
+    made.worker.close()
+    made.local.close()
+
+
+def confirmed(run: Run, server: int) -> bool:
+    one, two = (run.local.servers[s] for s in (server, 1 - server))
+    echoes, view = one._replicas._echoes, one.view
+    same = view == two.view and view.holders == view.places
+    return same and bool(echoes.confirmed(1 - server, two.incarnation, view.epoch))
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def pulls(run: Run) -> list[int]:
+    """Returns the numbers of requests for rows that the servers have received."""
+    traffic = (server.listener.traffic.to_dict() for server in run.local.servers)
+    return [counts["received"].get("pull_rows", 0) for counts in traffic]
+
+
+def copies_reader(run: Run, **options: Any) -> ParameterReader:
+    reader = reader_of(run, **{"copies": True, "staleness": 600, **options})
+    wait_until(lambda: reader._client.view == run.local.servers[0].view)
+    return reader
+
+
+def test_reads_are_spread_over_copies(copied: Run) -> None:
+    copied.step([0, 2])
+    with copies_reader(copied) as reader:
+        before = pulls(copied)
+        for i in range(0, 16, 2):  # all in shard 0
+            found = reader.rows({"words": [i]})
+            check_all(found.values, 0 if i < 3 else 1)
+            assert found.age < 600
+        after = pulls(copied)
+        assert [b - a for a, b in zip(before, after, strict=True)] == [4, 4]
+        assert copied.created() == 2 * 2  # in each copy; reading has created none
+        check_all(reader.params().values, -1)
+
+
+def test_reads_without_copies_go_to_the_primary(copied: Run) -> None:
+    for options in {"copies": False}, {"staleness": 0}:
+        with copies_reader(copied, **options) as reader:
+            before = pulls(copied)
+            for i in range(0, 12, 2):
+                check_all(reader.rows({"words": [i]}).values, 1)
+            after = pulls(copied)
+            assert [b - a for a, b in zip(before, after, strict=True)] == [6, 0]
+
+
+def test_an_old_copy_does_not_answer(copied: Run) -> None:
+    copied.step([0])
+    echoes = copied.local.servers[1]._replicas._echoes
+    for since in (lambda *_: None, lambda *_: time.monotonic_ns() - 301 * 10**9):
+        echoes.confirmed = since  # type: ignore[method-assign, assignment]
+        with copies_reader(copied) as reader:
+            for i in (0, 2, 4, 6):
+                found = reader.rows({"words": [i]})
+                check_all(found.values, 0 if i == 0 else 1)
+                assert found.age < 300
+
+
+def test_the_age_includes_that_of_the_copy(copied: Run) -> None:
+    for server in copied.local.servers:
+        echoes = server._replicas._echoes
+        since = time.monotonic_ns() - 200 * 10**9
+        echoes.confirmed = lambda *_, s=since: s  # type: ignore[method-assign]
+    with copies_reader(copied) as reader:
+        ages = sorted(reader.rows({"words": [i]}).age for i in (0, 2))
+        assert ages[0] < 100 and ages[1] >= 200
+        assert reader.params().age >= 200  # of one of the shards
+
+
+def test_answers_of_copies_do_not_go_back(copied: Run) -> None:
+    with copies_reader(copied) as reader:
+        # An answer came from a copy that had more than the other one has now.
+        ahead = [10**6, 0]
+        reader._at = {0: ahead}
+        before = pulls(copied)
+        for i in (0, 2, 4, 6):
+            check_all(reader.rows({"words": [i]}).values, 1)
+        primary, copy = (b - a for a, b in zip(before, pulls(copied), strict=True))
+        assert primary == 4 and copy >= 1
+        assert reader._at == {0: ahead}
+
+
+def test_a_version_of_an_earlier_epoch_is_sent_again(copied: Run) -> None:
+    copied.step()
+    with copies_reader(copied) as reader:
+        check_all(reader.params().values, -1)
+        for shard, part in reader._parts.items():
+            # Its last entry was lost with the primary, and another has its version.
+            lost = [np.full_like(value, 7) for value in part.values]
+            reader._parts[shard] = part._replace(values=lost, asked=0, epoch=1)
+        check_all(reader.params().values, -1)
+        for shard, part in reader._parts.items():
+            reader._parts[shard] = part._replace(asked=0)
+        kept = [part.values for part in reader._parts.values()]
+        check_all(reader.params().values, -1)
+        for part, values in zip(reader._parts.values(), kept, strict=True):
+            assert part.values is values  # they were not sent again
+
+
+@pytest.mark.slow
+def test_no_read_lacks_what_was_acknowledged_before_its_age() -> None:
+    """While a worker pushes and a server dies, whatever the machine's speed."""
+    run, errors = Run(3, copies=3), []
+    #: When each push was acknowledged, and how many there were then.
+    acknowledged = [(float("-inf"), 0)]
+    stop = threading.Event()
+
+    def read(reader: ParameterReader, one: Any) -> None:
+        last = 0.0
+        try:
+            while not stop.is_set():
+                begun = time.monotonic()
+                reading = one(reader)
+                oldest = begun - reading.age  # no later than the values' own time
+                least = max(n for t, n in list(acknowledged) if t < oldest)
+                value = -float(reading.values)
+                assert last <= value and least <= value, (last, least, value)
+                last = value
+        except BaseException as error:
+            errors.append(error)
+
+    readers = [reader_of(run, copies=True, staleness=0.4, deadline=30) for _ in "ab"]
+
+    def params_of(reader: ParameterReader) -> Reading:
+        found = reader.params()
+        return found._replace(values=found.values["b"][0])
+
+    def row_of(reader: ParameterReader) -> Reading:
+        found = reader.rows({"words": [3]})
+        return found._replace(values=found.values["words"][0, 0] - 1)
+
+    reads = params_of, row_of
+    threads = [
+        threading.Thread(target=read, args=given)
+        for given in zip(readers, reads, strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for count in range(1, 41):
+        run.step([3])
+        acknowledged.append((time.monotonic(), count))
+        if count == 20:
+            run.local.servers[1].stop()
+        time.sleep(0.02)
+    stop.set()
+    for thread in threads:
+        thread.join(60)
+    assert errors == []
+    for reader in readers:
+        check_all(reader.params(staleness=0).values, -40)
+        reader.close()
+    run.worker.close()
+    run.local.close()
+
+
+@pytest.mark.slow
+def test_a_reader_of_copies_goes_on_when_a_server_is_lost() -> None:
+    run = Run(2, copies=2)
+    run.step([0])
+    with reader_of(run, copies=True, staleness=5.0, deadline=30.0) as reader:
+        reader.rows({"words": [0]})
+        run.local.servers[0].stop()
+        run.step([0])
+        found = reader.rows({"words": np.arange(8)}, staleness=0)
+        check_all(found.values["words"][1:], 1)
+        check_all(found.values["words"][0], -1)
+        check_all(reader.rows({"words": [10, 11]}).values, 1)
+    run.worker.close()
+    run.local.close()
 
 
 def test_what_a_reader_refuses(run: Run) -> None:
