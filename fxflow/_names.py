@@ -368,6 +368,14 @@ _ATTRIBUTES: dict[str, dict[str, str]] = {
         "a call: log(step, {name: value})",
     ),
     "Traced": {"jaxpr": "graph"},
+    # The methods of PyTorch's optimizers.
+    "GradientTransformation": {
+        "param_groups": "optim.multi_transform(optimizers, labels)",
+        "state_dict": "state, which init and update return",
+        "step": "updates, state = tx.update(gradients, state, params); "
+        "params = optim.apply_updates(params, updates)",
+        "zero_grad": "not needed: fxflow.grad returns new gradients",
+    },
 }
 
 # Method of PyTorch's tensors or of NumPy's arrays -> what to write instead.
@@ -400,8 +408,10 @@ _METHODS = {
     "resize": "fxflow.numpy.resize(x, shape)",
     "set": "x.at[i].set(v)",
     "sqrt": "fxflow.numpy.sqrt(x)",
+    "step": "updates, state = tx.update(gradients, state, params), of an optimizer tx",
     "to": "fxflow.device_put(x, device) or x.astype(dtype)",
     "unsqueeze": "fxflow.numpy.expand_dims(x, axis)",
+    "zero_grad": "not needed: fxflow.grad returns new gradients",
 }
 
 # Keyword of PyTorch, NumPy or SciPy -> what the parameter is called here.

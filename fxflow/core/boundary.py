@@ -29,7 +29,14 @@ from fxflow._names import answer, answer_attributes, called_here
 from fxflow.core.arrays import Array, dtypes, is_arraylike
 from fxflow.core.arrays.array import text_of
 from fxflow.core.runtime.eager import plans_of
-from fxflow.core.source import interrupted, is_internal, leave, located, shorten
+from fxflow.core.source import (
+    interrupted,
+    is_internal,
+    leave,
+    located,
+    name_of,
+    shorten,
+)
 from fxflow.errors import ArgumentError, ConcretizationError, FxflowError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -373,6 +380,42 @@ def _is_from_inside(error: Exception) -> bool:
     return not raised
 
 
+def require_callable(function: Any, what: str) -> None:
+    """Checks that an argument is a function that returns its result.
+
+    Args:
+      function: the argument.
+      what: the function that it is given to, as in `jit`, or an argument of it that is
+        one of several, as in `scan: f`.
+
+    Raises:
+      ArgumentError: it is something else (the usual mistake: its result), or a function
+        that a call does not run: a generator or coroutine function.
+    """
+    takes = f"{what} must be" if ":" in what else f"{what} takes"
+    if isinstance(function, staticmethod | classmethod):
+        kind = type(function).__name__
+        raise ArgumentError(
+            f"{takes} a function, got a {kind}: put @{kind} outside, above @{what}"
+        )
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise ArgumentError(
+            f"{takes} a function that returns its result, got the generator "
+            f"function {name_of(function)}: return a list or a tuple"
+        )
+    if inspect.iscoroutinefunction(function):
+        raise ArgumentError(
+            f"{takes} a function that returns its result, got the coroutine "
+            f"function {name_of(function)}: await outside of it"
+        )
+    if not callable(function):
+        given = f"{type(function).__name__} {str(function)[:60]}"
+        if isinstance(function, Array):
+            given = f"the array {function.aval}"
+        hint = "" if ":" in what else ": pass the function itself, not its result"
+        raise ArgumentError(f"{takes} a function, got {given}{hint}")
+
+
 def shown(value: Any, length: int = 60) -> str:
     """Returns what a message shows of an argument, its text being cut at a length."""
     aval = getattr(value, "aval", None)
@@ -409,7 +452,7 @@ def _is_int(value: Any) -> bool:
 
 
 def _is_scalar(value: Any) -> bool:
-    # Arrays that broadcast against a leaf are let through: one rate for each row, say.
+    # Arrays that broadcast against a leaf are let through: a factor for each row, say.
     if isinstance(value, Array | np.ndarray):
         return not dtypes.is_key(value.dtype)
     return isinstance(value, numbers.Real)
@@ -417,6 +460,10 @@ def _is_scalar(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     return _is_scalar(value) and not getattr(value, "ndim", 0)
+
+
+def _is_rate(value: Any) -> bool:
+    return callable(value) or _is_number(value)
 
 
 def _is_dtype(value: Any) -> bool:
@@ -449,7 +496,8 @@ def _is(kind: type) -> Callable[[Any], bool]:
 
 _INTS = ("a sequence of integers", _are(_is_int))
 _INT = ("an integer", _is_int)
-# What an annotation asks for, in words, and whether a value is that.
+# What an annotation asks for, in words, and whether a value is that. Parameters in the
+# place of a learning rate are a habit from PyTorch, whose optimizers take them first.
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "None": ("None", lambda value: value is None),
     "bool": ("a bool", _is_bool),
@@ -457,6 +505,12 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "SupportsIndex": _INT,
     "float": ("a real number", _is_number),
     "Scalar": ("a real number", _is_scalar),
+    "Rate": ("a number, as in optim.fromage(1e-3).init(params)", _is_number),
+    "ScalarOrSchedule": (
+        "a number or a schedule (a function of the number of updates), as in "
+        "optim.adam(1e-3).init(params)",
+        _is_rate,
+    ),
     "str": ("a string", _is(str)),
     "bytes": ("bytes", _is(bytes)),
     "type": ("a class", _is(type)),
@@ -487,7 +541,6 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 _ALIASES = {
     "Axes": "SupportsIndex | Sequence[SupportsIndex] | None",
     "ShapeLike": "SupportsIndex | Sequence[SupportsIndex]",
-    "ScalarOrSchedule": "Scalar | Callable",
     "Schedule": "Callable",
 }
 

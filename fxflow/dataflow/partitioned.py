@@ -9,7 +9,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar, overload
 
 from fxflow.core.arrays import Array, ArrayType, as_array, typeof
 from fxflow.core.arrays.array import forget, release
-from fxflow.core.boundary import boundary
+from fxflow.core.boundary import boundary, require_callable
 from fxflow.core.caches import Cache
 from fxflow.core.ir.graph import Graph, Literal, Var
 from fxflow.core.ir.references import Ref
@@ -38,7 +38,6 @@ from fxflow.transforms.arguments import (
     Bound,
     as_indices,
     as_names,
-    require_callable,
 )
 from fxflow.transforms.jit import JitFunction, JitOptions
 from fxflow.transforms.stages import Runner, Traced, require_donated_once

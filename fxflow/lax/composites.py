@@ -9,6 +9,7 @@ import numpy as np
 
 from fxflow.core import tree
 from fxflow.core.arrays import Aval, dtypes, typeof, unwrapped
+from fxflow.core.boundary import require_callable
 from fxflow.core.interpreters.calls import GraphCall
 from fxflow.core.ir.graph import Graph, Node
 from fxflow.core.ir.primitive import Batched, Dual, Flags, Values, register
@@ -16,7 +17,7 @@ from fxflow.core.runtime.bodies import trace_body
 from fxflow.core.runtime.lowering import Context, dense
 from fxflow.errors import ArgumentError
 from fxflow.lax.calls import JitCall
-from fxflow.lax.control_flow.carry import leaves_of, require_callable
+from fxflow.lax.control_flow.carry import leaves_of
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -14,7 +14,7 @@ from typing import Any
 from fxflow._frozen import Frozen
 from fxflow.core import tree
 from fxflow.core.arrays import Aval, typeof
-from fxflow.core.boundary import boundary
+from fxflow.core.boundary import boundary, require_callable
 from fxflow.core.interpreters.batching import batch_graph, materialize
 from fxflow.core.interpreters.jvp import jvp_graph
 from fxflow.core.interpreters.linearize import linearize_flat, tape_to_graph
@@ -40,7 +40,6 @@ from fxflow.core.source import name_of
 from fxflow.errors import ArgumentError, NotDifferentiableError, ShapeError
 from fxflow.lax.control_flow.carry import (
     leaves_of,
-    require_callable,
     require_structure,
 )
 from fxflow.lax.custom_calls import CustomJVPCall

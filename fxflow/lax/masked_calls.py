@@ -11,13 +11,12 @@ import numpy as np
 from fxflow.core import tree
 from fxflow.core.arrays import dtypes, typeof
 from fxflow.core.arrays.array import is_arraylike, not_an_array
-from fxflow.core.boundary import boundary
+from fxflow.core.boundary import boundary, require_callable
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import table
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax._operands import common_shape, constant_like
 from fxflow.lax.arg_extremum import argmax
-from fxflow.lax.control_flow.carry import require_callable
 from fxflow.lax.dynamic_slicing import dynamic_index_in_dim
 from fxflow.lax.gradient_control import stop_gradient
 from fxflow.lax.reshaping import reshape

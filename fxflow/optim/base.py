@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from fxflow import numpy as fnp
+from fxflow._names import answer_attributes
 from fxflow.core import tree
 from fxflow.core.arrays import Array, dtypes, typeof
 from fxflow.core.boundary import shown
@@ -32,6 +33,7 @@ Params = Any
 Updates = Any
 State = Any
 Scalar = Any
+Rate = Any
 Schedule = Callable[[Any], Any]
 ScalarOrSchedule = Any
 Mask = Any
@@ -76,6 +78,7 @@ class GradientTransformation(NamedTuple):
     update: TransformUpdateFn
 
 
+answer_attributes(GradientTransformation)
 Tx = TypeVar("Tx", bound=GradientTransformation)
 
 

@@ -11,6 +11,7 @@ from fxflow.numpy._operands import DTypeLike
 from fxflow.optim.base import (
     GradientTransformation,
     Params,
+    Rate,
     Scalar,
     ScalarOrSchedule,
     Updates,
@@ -157,7 +158,7 @@ def novograd(
     )
 
 
-def fromage(learning_rate: Scalar, min_norm: Scalar = 1e-6) -> GradientTransformation:
+def fromage(learning_rate: Rate, min_norm: Scalar = 1e-6) -> GradientTransformation:
     r"""Makes Fromage: relative steps that preserve the parameters' norms.
 
     .. math:: p \leftarrow \frac{1}{\sqrt{1 + \eta^2}}

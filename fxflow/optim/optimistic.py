@@ -12,6 +12,7 @@ from fxflow.optim.adams import adam_docs
 from fxflow.optim.base import (
     GradientTransformation,
     Params,
+    Rate,
     Scalar,
     ScalarOrSchedule,
     Updates,
@@ -106,7 +107,7 @@ def optimistic_gradient_descent(
 
 @adam_docs
 def optimistic_adam(
-    learning_rate: Scalar,
+    learning_rate: Rate,
     optimism: Scalar | None = None,
     b1: Scalar = 0.9,
     b2: Scalar = 0.999,

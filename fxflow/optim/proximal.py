@@ -9,6 +9,7 @@ from fxflow.core import tree
 from fxflow.optim.base import (
     GradientTransformation,
     Params,
+    Rate,
     Scalar,
     Updates,
     in_float32,
@@ -29,7 +30,7 @@ class FtrlState(NamedTuple):
 
 
 def ftrl(
-    learning_rate: Scalar,
+    learning_rate: Rate,
     l1: Scalar = 0.0,
     l2: Scalar = 0.0,
     beta: Scalar = 1.0,

@@ -10,6 +10,7 @@ from fxflow.numpy._operands import DTypeLike
 from fxflow.optim.base import (
     GradientTransformation,
     Params,
+    Rate,
     Scalar,
     ScalarOrSchedule,
     Updates,
@@ -29,7 +30,7 @@ class ScaleByRpropState(NamedTuple):
 
 
 def scale_by_rprop(
-    learning_rate: Scalar,
+    learning_rate: Rate,
     eta_minus: Scalar = 0.5,
     eta_plus: Scalar = 1.2,
     min_step_size: Scalar = 1e-6,
@@ -94,7 +95,7 @@ def scale_by_rprop(
 
 
 def rprop(
-    learning_rate: Scalar,
+    learning_rate: Rate,
     eta_minus: Scalar = 0.5,
     eta_plus: Scalar = 1.2,
     min_step_size: Scalar = 1e-6,

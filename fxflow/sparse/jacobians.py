@@ -22,7 +22,7 @@ import numpy as np
 from fxflow import numpy as fnp
 from fxflow.core import tree
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
-from fxflow.core.boundary import boundary
+from fxflow.core.boundary import boundary, require_callable
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer
 from fxflow.errors import ArgumentError, DtypeError, NotDifferentiableError, ShapeError
@@ -31,9 +31,6 @@ from fxflow.sparse.dependence import dependences
 from fxflow.sparse.index_sets import Dependence
 from fxflow.sparse.interchange import is_scipy
 from fxflow.sparse.pattern import Pattern
-from fxflow.transforms.arguments import (
-    require_callable,
-)
 from fxflow.transforms.grad import jacobian
 from fxflow.transforms.inspection import eval_shape
 from fxflow.transforms.jvp import jvp

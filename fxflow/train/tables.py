@@ -23,6 +23,7 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core import tree
 from fxflow.core.arrays import Array, Aval, as_array, dtypes
+from fxflow.core.boundary import require_callable
 from fxflow.core.ir.trace import Tracer
 from fxflow.distributed.parameter_server.consistency import Consistency
 from fxflow.distributed.parameter_server.tables.spec import TableSpec, row_functions
@@ -37,7 +38,6 @@ from fxflow.errors import ArgumentError, NonFiniteError
 from fxflow.lax.kernels.pages import room
 from fxflow.optim.base import apply_updates
 from fxflow.optim.row_steps import RowState, RowTransformation, by_rows
-from fxflow.transforms.arguments import require_callable
 from fxflow.transforms.grad import value_and_grad
 from fxflow.transforms.inspection import eval_shape
 from fxflow.transforms.jit import jit

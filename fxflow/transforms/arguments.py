@@ -87,36 +87,6 @@ def global_name(function: Any) -> str | None:
     return str(name) if found is function else None
 
 
-def require_callable(function: Any, transform: str) -> None:
-    """Checks that a transform is given a function that returns its result.
-
-    Raises:
-      ArgumentError: it is something else (the usual mistake: its result), or a function
-        that a call does not run: a generator or coroutine function.
-    """
-    if isinstance(function, staticmethod | classmethod):
-        kind = type(function).__name__
-        raise ArgumentError(
-            f"{transform} takes a function, got a {kind}: put @{kind} outside, above "
-            f"@{transform}"
-        )
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise ArgumentError(
-            f"{transform} takes a function that returns its result, got the generator "
-            f"function {name_of(function)}: return a list or a tuple"
-        )
-    if inspect.iscoroutinefunction(function):
-        raise ArgumentError(
-            f"{transform} takes a function that returns its result, got the coroutine "
-            f"function {name_of(function)}: await outside of it"
-        )
-    if not callable(function):
-        raise ArgumentError(
-            f"{transform} takes a function, got {type(function).__name__} "
-            f"{str(function)[:60]}: pass the function itself, not its result"
-        )
-
-
 def as_indices(value: Any, what: str) -> tuple[int, ...]:
     """Returns positions as a tuple.
 

@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from fxflow.core import tree
 from fxflow.core.arrays import as_array, is_arraylike, not_an_array, typeof
-from fxflow.core.boundary import boundary
+from fxflow.core.boundary import boundary, require_callable
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.runtime.eager import open_layouts
 from fxflow.core.source import name_of
@@ -26,7 +26,7 @@ from fxflow.devices.shardings import NamedSharding
 from fxflow.errors import ArgumentError
 from fxflow.lax.calls import JitCall
 from fxflow.lax.transfer import as_sharding, is_sharding_leaf, put_traced, require_fit
-from fxflow.transforms.arguments import FlatFunction, require_callable
+from fxflow.transforms.arguments import FlatFunction
 
 P = ParamSpec("P")
 R = TypeVar("R")

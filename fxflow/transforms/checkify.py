@@ -16,7 +16,7 @@ import numpy as np
 
 from fxflow.core import tree
 from fxflow.core.arrays import as_array, dtypes, typeof
-from fxflow.core.boundary import boundary
+from fxflow.core.boundary import boundary, require_callable
 from fxflow.core.interpreters.calls import GraphCall
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Graph, Node, interpret
@@ -57,7 +57,6 @@ from fxflow.lax.reduction import reduce_or
 from fxflow.lax.reshaping import reshape
 from fxflow.lax.select import select
 from fxflow.lax.shard_map import ShardMap, ShardMapParams
-from fxflow.transforms.arguments import require_callable
 from fxflow.transforms.inspection import make_graph
 
 P = ParamSpec("P")

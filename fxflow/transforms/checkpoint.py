@@ -19,7 +19,7 @@ from fxflow.core.arrays import (
     typeof,
 )
 from fxflow.core.arrays.array import ArrayOrNumber
-from fxflow.core.boundary import boundary
+from fxflow.core.boundary import boundary, require_callable
 from fxflow.core.ir.primitive import Primitive, table
 from fxflow.core.ir.references import Ref
 from fxflow.core.ir.trace import state
@@ -33,7 +33,6 @@ from fxflow.transforms.arguments import (
     as_indices,
     as_names,
     normalize_indices,
-    require_callable,
     with_fixed,
     without,
 )

@@ -7,12 +7,13 @@ from typing import Any
 
 from fxflow.core import tree
 from fxflow.core.arrays import typeof
+from fxflow.core.boundary import require_callable
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.source import name_of
 from fxflow.core.tree.paths import describe
 from fxflow.errors import ArgumentError, TreeError
-from fxflow.transforms.arguments import FlatFunction, require_callable
+from fxflow.transforms.arguments import FlatFunction
 from fxflow.transforms.custom_vjp import custom_vjp
 
 

@@ -18,7 +18,7 @@ from typing import (
 from fxflow.core import tree
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.arrays.array import as_array, is_arraylike, not_an_array
-from fxflow.core.boundary import boundary
+from fxflow.core.boundary import boundary, require_callable
 from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.primitive import Zero
 from fxflow.core.ir.references import Ref
@@ -36,7 +36,6 @@ from fxflow.transforms.arguments import (
     as_names,
     global_name,
     normalize_indices,
-    require_callable,
     with_fixed,
     without,
 )

@@ -9,13 +9,13 @@ from fxflow._frozen import Frozen
 from fxflow.core import tree
 from fxflow.core.arrays import typeof
 from fxflow.core.arrays.array import kind_of
+from fxflow.core.boundary import require_callable
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Zero
 from fxflow.core.ir.trace import by_user
 from fxflow.errors import ArgumentError
 from fxflow.lax.custom_calls import CustomJVPCall
 from fxflow.lax.custom_rules import TracedJVPRule
-from fxflow.transforms.arguments import require_callable
 from fxflow.transforms.custom_function import (
     Call,
     CustomFunction,

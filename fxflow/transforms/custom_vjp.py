@@ -10,6 +10,7 @@ from fxflow._frozen import Frozen
 from fxflow.core import tree
 from fxflow.core.arrays import is_arraylike
 from fxflow.core.arrays.array import kind_of
+from fxflow.core.boundary import require_callable
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Zero
 from fxflow.core.ir.trace import by_user
@@ -17,7 +18,7 @@ from fxflow.core.tree.paths import describe, keystr
 from fxflow.errors import ArgumentError, TreeError
 from fxflow.lax.custom_calls import CustomVJPCall
 from fxflow.lax.custom_rules import Backward, TracedVJPRule
-from fxflow.transforms.arguments import joined, require_callable
+from fxflow.transforms.arguments import joined
 from fxflow.transforms.custom_function import (
     Call,
     CustomFunction,

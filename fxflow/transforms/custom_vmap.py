@@ -8,11 +8,11 @@ from typing import Any, ParamSpec, TypeVar
 from fxflow.core import tree
 from fxflow.core.arrays import typeof
 from fxflow.core.arrays.array import is_arraylike, kind_of, not_an_array
+from fxflow.core.boundary import require_callable
 from fxflow.core.ir.trace import by_user
 from fxflow.errors import ArgumentError, TreeError
 from fxflow.lax.control_flow.map import map as map_
 from fxflow.lax.vectorized_calls import CustomVmapCall
-from fxflow.transforms.arguments import require_callable
 from fxflow.transforms.custom_function import (
     Call,
     CustomFunction,

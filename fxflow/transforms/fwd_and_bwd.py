@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fxflow.core.boundary import boundary
+from fxflow.core.boundary import boundary, require_callable
 from fxflow.core.source import name_of
 from fxflow.transforms.arguments import (
     as_indices,
     normalize_indices,
     pick,
-    require_callable,
 )
 from fxflow.transforms.jit import jit
 from fxflow.transforms.vjp import VJPFunction, vjp

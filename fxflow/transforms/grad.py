@@ -11,7 +11,7 @@ import numpy as np
 from fxflow.core import tree
 from fxflow.core.arrays import Aval, dtypes, put_host, typeof
 from fxflow.core.arrays.array import as_array, is_arraylike, not_an_array
-from fxflow.core.boundary import boundary
+from fxflow.core.boundary import boundary, require_callable
 from fxflow.core.docs import shared
 from fxflow.core.interpreters.linearize import linearize_flat
 from fxflow.core.interpreters.transpose import backward
@@ -31,7 +31,6 @@ from fxflow.transforms.arguments import (
     as_indices,
     normalize_indices,
     pick,
-    require_callable,
     transformed,
 )
 from fxflow.transforms.inspection import eval_shape

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar, cast
 from fxflow.core import tree
 from fxflow.core.arrays import ShapeDtypeStruct, is_arraylike, not_an_array, typeof
 from fxflow.core.arrays.aval import struct_of
-from fxflow.core.boundary import boundary
+from fxflow.core.boundary import boundary, require_callable
 from fxflow.core.ir.graph import Graph, format_graph
 from fxflow.core.ir.primitive import Primitive
 from fxflow.core.ir.references import Ref
@@ -23,7 +23,6 @@ from fxflow.transforms.arguments import (
     FlatFunction,
     as_indices,
     normalize_indices,
-    require_callable,
     with_fixed,
     without,
 )

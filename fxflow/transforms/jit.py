@@ -28,7 +28,7 @@ from fxflow.core.arrays import (
 )
 from fxflow.core.arrays.array import forget, read_only, require_alive
 from fxflow.core.arrays.aval import RefType
-from fxflow.core.boundary import boundary
+from fxflow.core.boundary import boundary, require_callable
 from fxflow.core.caches import Cache, Room, alive, on_clear
 from fxflow.core.interpreters.double_where import explained, pair_in
 from fxflow.core.ir.discharge import require_distinct
@@ -59,7 +59,6 @@ from fxflow.transforms.arguments import (
     frozen_shardings,
     global_name,
     prefixed_shardings,
-    require_callable,
     resolve_names,
     weakly,
 )

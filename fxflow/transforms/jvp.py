@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, overload
 
 from fxflow.core import tree
 from fxflow.core.arrays import is_arraylike, not_an_array, typeof
-from fxflow.core.boundary import boundary
+from fxflow.core.boundary import boundary, require_callable
 from fxflow.core.interpreters.jvp import jvp_flat
 from fxflow.core.ir import arith
 from fxflow.core.ir.discharge import require_distinct
@@ -16,7 +16,7 @@ from fxflow.core.ir.references import Ref
 from fxflow.core.labels import leaf_labels
 from fxflow.core.source import name_of
 from fxflow.errors import ArgumentError
-from fxflow.transforms.arguments import FlatFunction, require_callable
+from fxflow.transforms.arguments import FlatFunction
 from fxflow.transforms.ref_calls import Lifted
 from fxflow.transforms.tangents import checked_tangent
 

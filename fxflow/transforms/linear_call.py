@@ -7,12 +7,11 @@ from typing import Any, TypeVar
 
 from fxflow.core import tree
 from fxflow.core.arrays import typeof
-from fxflow.core.boundary import boundary
+from fxflow.core.boundary import boundary, require_callable
 from fxflow.core.runtime.bodies import trace_body
 from fxflow.core.source import name_of
 from fxflow.lax.control_flow.carry import leaves_of
 from fxflow.lax.linear_calls import LinearCall
-from fxflow.transforms.arguments import require_callable
 from fxflow.transforms.custom_function import checked_values, same_structure
 
 L = TypeVar("L")

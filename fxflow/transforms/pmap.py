@@ -27,7 +27,7 @@ from fxflow._frozen import Frozen
 from fxflow.core import tree
 from fxflow.core.arrays import ArrayType, ShapeDtypeStruct, type_on, typeof
 from fxflow.core.arrays.array import as_array, is_arraylike, not_an_array
-from fxflow.core.boundary import boundary
+from fxflow.core.boundary import boundary, require_callable
 from fxflow.core.caches import Cache
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.labels import leaf_labels
@@ -44,7 +44,6 @@ from fxflow.transforms.arguments import (
     as_indices,
     joined,
     require_axes,
-    require_callable,
     without,
 )
 from fxflow.transforms.jit import CachedCall, JitFunction, JitOptions, new_caches

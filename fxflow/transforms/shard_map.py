@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 from fxflow.core import tree
 from fxflow.core.arrays import Aval, as_array, is_arraylike, not_an_array, typeof
-from fxflow.core.boundary import boundary
+from fxflow.core.boundary import boundary, require_callable
 from fxflow.core.interpreters.batching import batch_graph
 from fxflow.core.ir import trace
 from fxflow.core.ir.discharge import (
@@ -28,7 +28,7 @@ from fxflow.devices.meshes import Mesh, PartitionSpec, get_mesh
 from fxflow.errors import ArgumentError, ShapeError, TreeError
 from fxflow.lax.shard_map import ShardMap, manual_axes
 from fxflow.lax.sharded_parts import axes_of, local_shape
-from fxflow.transforms.arguments import FlatFunction, require_callable
+from fxflow.transforms.arguments import FlatFunction
 from fxflow.transforms.jit import jit
 from fxflow.transforms.ref_calls import Lifted
 

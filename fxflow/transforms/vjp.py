@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, overload
 
 from fxflow.core import tree
 from fxflow.core.arrays import dtypes, is_arraylike, not_an_array, typeof
-from fxflow.core.boundary import boundary, guard_methods
+from fxflow.core.boundary import boundary, guard_methods, require_callable
 from fxflow.core.interpreters.linearize import Linearized, linearize_flat, tape_to_graph
 from fxflow.core.interpreters.transpose import backward, backward_with_values
 from fxflow.core.ir import arith
@@ -18,7 +18,7 @@ from fxflow.core.ir.staging import trace_flat
 from fxflow.core.labels import leaf_labels
 from fxflow.core.source import name_of
 from fxflow.errors import ArgumentError
-from fxflow.transforms.arguments import FlatFunction, require_callable
+from fxflow.transforms.arguments import FlatFunction
 from fxflow.transforms.linearity import require_linear
 from fxflow.transforms.tangents import checked_cotangent, checked_tangent
 

@@ -13,7 +13,7 @@ from fxflow.core.arrays import (
     not_an_array,
     typeof,
 )
-from fxflow.core.boundary import boundary
+from fxflow.core.boundary import boundary, require_callable
 from fxflow.core.interpreters.batching import batch_flat, materialize
 from fxflow.core.ir.discharge import require_distinct
 from fxflow.core.ir.higher_order import move_axis
@@ -35,7 +35,6 @@ from fxflow.lax.transfer import put_traced
 from fxflow.transforms.arguments import (
     FlatFunction,
     require_axes,
-    require_callable,
     transformed,
 )
 from fxflow.transforms.ref_calls import Lifted

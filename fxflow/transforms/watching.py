@@ -12,7 +12,7 @@ import numpy as np
 from fxflow._config import config
 from fxflow.core import source, tree
 from fxflow.core.arrays import Array, as_array, dtypes, host_of
-from fxflow.core.boundary import boundary
+from fxflow.core.boundary import boundary, require_callable
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.labels import leaf_labels
 from fxflow.errors import (
@@ -21,7 +21,6 @@ from fxflow.errors import (
     NonFiniteError,
     NonHashableStaticError,
 )
-from fxflow.transforms.arguments import require_callable
 from fxflow.transforms.inspection import make_graph
 from fxflow.transforms.jit import jit
 from fxflow.transforms.searching import Finding, Kind, Search

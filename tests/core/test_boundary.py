@@ -59,7 +59,7 @@ def test_the_argument_is_named(call, text):
 @pytest.mark.parametrize(
     "call, text",
     [
-        (lambda: optim.adam("x"), "adam: learning_rate must be a real number or a fun"),
+        (lambda: optim.adam("x"), "adam: learning_rate must be a number or a schedule"),
         (lambda: optim.sgd(0.1, momentum="x"), "sgd: momentum must be a real number"),
         (lambda: optim.lion(0.1, mu_dtype="x"), "lion: mu_dtype must be a dtype"),
         (lambda: optim.constant_schedule("a"), "constant_schedule: value must be a re"),
@@ -73,10 +73,37 @@ def test_what_makes_functions_looks_at_its_arguments_at_once(call, text):
 def test_arguments_of_optimizers_that_are_right():
     with pytest.raises(TypeError, match="missing 1 required positional argument"):
         optim.adam()
-    # One rate for each row, a schedule, a traced rate: all of them rates.
-    for rate in (fnp.ones((2, 1)), optim.constant_schedule(0.1)):
+    for rate in (0.1, fnp.asarray(0.1), optim.constant_schedule(0.1)):
         optim.adam(rate)
+    # One factor for each row.
+    optim.scale(fnp.ones((2, 1)))
     assert fxflow.jit(lambda rate: optim.scale(rate).update(1.0, ())[0])(0.5) == 0.5
+
+
+def test_functions_that_return_their_result():
+    def generator():
+        yield 1
+
+    async def coroutine():
+        return 1
+
+    boundary.require_callable(len, "jit")
+    for wrong, text in (
+        (3, "jit takes a function, got int 3: pass the function itself"),
+        (fnp.ones(3), r"jit takes a function, got the array f32\[3\]"),
+        (
+            staticmethod(len),
+            "got a staticmethod: put @staticmethod outside, above @jit",
+        ),
+        (generator, r"got the generator function .*generator: return a list"),
+        (coroutine, r"got the coroutine function .*coroutine: await outside"),
+    ):
+        with pytest.raises(ArgumentError, match=text):
+            boundary.require_callable(wrong, "jit")
+    with pytest.raises(ArgumentError, match="scan: f must be a function, got int 3"):
+        lax.scan(3, 0.0, fnp.ones(3))
+    with pytest.raises(ArgumentError, match="scan: f must be a function that returns"):
+        lax.scan(generator, 0.0, fnp.ones(3))
 
 
 def test_the_users_own_errors_pass():

@@ -1,5 +1,6 @@
 """Transformations that scale."""
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -99,3 +100,39 @@ def test_a_missing_learning_rate_means_no_scaling() -> None:
     # These descend without a learning rate; optax's adadelta ascends.
     assert float(_one(optim.adadelta(), x, x)[0]) < 0
     assert float(_one(optim.lbfgs(linesearch=None), x, x)[0]) < 0
+
+
+RATED = {
+    f"{module.__name__.removeprefix('fxflow.')}.{name}": getattr(module, name)
+    for module in (optim, optim.contrib)
+    for name in module.__all__
+    if "learning_rate" in getattr(getattr(module, name), "__annotations__", ())
+    and inspect.isfunction(getattr(module, name))
+}
+NEEDED = {
+    "base_optimizer": optim.sgd(0.1),
+    "l2_norm_clip": 1.0,
+    "noise_multiplier": 1.0,
+    "seed": 0,
+}
+
+
+@pytest.mark.parametrize("name", RATED)
+def test_parameters_are_not_a_learning_rate(name: str) -> None:
+    make = RATED[name]
+    parameters = inspect.signature(make).parameters
+    needed = {key: value for key, value in NEEDED.items() if key in parameters}
+    number = make(learning_rate=np.float32(0.1), **needed)
+    assert isinstance(number, optim.GradientTransformation)
+    for wrong in (fxflow.numpy.ones(3), {"w": np.ones((3, 4))}, [0.1], "0.1"):
+        with pytest.raises(ArgumentError, match=r"learning_rate must.*\(1e-3\)\.init"):
+            make(learning_rate=wrong, **needed)
+
+
+def test_names_of_pytorch_optimizers() -> None:
+    tx = optim.adam(1e-3)
+    with pytest.raises(AttributeError, match=r"'step': here it is updates, state = tx"):
+        tx.step()  # type: ignore[attr-defined]
+    for value in (tx, optim.identity(), fxflow.numpy.ones(3)):
+        with pytest.raises(AttributeError, match=r"zero_grad'.*not needed"):
+            value.zero_grad()  # type: ignore[attr-defined]

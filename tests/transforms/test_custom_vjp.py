@@ -161,7 +161,7 @@ def wrong(fwd=None, bwd=None):
         (
             lambda: custom_vjp(lax.sin).defvjp(1, 2),
             ArgumentError,
-            "defvjp of sin: fwd takes a function",
+            "defvjp of sin: fwd must be a function",
         ),
     ],
 )

@@ -19,6 +19,7 @@ from fxflow.compat.jax._primitives import wrapped
 from fxflow.core import tree
 from fxflow.core.arrays import ShapeDtypeStruct, is_arraylike, typeof
 from fxflow.core.arrays.array import like_type
+from fxflow.core.boundary import require_callable
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Graph, subgraphs
 from fxflow.core.ir.trace import state
@@ -30,7 +31,7 @@ from fxflow.lax import callbacks, pytree_transfer
 from fxflow.transforms import checkpoint as remat
 from fxflow.transforms import inspection
 from fxflow.transforms import shard_map as _shard_map
-from fxflow.transforms.arguments import as_indices, as_names, require_callable
+from fxflow.transforms.arguments import as_indices, as_names
 from fxflow.transforms.jit import JitFunction, JitOptions
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fxflow.core import tree
-from fxflow.core.boundary import boundary
+from fxflow.core.boundary import boundary, require_callable
 from fxflow.core.source import wraps
 from fxflow.dataflow.costs import Costs
 from fxflow.dataflow.rates import kind_of
@@ -17,7 +17,6 @@ from fxflow.devices.memory import bytes_text
 from fxflow.devices.meshes import Mesh
 from fxflow.devices.shardings import NamedSharding
 from fxflow.errors import ArgumentError, PlacementError
-from fxflow.transforms.arguments import require_callable
 from fxflow.transforms.jit import jit
 from fxflow.transforms.stages import Traced
 

@@ -16,13 +16,13 @@ from typing import Any
 
 from fxflow.core import tree as trees
 from fxflow.core.arrays import as_array
+from fxflow.core.boundary import require_callable
 from fxflow.dataflow.tasks.cluster import Cluster
 from fxflow.dataflow.tasks.remote import fetch
 from fxflow.distributed.checkpointed import CheckpointedLoop, Checkpoints, Outcome
 from fxflow.distributed.preemption import noticing
 from fxflow.distributed.serialization import HostLeaf, to_host
 from fxflow.errors import ArgumentError, DistributedError, TaskLostError
-from fxflow.transforms.arguments import require_callable
 
 #: How often the steps after one snapshot may fail without the loss of a task, and how
 #: often, for each task, with one.

@@ -11,6 +11,7 @@ from fxflow import lax, optim
 from fxflow import numpy as fnp
 from fxflow.core import tree
 from fxflow.core.arrays import Array, as_array, dtypes, is_arraylike, typeof
+from fxflow.core.boundary import require_callable
 from fxflow.devices import clients
 from fxflow.devices.meshes import Mesh, PartitionSpec, current_mesh, make_mesh
 from fxflow.devices.shardings import NamedSharding
@@ -27,7 +28,6 @@ from fxflow.distributed.zero.shards import (
 from fxflow.errors import ArgumentError
 from fxflow.lax.global_arrays import make_array_from_process_local_data
 from fxflow.lax.pytree_transfer import device_put
-from fxflow.transforms.arguments import require_callable
 from fxflow.transforms.grad import value_and_grad
 from fxflow.transforms.jit import jit
 from fxflow.transforms.shard_map import shard_map

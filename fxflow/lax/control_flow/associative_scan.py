@@ -8,13 +8,13 @@ from typing import Any, TypeVar, overload
 from fxflow.core import tree
 from fxflow.core.arrays import Array, typeof
 from fxflow.core.arrays.array import ArrayOrNumber
-from fxflow.core.boundary import boundary
+from fxflow.core.boundary import boundary, require_callable
 from fxflow.core.sizes import is_symbolic
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis
 from fxflow.lax.axis_order import rev
 from fxflow.lax.concatenation import concatenate
-from fxflow.lax.control_flow.carry import leaves_of, require_callable, require_structure
+from fxflow.lax.control_flow.carry import leaves_of, require_structure
 from fxflow.lax.control_flow.doubling_scan import doubling_scan
 from fxflow.lax.reshaping import expand_dims, reshape
 from fxflow.lax.slicing import slice_in_dim

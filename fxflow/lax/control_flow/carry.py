@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fxflow.core import tree
-from fxflow.core.arrays import Array, Aval, dtypes, promotion, typeof
+from fxflow.core.arrays import Aval, dtypes, promotion, typeof
 from fxflow.core.arrays.array import is_arraylike, not_an_array
 from fxflow.core.ir.primitive import table
 from fxflow.core.ir.references import Ref
@@ -19,19 +19,6 @@ from fxflow.errors import (
     ShardingTypeError,
     TreeError,
 )
-
-
-def require_callable(function: Any, what: str) -> None:
-    """Checks that an argument is a function.
-
-    Raises:
-      ArgumentError: it is something else.
-    """
-    if not callable(function):
-        given = f"{type(function).__name__} {str(function)[:60]}"
-        if isinstance(function, Array):
-            given = f"the array {function.aval}"
-        raise ArgumentError(f"{what} must be a function, got {given}")
 
 
 def leaves_of(value: Any, what: str, *, refs: bool = False) -> tuple[list[Any], Any]:

@@ -18,7 +18,7 @@ from fxflow.core.arrays import (
     typeof,
     unwrapped,
 )
-from fxflow.core.boundary import boundary
+from fxflow.core.boundary import boundary, require_callable
 from fxflow.core.interpreters.batching import batch_graph
 from fxflow.core.interpreters.calls import with_terms
 from fxflow.core.interpreters.jet import jet_graph, listed_terms
@@ -57,7 +57,6 @@ from fxflow.lax.control_flow.carry import (
     as_type,
     leaves_of,
     paths_of,
-    require_callable,
     require_structure,
 )
 from fxflow.lax.control_flow.cond_rows import Graphs, select_branches

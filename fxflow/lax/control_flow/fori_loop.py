@@ -18,7 +18,7 @@ from fxflow.core.arrays.array import (
     read_only,
     unwrapped,
 )
-from fxflow.core.boundary import boundary
+from fxflow.core.boundary import boundary, require_callable
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import table
 from fxflow.core.ir.trace import Tracer
@@ -27,7 +27,6 @@ from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax.comparison import lt
 from fxflow.lax.control_flow.carry import (
     as_type,
-    require_callable,
     require_structure,
 )
 from fxflow.lax.control_flow.scan import scan

@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 
 from fxflow.core import tree
 from fxflow.core.arrays import typeof
-from fxflow.core.boundary import boundary
+from fxflow.core.boundary import boundary, require_callable
 from fxflow.core.interpreters.batching import batch_flat, materialize
 from fxflow.errors import ArgumentError
 from fxflow.lax.concatenation import concatenate
-from fxflow.lax.control_flow.carry import leaves_of, require_callable
+from fxflow.lax.control_flow.carry import leaves_of
 from fxflow.lax.control_flow.scan import scan
 from fxflow.lax.reshaping import reshape
 from fxflow.lax.slicing import slice_in_dim

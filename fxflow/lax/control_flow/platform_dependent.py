@@ -8,14 +8,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from fxflow.core.arrays import typeof
-from fxflow.core.boundary import boundary
+from fxflow.core.boundary import boundary, require_callable
 from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.primitive import register
 from fxflow.core.runtime.bodies import trace_body
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.source import name_of
 from fxflow.errors import ArgumentError, CompileError
-from fxflow.lax.control_flow.carry import leaves_of, require_callable
+from fxflow.lax.control_flow.carry import leaves_of
 from fxflow.lax.control_flow.cond import Branching, agreed, typed, with_common_consts
 from fxflow.lax.control_flow.cond_rows import Graphs
 

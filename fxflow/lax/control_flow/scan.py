@@ -19,7 +19,7 @@ from fxflow._frozen import Frozen
 from fxflow.core import tree
 from fxflow.core.arrays import Array, Aval, read_only, typeof
 from fxflow.core.arrays.array import ArrayOrNumber, kind_of
-from fxflow.core.boundary import boundary
+from fxflow.core.boundary import boundary, require_callable
 from fxflow.core.interpreters.batching import batch_graph, materialize
 from fxflow.core.interpreters.calls import with_terms
 from fxflow.core.interpreters.jet import jet_graph, listed_terms
@@ -55,7 +55,6 @@ from fxflow.lax.control_flow.carry import (
     as_type,
     leaves_of,
     promoted,
-    require_callable,
     require_carry,
     require_structure,
 )

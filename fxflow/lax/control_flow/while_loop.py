@@ -16,7 +16,7 @@ from fxflow.core.arrays.array import (
     is_arraylike,
     read_only,
 )
-from fxflow.core.boundary import boundary
+from fxflow.core.boundary import boundary, require_callable
 from fxflow.core.interpreters.batching import batch_graph, materialize
 from fxflow.core.interpreters.calls import with_terms
 from fxflow.core.interpreters.jet import jet_graph, listed_terms
@@ -51,7 +51,6 @@ from fxflow.lax.control_flow.bounded_while import as_scans
 from fxflow.lax.control_flow.carry import (
     as_type,
     leaves_of,
-    require_callable,
 )
 from fxflow.lax.control_flow.rows import any_row, filled, has_loop, select_rows
 from fxflow.lax.control_flow.scan import traced_with_carry

@@ -10,6 +10,7 @@ import numpy as np
 
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
+from fxflow.core.boundary import require_callable
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.library import library
 from fxflow.core.tree import register_pytree_node_class
@@ -18,7 +19,6 @@ from fxflow.lax.axes import canonical_axis, natural, number
 from fxflow.numpy._operands import ArrayLike, promote_inexact
 from fxflow.scipy.interpolate._intervals import spread
 from fxflow.scipy.interpolate.piecewise import PchipInterpolator
-from fxflow.transforms.arguments import require_callable
 
 
 @library("repeats")

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from fxflow._version import __version__
 from fxflow.core.arrays import ShapeDtypeStruct, dtypes
+from fxflow.core.boundary import require_callable
 from fxflow.devices import files
 from fxflow.distributed.parameter_server.tables.spec import TableSpec, row_functions
 from fxflow.errors import ArgumentError, ServeError, ShapeError
@@ -38,7 +39,6 @@ from fxflow.serve.tables.artifacts import (
 )
 from fxflow.train.data.features import FittedFeatures
 from fxflow.train.tables import TrainerState
-from fxflow.transforms.arguments import require_callable
 from fxflow.transforms.jit import jit
 
 HostArray = np.ndarray[Any, Any]

@@ -12,10 +12,12 @@ new datasets. There are two kinds:
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, Self, TypeVar
 
+from fxflow.core.boundary import require_callable
 from fxflow.core.source import name_of
 from fxflow.devices import process_count, process_index
 from fxflow.errors import ArgumentError, DataError, OutOfRangeError
@@ -43,12 +45,6 @@ def _seconds(name: str, timeout: Any) -> float:
     if not seconds > 0:
         raise ArgumentError(f"{name}: timeout must be positive seconds, got {seconds}")
     return seconds
-
-
-def require_callable(name: str, function: Any) -> None:
-    """Raises ArgumentError unless `function` is callable; `name` is the caller's."""
-    if not callable(function):
-        raise ArgumentError(f"{name}: expected a function, got {function!r}")
 
 
 def _alike(first: State, state: State) -> bool:
@@ -214,7 +210,7 @@ class Dataset(Generic[T]):
           >>> list(rows.map(lambda x: int(x) ** 2, workers=2))
           [0, 1, 4, 9]
         """
-        require_callable("map", function)
+        require_callable(function, "map")
         natural("map", "workers", workers, 0)
         timeout = _seconds("map", timeout)
         if seed is not None:
@@ -273,7 +269,8 @@ class Dataset(Generic[T]):
           >>> list(train.data.indexed(["ab", "cde"]).flat_map(pairs))
           [('a', 'b'), ('c', 'd'), ('d', 'e')]
         """
-        require_callable("flat_map", function)
+        if not inspect.isgeneratorfunction(function):  # which gives several elements
+            require_callable(function, "flat_map")
         return Dataset(streams.flattened(self.source, function))
 
     def filter(self, predicate: Callable[[T], Any]) -> Dataset[T]:
@@ -289,7 +286,7 @@ class Dataset(Generic[T]):
           >>> list(train.data.indexed(range(7)).filter(lambda x: x % 3 == 0))
           [0, 3, 6]
         """
-        require_callable("filter", predicate)
+        require_callable(predicate, "filter")
         return Dataset(streams.filtered(self.source, predicate))
 
     # -- which elements, in which order ------------------------------------------------
@@ -548,7 +545,7 @@ class Dataset(Generic[T]):
           >>> [b.shape for b in words.bucket_by_length(len, [4], 2)]
           [(2, 4), (2, 6)]
         """
-        require_callable("bucket_by_length", length)
+        require_callable(length, "bucket_by_length")
         edges = [integer("bucket_by_length", "boundaries", edge) for edge in boundaries]
         if sorted(set(edges)) != edges:
             raise ArgumentError(

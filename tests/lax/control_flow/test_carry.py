@@ -20,8 +20,6 @@ def test_leaves():
     assert carry.paths_of(treedef) == ["['a']", "['b'][0]"]
     with pytest.raises(ArgumentError, match=r"f: x\['a'\] is 'no' of type str"):
         carry.leaves_of({"a": "no"}, "f: x")
-    with pytest.raises(ArgumentError, match="f must be a function, got int 3"):
-        carry.require_callable(3, "f")
 
 
 def test_promotion_of_weak_parts():

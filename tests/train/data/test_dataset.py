@@ -19,13 +19,13 @@ ROWS = data.arrays(np.arange(6))
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda d: d.map(3), "map: expected a function, got 3"),
+        (lambda d: d.map(3), "map takes a function, got int 3"),
         (lambda d: d.map(abs, workers=-1), "workers must be at least 0"),
         (lambda d: d.map(abs, processes=True), "processes=True needs workers="),
         (lambda d: d.map(abs, timeout=0), "timeout must be positive"),
         (lambda d: d.map(abs, seed=-1), "seed must be at least 0"),
-        (lambda d: d.filter(None), "filter: expected a function"),
-        (lambda d: d.flat_map([]), "flat_map: expected a function"),
+        (lambda d: d.filter(None), "filter takes a function"),
+        (lambda d: d.flat_map([]), "flat_map takes a function"),
         (lambda d: d.take(-1), "take: count must be at least 0"),
         (lambda d: d.skip("2"), "skip: count"),
         (lambda d: d.repeat(1.5), "repeat: count"),

@@ -18,6 +18,7 @@ from fxflow import optim
 from fxflow.core import tree
 from fxflow.core.arrays import Array, Aval, as_array, dtypes
 from fxflow.core.arrays.aval import ShapeDtypeStruct
+from fxflow.core.boundary import require_callable
 from fxflow.distributed.compression import Code
 from fxflow.distributed.parameter_server.consistency import Consistency
 from fxflow.distributed.parameter_server.filters import (
@@ -43,7 +44,6 @@ from fxflow.distributed.parameter_server.worker.tickets import Pulled, Ticket
 from fxflow.distributed.program_text import adopted
 from fxflow.distributed.zero import StepMetrics
 from fxflow.errors import ArgumentError, DtypeError, NonFiniteError
-from fxflow.transforms.arguments import require_callable
 from fxflow.transforms.grad import value_and_grad
 from fxflow.transforms.jit import jit
 
