@@ -150,7 +150,8 @@ def test_gradients_and_memory(name):
 
 @pytest.mark.slow
 def test_loops_need_less_memory():
-    x, p = array(64, 16), [array(8, 16, 64), array(8, 64, 16)]
+    # Wide enough for products that cost more than memory.
+    x, p = array(64, 128), [array(8, 128, 256), array(8, 256, 128)]
 
     def temporaries(body):
         def f(p):
