@@ -14,6 +14,7 @@ import inspect
 import json
 import re
 import sys
+import typing
 from collections import ChainMap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -272,6 +273,8 @@ def signature(function: Any) -> str:
             return value
         if isinstance(value, str):
             return Verbatim(value)
+        if isinstance(value, typing.ForwardRef):  # fields of a NamedTuple
+            return Verbatim(value.__forward_arg__)
         return Verbatim(inspect.formatannotation(value))
 
     def default(value: Any) -> Any:

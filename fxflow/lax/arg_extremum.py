@@ -221,7 +221,7 @@ _extremum_docs = shared("""
 
     Raises:
       AxisError: the axis is out of range.
-      DtypeError: the array is complex, or `index_dtype` is no integer dtype.
+      DtypeError: the array is complex, or `index_dtype` is not an integer dtype.
       ShapeError: the axis is empty.
 
     Special cases:

@@ -113,7 +113,7 @@ def canonical_axis(name: str, axis: Any, ndim: int, what: str = "axis") -> int:
 
     Raises:
       AxisError: there is no such axis.
-      ArgumentError: it is no integer.
+      ArgumentError: it is not an integer.
     """
     if type(axis) is not int:
         axis = integer(name, what, axis)

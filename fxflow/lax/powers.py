@@ -280,9 +280,9 @@ def pow(x: Any, y: Any, /) -> Array:
       ShapeError: the shapes are incompatible.
 
     Special cases:
-      x⁰ is 1 for every x, nan included. A negative float to a power that is no integer
-      is nan. A complex 0 to a power with a positive real part is 0. At x = 0 the
-      derivative with respect to y is 0 for y > 0.
+      x⁰ is 1 for every x, nan included. A negative float to a power that is not an
+      integer is nan. A complex 0 to a power with a positive real part is 0. At x = 0
+      the derivative with respect to y is 0 for y > 0.
 
     Example:
       >>> pow(np.array([2.0, 3.0], "f4"), 3)
@@ -320,7 +320,7 @@ def integer_pow(x: Any, y: int) -> Array:
 
     Raises:
       DtypeError: `x` is boolean, or of integers and `y` negative.
-      ArgumentError: `y` is no integer.
+      ArgumentError: `y` is not an integer.
 
     Special cases:
       x⁰ is 1 for every x. Integers wrap.

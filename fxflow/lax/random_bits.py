@@ -369,7 +369,7 @@ def random_fold_in(key: Any, data: Any, /) -> Array:
       A key.
 
     Raises:
-      DtypeError: `data` is no integer.
+      DtypeError: `data` is not an integer.
       ShapeError: `data` is not 0-d.
 
     Example:
@@ -404,7 +404,7 @@ def random_seed(seed: Any, /, *, dtype: dtypes.KeyDtype = dtypes.key_fry) -> Arr
       A key.
 
     Raises:
-      DtypeError: `seed` is no integer.
+      DtypeError: `seed` is not an integer.
       ShapeError: `seed` is not 0-d.
       OverflowError: a Python integer needs more than 64 bits.
 

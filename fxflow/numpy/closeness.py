@@ -95,7 +95,7 @@ def allclose(
     atol: Any = 1e-08,
     equal_nan: bool = False,
 ) -> Array:
-    """Whether all elements are close, as `isclose` says.
+    """Whether all elements are close, in the sense of `isclose`.
 
     Args:
       a: array-like.

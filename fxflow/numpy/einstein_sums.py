@@ -28,7 +28,7 @@ def einsum(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Sums products, as labels of the axes say.
+    """Sums products over labelled axes (Einstein summation).
 
     `einsum("ij,jk->ik", a, b)` multiplies matrices: axes of one label are multiplied
     index by index, labels that the result does not have are summed over. `...` stands

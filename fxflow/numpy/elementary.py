@@ -239,7 +239,7 @@ def _is_inf(x: Any) -> Any:
 
 
 def _share_of_length(tangent: Any, length: Any, x: Any, y: Any) -> Any:
-    """Returns the tangent times x / length, 0 where that is no number."""
+    """Returns the tangent times x / length, 0 where that is not a number."""
     lost = lax.bitwise_or(lax.eq(length, 0), lax.bitwise_or(_is_inf(x), _is_inf(y)))
     slope = lax.div(x, lax.select(lost, 1, length))
     return lax.mul(tangent, lax.select(lost, 0, slope))

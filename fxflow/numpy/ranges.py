@@ -80,7 +80,7 @@ def arange(
 
     Raises:
       ConcretizationError: a bound is traced.
-      ArgumentError: `step` is 0, or a bound is no number; or both `device` and
+      ArgumentError: `step` is 0, or a bound is not a number; or both `device` and
         `out_sharding` are given.
       PlacementError: the result cannot be laid out as `out_sharding` says.
 

@@ -49,7 +49,7 @@ _window_docs = shared("""
       Float array[M].
 
     Raises:
-      ArgumentError: `M` is no integer.
+      ArgumentError: `M` is not an integer.
 
     Source: `numpy.{name}`.
 """)

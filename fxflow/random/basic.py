@@ -149,7 +149,7 @@ def randint(
 
     Raises:
       ArgumentError: `key` is not a key.
-      DtypeError: `dtype` is no integer dtype.
+      DtypeError: `dtype` is not an integer dtype.
       ShapeError: the bounds do not broadcast to `shape`.
       PlacementError: the result cannot be laid out like that.
 

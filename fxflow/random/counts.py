@@ -163,7 +163,7 @@ def poisson(
       An array of that shape and dtype; -1 where λ is nan.
 
     Raises:
-      DtypeError: `dtype` is no integer dtype.
+      DtypeError: `dtype` is not an integer dtype.
       ShapeError: `lam` does not broadcast to `shape`.
 
     Example:
@@ -251,7 +251,7 @@ def binomial(
       shape: of the result, to which both are broadcast; None means their common shape.
 
     Returns:
-      An array of that shape and dtype, of whole numbers; nan where a parameter is
+      An array of that shape and dtype, of integers; nan where a parameter is
       outside its range or nan.
 
     Raises:

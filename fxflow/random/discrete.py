@@ -129,7 +129,7 @@ def geometric(
       dtype: an integer dtype; None means the default.
 
     Raises:
-      DtypeError: `dtype` is no integer dtype.
+      DtypeError: `dtype` is not an integer dtype.
       ShapeError: `p` does not broadcast to `shape`.
 
     Example:

@@ -67,7 +67,7 @@ def key(seed: Any, *, impl: Any = None, dtype: DTypeLike | None = None) -> Array
 
     Raises:
       ArgumentError: both `impl` and `dtype` are given.
-      DtypeError: the seed is no integer, or there is no such generator.
+      DtypeError: the seed is not an integer, or there is no such generator.
       ShapeError: the seed is not 0-d.
       OverflowError: the seed needs more than 64 bits.
 
@@ -132,7 +132,7 @@ def fold_in(key: Any, data: Any) -> Array:
 
     Raises:
       ArgumentError: `key` is not a key.
-      DtypeError: `data` is no integer.
+      DtypeError: `data` is not an integer.
       ShapeError: `key` is several keys, or `data` is not 0-d.
 
     Example:

@@ -231,7 +231,7 @@ def softsync(n: int, *, rate: str = "staleness") -> Consistency:
       The `Consistency`.
 
     Raises:
-      ArgumentError: n is not a positive whole number, or the rate unknown.
+      ArgumentError: n is not a positive integer, or the rate unknown.
 
     Source: Zhang, Gupta, Lian, Liu 2016, "Staleness-aware async-SGD for distributed
     deep learning".
@@ -259,7 +259,7 @@ def local_sgd(steps: int) -> Consistency:
       The `Consistency`.
 
     Raises:
-      ArgumentError: steps is not a positive whole number.
+      ArgumentError: steps is not a positive integer.
 
     Source: Stich 2019, "Local SGD converges fast and communicates little"; McMahan et
     al. 2017, "Communication-efficient learning of deep networks from decentralized
@@ -289,7 +289,7 @@ def elastic_averaging(steps: int, alpha: float) -> Consistency:
       The `Consistency`.
 
     Raises:
-      ArgumentError: steps is not a positive whole number, or α outside (0, 1].
+      ArgumentError: steps is not a positive integer, or α outside (0, 1].
 
     Source: Zhang, Choromanska, LeCun 2015, "Deep learning with elastic averaging SGD".
 

@@ -450,7 +450,7 @@ def cond(
     false_fun: Callable[..., R],
     *operands: Any,
 ) -> R:
-    """Calls one of two functions, as a condition says.
+    """Calls one of two functions, selected by a condition.
 
     In Python it would be `true_fun(*operands) if pred else false_fun(*operands)`. Only
     the chosen one runs, unless `pred` is mapped by `vmap`: then both run for all
@@ -468,7 +468,7 @@ def cond(
       The result of the one or the other.
 
     Raises:
-      ArgumentError: `pred` is no number, or a function is not callable.
+      ArgumentError: `pred` is not a number, or a function is not callable.
       ShapeError, DtypeError, TreeError: the results have different types.
 
     Example:
@@ -503,7 +503,7 @@ def cond(
 
 @boundary
 def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> R:
-    """Calls one of several functions, as an index says.
+    """Calls one of several functions, selected by an index.
 
     In Python it would be `branches[min(max(index, 0), len(branches) - 1)](*operands)`.
     Only that one runs, unless `index` is mapped by `vmap`; see `cond`.
@@ -519,7 +519,7 @@ def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> 
 
     Raises:
       ArgumentError: there are no branches, or one is not callable.
-      DtypeError: `index` is no integer.
+      DtypeError: `index` is not an integer.
       ShapeError, DtypeError, TreeError: the results have different types.
 
     Example:
@@ -570,7 +570,7 @@ def _scalar(value: Any, what: str) -> Aval:
     Raises:
       ArgumentError: it is not an array.
       ShapeError: it has axes.
-      DtypeError: it is no number.
+      DtypeError: it is not a number.
     """
     if not is_arraylike(value):
         raise not_an_array(value, f"{what} is")

@@ -320,7 +320,7 @@ def gather(
     Raises:
       ShapeError, AxisError: shapes and dimension numbers do not fit together.
       DtypeError: indices are not integers.
-      ArgumentError: unknown mode, or a fill value that is no number.
+      ArgumentError: unknown mode, or a fill value that is not a number.
 
     Special cases:
       Negative indices do not count from the end: they lie outside.

@@ -31,7 +31,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
 
     Raises:
       ShapeError: the matrices are not square.
-      ArgumentError: `n` is no integer.
+      ArgumentError: `n` is not an integer.
 
     Example:
       >>> matrix_power(np.array([[1, 1], [0, 1]]), 5)

@@ -115,8 +115,9 @@ class BPoly(Piecewise["BPoly"]):
     Args:
       c: float or complex array-like[k + 1, m, ...]: coefficients.
       x: real array-like[m + 1]: breakpoints, strictly ascending.
-      extrapolate: whether the outermost polynomials go on beyond the breakpoints, or
-        nan stands there; "periodic" for a periodic function; None is True.
+      extrapolate: whether the outermost polynomials go on beyond the breakpoints;
+        if not, the result is nan there; "periodic" for a periodic function;
+        None is True.
       axis: the axis of `k`, that of `m` being the next; the points of a result stand
         there.
 
@@ -220,7 +221,7 @@ class BPoly(Piecewise["BPoly"]):
         Args:
           xi: real array-like[m + 1]: breakpoints, strictly ascending.
           yi: for each breakpoint the value, the derivative, the second one, …: an
-            array-like[m + 1, n, ...], or a list of arrays-like[n, ...] of several
+            array-like[m + 1, n, ...], or a list of array-likes[n, ...] of several
             lengths.
           orders: the degree of each polynomial, or of all; None is what the derivatives
             at both ends give.

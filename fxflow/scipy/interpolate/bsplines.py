@@ -98,7 +98,7 @@ class BSpline:
       c: float or complex array-like[≥ n, ...]: coefficients.
       k: the degree.
       extrapolate: whether the outermost polynomials go on beyond the base interval,
-        t[k] to t[n], or nan stands there; "periodic" for a periodic function.
+        t[k] to t[n], otherwise it is nan there; "periodic" for a periodic function.
       axis: of `c`, that of the coefficients; the points of a result stand there.
 
     Attributes:
@@ -178,7 +178,7 @@ class BSpline:
 
     @classmethod
     def tree_unflatten(cls, aux: Any, children: Any) -> BSpline:
-        """Returns a spline of its parts."""
+        """Rebuilds a spline from its parts."""
         return cls._of(*children, *aux)
 
     @property

@@ -248,7 +248,7 @@ def splprep(
     """Returns the smoothing spline of points of a curve.
 
     Args:
-      x: real arrays-like[m], one for each coordinate.
+      x: real array-likes[m], one for each coordinate.
       w: real array-like[m]: what the differences are multiplied by; None is 1.
       u: real array-like[m]: the parameters of the points; None is the length of the
         polygon, of the whole one.

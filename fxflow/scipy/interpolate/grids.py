@@ -117,7 +117,7 @@ class RegularGridInterpolator:
 
     @classmethod
     def tree_unflatten(cls, aux: Any, children: Any) -> RegularGridInterpolator:
-        """Returns an interpolator of its parts."""
+        """Rebuilds an interpolator from its parts."""
         out = object.__new__(cls)
         out.grid, out.values, out.fill_value = children
         out.method, out.bounds_error = aux

@@ -134,7 +134,7 @@ class KroghInterpolator:
 
     @classmethod
     def tree_unflatten(cls, aux: int, children: Any) -> KroghInterpolator:
-        """Returns a polynomial of its parts."""
+        """Rebuilds a polynomial from its parts."""
         out = object.__new__(cls)
         out.xi, out.yi, out.c = children
         out.axis = aux

@@ -81,8 +81,8 @@ class PPoly(Piecewise["PPoly"]):
     Args:
       c: float or complex array-like[k, m, ...]: coefficients, the highest power first.
       x: real array-like[m + 1]: breakpoints, strictly ascending.
-      extrapolate: whether the outermost polynomials go on beyond the breakpoints, or
-        nan stands there; "periodic" for a periodic function.
+      extrapolate: whether the outermost polynomials go on beyond the breakpoints;
+        if not, the result is nan there; "periodic" for a periodic function.
       axis: the axis of `k`, that of `m` being the next; the points of a result stand
         there.
 

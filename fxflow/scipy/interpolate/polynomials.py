@@ -125,7 +125,7 @@ class BarycentricInterpolator:
 
     @classmethod
     def tree_unflatten(cls, aux: int, children: Any) -> BarycentricInterpolator:
-        """Returns a polynomial of its parts."""
+        """Rebuilds a polynomial from its parts."""
         out = object.__new__(cls)
         out.xi, out.yi, out.wi = children
         out.axis = aux

@@ -45,7 +45,7 @@ class Rbf:
     points, the values, `epsilon`, `smooth` and the point of evaluation.
 
     Args:
-      *args: real arrays-like of one size: each coordinate of the points, and last the
+      *args: real array-likes of one size: each coordinate of the points, and last the
         values, in the mode "N-D" array-like[n, m].
       function: "multiquadric", "inverse", "gaussian", "linear", "cubic", "quintic",
         "thin_plate", or a function of the distances, or of the object and them.
@@ -148,7 +148,7 @@ class Rbf:
 
     @classmethod
     def tree_unflatten(cls, aux: Any, children: Any) -> Rbf:
-        """Returns an interpolator of its parts."""
+        """Rebuilds an interpolator from its parts."""
         out = object.__new__(cls)
         out.xi, out.di, out.epsilon, out.smooth, out.nodes = children
         out.function, out.norm, out.mode = aux
@@ -183,7 +183,7 @@ class Rbf:
         """Returns values.
 
         Args:
-          *args: real arrays-like[*s], one for each coordinate.
+          *args: real array-likes[*s], one for each coordinate.
 
         Returns:
           Array[*s], or [*s, m] in the mode "N-D".

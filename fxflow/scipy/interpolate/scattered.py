@@ -68,7 +68,7 @@ class NearestNDInterpolator(Scattered):
 
     @classmethod
     def tree_unflatten(cls, aux: bool, children: Any) -> NearestNDInterpolator:
-        """Returns an interpolator of its parts."""
+        """Rebuilds an interpolator from its parts."""
         out = object.__new__(cls)
         out.points, out.values = children
         out.rescale = aux
@@ -285,7 +285,7 @@ class RBFInterpolator(Scattered):
 
     @classmethod
     def tree_unflatten(cls, aux: Any, children: Any) -> RBFInterpolator:
-        """Returns an interpolator of its parts."""
+        """Rebuilds an interpolator from its parts."""
         out = object.__new__(cls)
         out.points, out.values, out.smoothing, out.epsilon, out._fit = children
         out.kernel, out.degree, out.neighbors = aux

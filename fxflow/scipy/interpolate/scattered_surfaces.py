@@ -125,7 +125,7 @@ class _Scattered(BivariateSpline):
 
     @classmethod
     def tree_unflatten(cls, aux: Any, children: Any) -> Any:
-        """Returns a spline of its parts."""
+        """Rebuilds a spline from its parts."""
         out = object.__new__(cls)
         out.tx, out.ty, out.c, out.fp = children
         out.degrees = aux

@@ -567,7 +567,7 @@ def make_splprep(
     """Returns a smoothing spline through points of a curve.
 
     Args:
-      x: real arrays-like[m], one for each coordinate.
+      x: real array-likes[m], one for each coordinate.
       u: real array-like[m]: the parameters of the points; None is the length of the
         polygon, of the whole one.
       ub: the first end of the parameters; None is u[0].

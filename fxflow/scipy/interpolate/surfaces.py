@@ -55,7 +55,7 @@ class BivariateSpline:
 
     @classmethod
     def tree_unflatten(cls: type[B], aux: Any, children: Any) -> B:
-        """Returns a spline of its parts."""
+        """Rebuilds a spline from its parts."""
         out = object.__new__(cls)
         out.tx, out.ty, out.c = children
         out.degrees = aux

@@ -81,9 +81,9 @@ class NdPPoly:
     Args:
       c: float or complex array-like[k0, …, kd, m0, …, md, ...]: coefficients, the
         highest powers first.
-      x: real arrays-like[m0 + 1], …, [md + 1]: breakpoints, strictly ascending.
-      extrapolate: whether the outermost polynomials go on beyond the grid, or nan
-        stands there.
+      x: real array-likes[m0 + 1], …, [md + 1]: breakpoints, strictly ascending.
+      extrapolate: whether the outermost polynomials go on beyond the grid; if not,
+        the result there is nan.
 
     Attributes:
       c: the coefficients.
@@ -157,7 +157,7 @@ class NdPPoly:
         """Returns values, or those of a derivative.
 
         Args:
-          x: real array-like[*s, d], or a tuple of d arrays-like[*s].
+          x: real array-like[*s, d], or a tuple of d array-likes[*s].
           nu: the orders of the derivatives with respect to each variable; None is 0.
           extrapolate: in place of the object's own.
 
@@ -326,11 +326,11 @@ class NdBSpline:
     the knots, the coefficients and the point of evaluation.
 
     Args:
-      t: tuple of real arrays-like[n0 + k0 + 1], …: knots, ascending.
+      t: tuple of real array-likes[n0 + k0 + 1], …: knots, ascending.
       c: float or complex array-like[n0, …, nd, ...]: coefficients.
       k: the degree, or one for each variable.
-      extrapolate: whether the outermost polynomials go on beyond the base intervals, or
-        nan stands there; None is True.
+      extrapolate: whether the outermost polynomials go on beyond the base intervals;
+        if not, the result is nan there; None is True.
 
     Attributes:
       t: tuple of the knots.
@@ -377,7 +377,7 @@ class NdBSpline:
 
     @classmethod
     def tree_unflatten(cls, aux: Any, children: Any) -> NdBSpline:
-        """Returns a spline of its parts."""
+        """Rebuilds a spline from its parts."""
         out = object.__new__(cls)
         out.t, out.c = children
         out.k, out.extrapolate = aux
@@ -434,7 +434,7 @@ class NdBSpline:
 
         Args:
           xvals: real array-like[m, d].
-          t: tuple of real arrays-like: the knots.
+          t: tuple of real array-likes: the knots.
           k: the degree, or one for each variable.
           extrapolate: whether points beyond the base intervals are allowed.
 

@@ -123,7 +123,7 @@ class LinearNDInterpolator(InTriangles):
 
     @classmethod
     def tree_unflatten(cls, aux: None, children: Any) -> LinearNDInterpolator:
-        """Returns an interpolator of its parts."""
+        """Rebuilds an interpolator from its parts."""
         out = object.__new__(cls)
         out.points, out.values, out.tri, out.fill_value = children
         return out
@@ -347,7 +347,7 @@ class CloughTocher2DInterpolator(InTriangles):
 
     @classmethod
     def tree_unflatten(cls, aux: None, children: Any) -> CloughTocher2DInterpolator:
-        """Returns an interpolator of its parts."""
+        """Rebuilds an interpolator from its parts."""
         out = object.__new__(cls)
         out.points, out.values, out.tri, out.fill_value = children[:4]
         out._slopes, out._scale = children[4:]

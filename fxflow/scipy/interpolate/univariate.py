@@ -142,7 +142,7 @@ class UnivariateSpline:
 
     @classmethod
     def tree_unflatten(cls: type[U], aux: int, children: Any) -> U:
-        """Returns a spline of its parts."""
+        """Rebuilds a spline from its parts."""
         out = object.__new__(cls)
         out._spline, out._residual = children
         out.ext = aux

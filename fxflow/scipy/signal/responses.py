@@ -16,7 +16,7 @@ _docs = shared("""
       T: real array-like[t]: times, evenly spaced; None is 7 time constants of the
         slowest pole.
       N: how many times there are, if `T` is not given; None is 100.
-      w: real array-like[f]: angular frequencies; None is chosen by the poles and zeros.
+      w: real array-like[f]: angular frequencies; None: from poles and zeros.
       n: how many frequencies there are, if `w` is not given.
 
     Raises:

@@ -217,7 +217,7 @@ class ShortTimeFFT:
 
     @classmethod
     def tree_unflatten(cls, aux: Any, children: Any) -> ShortTimeFFT:
-        """Returns a transform of its parts."""
+        """Rebuilds a transform from its parts."""
         out: ShortTimeFFT = object.__new__(cls)
         out._set(children[0], children[1], aux)
         return out

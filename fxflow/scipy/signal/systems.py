@@ -157,7 +157,7 @@ class System(abc.ABC):
 
     @classmethod
     def tree_unflatten(cls: type[S], aux: Any, children: Any) -> S:
-        """Returns a system of its parts."""
+        """Rebuilds a system from its parts."""
         out = object.__new__(cls)
         out._set(*children)
         out.dt = aux

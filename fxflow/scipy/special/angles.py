@@ -18,7 +18,7 @@ x: real array-like: the angle.
 d: real array-like: degrees.
 m: real array-like: minutes.
 s: real array-like: seconds.
-n: whole numbers, array-like: the period.
+n: integers, array-like: the period.
 """)
 
 
@@ -106,7 +106,7 @@ def diric(x: ArrayLike, n: ArrayLike) -> Array:
     """Dirichlet's kernel, sin(n x / 2) / (n sin(x / 2)), in radians.
 
     Special cases:
-      Multiples of 2π → ±1; `n` not a positive whole number: nan.
+      Multiples of 2π → ±1; `n` not a positive integer: nan.
 
     Example:
       >>> diric(1.0, 3).round(4)

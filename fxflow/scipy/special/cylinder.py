@@ -365,7 +365,7 @@ def kve(v: ArrayLike, z: ArrayLike) -> Array:
 
 _whole_docs = docs_of(
     """
-n: array-like of whole numbers: the order.
+n: array-like of integers: the order.
 v: real array-like: the order.
 z: real array-like.
 x: real array-like.
@@ -398,7 +398,7 @@ def jn(v: ArrayLike, z: ArrayLike) -> Array:
 @library()
 @_whole_docs
 def yn(n: ArrayLike, x: ArrayLike) -> Array:
-    """Bessel function of the second kind and of a whole order.
+    """Bessel function of the second kind of integer order.
 
     Special cases:
       Other orders → nan; 0 → -inf; negative `x` → nan.
@@ -413,7 +413,7 @@ def yn(n: ArrayLike, x: ArrayLike) -> Array:
 @library()
 @_whole_docs
 def kn(n: ArrayLike, x: ArrayLike) -> Array:
-    """Modified Bessel function of the second kind and of a whole order.
+    """Modified Bessel function of the second kind of integer order.
 
     Special cases:
       Other orders → nan; 0 → inf; negative `x` → nan.

@@ -366,7 +366,7 @@ def multigammaln(a: ArrayLike, d: int) -> Array:
       Float array of the shape of `a`.
 
     Raises:
-      ArgumentError: `d` is no integer.
+      ArgumentError: `d` is not an integer.
       DtypeError: `a` is complex.
 
     Source: `scipy.special.multigammaln`.

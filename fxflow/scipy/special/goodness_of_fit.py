@@ -17,7 +17,7 @@ from fxflow.scipy.special._roots import inverse_by
 
 _docs = docs_of("""
 y: real array-like.
-n: positive whole numbers, array-like: the size of the sample.
+n: positive integers, array-like: the size of the sample.
 d: real array-like from 0 to 1: the deviation.
 p: real array-like from 0 to 1: the probability.
 """)

@@ -592,7 +592,7 @@ _lpmv: Any = by_forward(
 @library()
 @docs_of(
     """
-m: array-like of whole numbers: the order.
+m: array-like of integers: the order.
 v: real array-like: the degree.
 x: real array-like between -1 and 1.
 """,

@@ -283,7 +283,7 @@ _FUNCTIONS: dict[bool, Any] = {
 
 _docs = docs_of(
     """
-m: array-like of whole numbers up to 1,000: the order.
+m: array-like of integers up to 1,000: the order.
 q: real array-like from -100,000 to 100,000: the parameter.
 """,
     ", with derivatives with respect to `q`; DLMF 28.2",
@@ -322,7 +322,7 @@ def mathieu_b(m: ArrayLike, q: ArrayLike) -> Array:
 
 _function_docs = shared("""
     Args:
-      m: array-like of whole numbers up to 1,000: the order.
+      m: array-like of integers up to 1,000: the order.
       q: real array-like from -100,000 to 100,000: the parameter.
       x: real array-like: the angle in degrees.
 

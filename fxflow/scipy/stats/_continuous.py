@@ -246,17 +246,17 @@ class Continuous(Distribution[P]):
 
     @method()
     def cdf(self, x: ArrayLike, *args: P.args, **kwargs: P.kwargs) -> Array:
-        """Returns the distribution function: the probability of at most that."""
+        """Returns the cumulative distribution function, P(X ≤ x)."""
         return self._probability("cdf", x, args, 0, 1)
 
     @method()
     def logcdf(self, x: ArrayLike, *args: P.args, **kwargs: P.kwargs) -> Array:
-        """Returns the logarithm of the distribution function."""
+        """Returns the logarithm of the cumulative distribution function."""
         return self._probability("logcdf", x, args, -math.inf, 0)
 
     @method()
     def sf(self, x: ArrayLike, *args: P.args, **kwargs: P.kwargs) -> Array:
-        """Returns the survival function: the probability of more than that."""
+        """Returns the survival function, P(X > x)."""
         return self._probability("sf", x, args, 1, 0)
 
     @method()
@@ -314,10 +314,10 @@ class Continuous(Distribution[P]):
     def interval(
         self, confidence: ArrayLike, *args: P.args, **kwargs: P.kwargs
     ) -> tuple[Array, Array]:
-        """Returns the interval around the median with a probability.
+        """Returns the interval around the median that has a given probability.
 
         Returns:
-          Its two ends, float arrays of the broadcast shape, with equal tails beyond.
+          The two ends, float arrays of the broadcast shape, with equal tails beyond.
 
         Special cases:
           nan where the confidence is not within 0 … 1.
@@ -433,15 +433,16 @@ class Continuous(Distribution[P]):
     ) -> Array:
         """Returns the mean of a function of the variable.
 
-        By a double-exponential rule over the quantiles: the function may grow or have
-        singularities at the ends of the support, and should be smooth between them.
+        Integrates over the quantiles by a double-exponential rule: the function may
+        grow or have singularities at the ends of the support, and should be smooth
+        between them.
 
         Args:
-          func: a function of a float array, which acts on each element.
+          func: an elementwise function of a float array.
           args: the shape parameters.
-          lb: real array-like: where the integral begins, if not with the support.
-          ub: real array-like: where it ends.
-          conditional: whether it is divided by the probability of lb … ub.
+          lb: real array-like: lower end of the integral; default: that of the support.
+          ub: real array-like: upper end, likewise.
+          conditional: whether to divide by the probability of `lb` … `ub`.
 
         Example:
           >>> from fxflow.scipy import stats
@@ -491,7 +492,7 @@ class Continuous(Distribution[P]):
 
     @method(literal=True, compiled=False)
     def fit(self, data: ArrayLike, *args: ArrayLike, **kwds: Any) -> tuple[Array, ...]:
-        """Returns the parameters that make a sample most likely.
+        """Returns the maximum-likelihood estimates of the parameters.
 
         Args:
           data: real array-like: the sample, of any shape.

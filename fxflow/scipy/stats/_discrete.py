@@ -301,17 +301,17 @@ class Discrete(Distribution[P]):
 
     @method()
     def cdf(self, k: ArrayLike, *args: P.args, **kwargs: P.kwargs) -> Array:
-        """Returns the distribution function: the probability of at most that."""
+        """Returns the cumulative distribution function, P(X ≤ k)."""
         return self._probability("cdf", k, args, 0, 1)
 
     @method()
     def logcdf(self, k: ArrayLike, *args: P.args, **kwargs: P.kwargs) -> Array:
-        """Returns the logarithm of the distribution function."""
+        """Returns the logarithm of the cumulative distribution function."""
         return self._probability("logcdf", k, args, -math.inf, 0)
 
     @method()
     def sf(self, k: ArrayLike, *args: P.args, **kwargs: P.kwargs) -> Array:
-        """Returns the survival function: the probability of more than that."""
+        """Returns the survival function, P(X > k)."""
         return self._probability("sf", k, args, 1, 0)
 
     @method()
@@ -372,10 +372,10 @@ class Discrete(Distribution[P]):
     def interval(
         self, confidence: ArrayLike, *args: P.args, **kwargs: P.kwargs
     ) -> tuple[Array, Array]:
-        """Returns the interval around the median with a probability.
+        """Returns the interval around the median that has a given probability.
 
         Returns:
-          Its two ends, float arrays of the broadcast shape.
+          The two ends, float arrays of the broadcast shape.
 
         Special cases:
           nan where the confidence is not within 0 … 1.
@@ -480,11 +480,11 @@ class Discrete(Distribution[P]):
         falls slowly the rest is left out.
 
         Args:
-          func: a function of a float array, which acts on each element.
+          func: an elementwise function of a float array.
           args: the shape parameters.
           lb: real array-like: where the sum begins, if not with the support.
-          ub: real array-like: where it ends.
-          conditional: whether it is divided by the probability of lb … ub.
+          ub: real array-like: upper end, likewise.
+          conditional: whether to divide by the probability of `lb` … `ub`.
 
         Source: `scipy.stats.{distribution}.{name}`.
         """

@@ -46,16 +46,16 @@ Formula = Callable[..., Any]
 PACKAGE = "fxflow.scipy.stats"
 _COMMON = """
     Args:
-      x: real array-like: where.
-      k: real array-like: which number.
+      x: real array-like: where to evaluate.
+      k: real array-like: the integers at which to evaluate.
       q: real array-like, probabilities from 0 to 1.
       p: real array-like, probabilities from 0 to 1.
       order: a positive integer.
       confidence: real array-like, a probability.
       moments: letters of "mvsk".
     {parameters}
-      loc: real array-like: how far it is moved.
-      scale: positive real array-like: how many times wider it is.
+      loc: real array-like: location, the shift of the distribution.
+      scale: positive real array-like: scale, the factor of its width.
 
     Returns:
       Float array of the broadcast shape; nan where a parameter describes no
@@ -131,8 +131,8 @@ class Given:
     Attributes:
       first: the operands before the parameters.
       shapes: the shape parameters, valid numbers all of them.
-      loc: how far it is moved.
-      scale: how many times wider it is; positive.
+      loc: location, the shift of the distribution.
+      scale: scale; positive.
       valid: where the parameters describe a distribution.
       shape: the joint shape of all operands.
     """

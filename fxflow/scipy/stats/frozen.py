@@ -85,15 +85,15 @@ class Frozen:
         return self._call("logpmf", k)  # type: ignore[no-any-return]
 
     def cdf(self, x: ArrayLike) -> Array:
-        """Returns the distribution function: the probability of at most that."""
+        """Returns the cumulative distribution function, P(X ≤ x)."""
         return self._call("cdf", x)  # type: ignore[no-any-return]
 
     def logcdf(self, x: ArrayLike) -> Array:
-        """Returns the logarithm of the distribution function."""
+        """Returns the logarithm of the cumulative distribution function."""
         return self._call("logcdf", x)  # type: ignore[no-any-return]
 
     def sf(self, x: ArrayLike) -> Array:
-        """Returns the survival function: the probability of more than that."""
+        """Returns the survival function, P(X > x)."""
         return self._call("sf", x)  # type: ignore[no-any-return]
 
     def logsf(self, x: ArrayLike) -> Array:
@@ -141,7 +141,7 @@ class Frozen:
         return self._call("moment", order)  # type: ignore[no-any-return]
 
     def interval(self, confidence: ArrayLike) -> tuple[Array, Array]:
-        """Returns the interval around the median with a probability."""
+        """Returns the interval around the median that has a given probability."""
         return self._call("interval", confidence)  # type: ignore[no-any-return]
 
     def expect(
@@ -154,10 +154,10 @@ class Frozen:
         """Returns the mean of a function of the variable.
 
         Args:
-          func: a function of a float array, which acts on each element.
+          func: an elementwise function of a float array.
           lb: where the integral or sum begins, if not with the support.
           ub: where it ends.
-          conditional: whether it is divided by the probability of lb … ub.
+          conditional: whether to divide by the probability of `lb` … `ub`.
 
         Returns:
           Float array of the parameters' shape.

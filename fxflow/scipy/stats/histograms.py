@@ -118,15 +118,15 @@ class rv_histogram:
         return log_of(self.pdf(x))  # type: ignore[no-any-return]
 
     def cdf(self, x: ArrayLike) -> Array:
-        """Returns the distribution function: the probability of at most that."""
+        """Returns the cumulative distribution function, P(X ≤ x)."""
         return fnp.interp(self._at("cdf", x), self._edges, self._below())
 
     def logcdf(self, x: ArrayLike) -> Array:
-        """Returns the logarithm of the distribution function."""
+        """Returns the logarithm of the cumulative distribution function."""
         return log_of(self.cdf(x))  # type: ignore[no-any-return]
 
     def sf(self, x: ArrayLike) -> Array:
-        """Returns the survival function: the probability of more than that."""
+        """Returns the survival function, P(X > x)."""
         return fnp.interp(self._at("sf", x), self._edges, self._above())
 
     def logsf(self, x: ArrayLike) -> Array:
@@ -148,7 +148,7 @@ class rv_histogram:
         return self.ppf(0.5)
 
     def interval(self, confidence: ArrayLike) -> tuple[Array, Array]:
-        """Returns the interval around the median with a probability."""
+        """Returns the interval around the median that has a given probability."""
         tail = (1 - self._at("interval", confidence)) / 2
         return self.ppf(tail), self.isf(tail)
 
@@ -235,7 +235,7 @@ class rv_histogram:
           func: a smooth function of a float array, which acts on each element.
           lb: a number: where the integral begins, if not with the support.
           ub: a number: where it ends.
-          conditional: whether it is divided by the probability of lb … ub.
+          conditional: whether to divide by the probability of `lb` … `ub`.
 
         Returns:
           A float.

@@ -254,7 +254,7 @@ def kstatvar(
 
     Args:
       data: real array-like[...]: the sample.
-      n: of which one: 1 or 2.
+      n: the order of the k-statistic: 1 or 2.
 
     Example:
       >>> kstatvar(np.array([1.0, 2.0, 6.0]), 1).round(4)

@@ -38,10 +38,10 @@ __all__ = [
 
 _of = Distribution(
     """
-k: real array-like[...]: which number.
+k: real array-like[...]: the integers at which to evaluate.
 q: real array-like[...], probabilities from 0 to 1.
 p: real array-like[..., n]: the probability of success of each trial.
-loc: real array-like[...]: how far it is moved.
+loc: real array-like[...]: location, the shift of the distribution.
 """,
     "shape",
     "dtype",
@@ -116,14 +116,14 @@ def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
 
 @_of
 def cdf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """Returns the distribution function: the probability of at most that."""
+    """Returns the cumulative distribution function, P(X ≤ k)."""
     p, k, loc = _given("poisson_binom.cdf", p, k, loc)
     return _at(_upward(p)[0], lax.floor(k - loc), 0, 1)
 
 
 @_of
 def sf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """Returns the survival function: the probability of more than that."""
+    """Returns the survival function, P(X > k)."""
     p, k, loc = _given("poisson_binom.sf", p, k, loc)
     return _at(_upward(p)[1], lax.floor(k - loc), 1, 0)
 
@@ -140,7 +140,7 @@ def _log_tail(p: Any, k: Any, which: int) -> Array:
 
 @_of
 def logcdf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """Returns the logarithm of the distribution function."""
+    """Returns the logarithm of the cumulative distribution function."""
     p, k, loc = _given("poisson_binom.logcdf", p, k, loc)
     return _log_tail(p, lax.floor(k - loc), 0)
 

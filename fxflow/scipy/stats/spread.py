@@ -109,7 +109,7 @@ def require_cut(name: str, cut: Any, most: float = 0.5) -> float:
     """Returns a proportion that is to be cut off.
 
     Raises:
-      ArgumentError: it is no number, or so great that nothing remains.
+      ArgumentError: it is not a number, or so great that nothing remains.
     """
     known = isinstance(cut, int | float | np.generic)
     if not known or not 0 <= float(cut) < most:

@@ -212,7 +212,7 @@ class RotationSpline:
 
     @classmethod
     def tree_unflatten(cls, aux: None, children: Any) -> RotationSpline:
-        """Returns a spline of its parts."""
+        """Rebuilds a spline from its parts."""
         out = object.__new__(cls)
         out.times, out.rotations, out.interpolator = children
         return out
