@@ -96,7 +96,7 @@ def num_programs(axis: int) -> int:
 def ds(start: Any, size: int) -> Slice:
     """A part of an axis that starts at a computed element: `ref[ds(start, size)]`.
 
-    Elements behind the end of the axis read as zero; writes to them are dropped.
+    Elements past the end of the axis read as zero; writes to them are dropped.
 
     Args:
       start: an integer, or a 0-d integer array.

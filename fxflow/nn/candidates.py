@@ -119,7 +119,7 @@ def _unique(
         first = first.at[drawn].min(places)
         is_new = fnp.equal(first[drawn], places)
         rank = fnp.add(found, fnp.cumsum(is_new, dtype="int32"))
-        # What is not a new class, or one too many, is written behind the end: nowhere.
+        # What is not a new class, or one too many, is written past the end: nowhere.
         slots = fnp.where(is_new, fnp.subtract(rank, 1), count)
         ids = ids.at[slots].set(drawn, mode="drop")
         last = fnp.logical_and(is_new, fnp.equal(rank, count))

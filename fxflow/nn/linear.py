@@ -21,8 +21,8 @@ Initializer = initializers.Initializer
 _init_docs = shared("""
     Args:
       key: one key.
-      inputs: length of the vectors that come in.
-      units: length of the vectors that come out.
+      inputs: number of input features.
+      units: number of output features.
       bias: whether there is a bias; it begins with 0.
       w_init: initializer of `w`; None means `lecun_normal`.
       dtype: of the weights; None means the default float.

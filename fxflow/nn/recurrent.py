@@ -18,6 +18,7 @@ from fxflow import lax, random
 from fxflow import numpy as fnp
 from fxflow.core import tree
 from fxflow.core.arrays import Array, dtypes, typeof
+from fxflow.core.boundary import shown
 from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import natural, shape_or_length
@@ -298,8 +299,8 @@ def _is_both(value: Any) -> bool:
 def _listed(name: str, what: str, value: Any) -> list[Any]:
     if not isinstance(value, list | tuple) or not value:
         raise ArgumentError(
-            f"{name}: {what} must be a list with an item for each layer, got "
-            f"{type(value).__name__}"
+            f"{name}: {what} must be a list with an item for each layer"
+            f"{' (None means zeros)' if what == 'state' else ''}, got {shown(value)}"
         )
     return list(value)
 
@@ -328,8 +329,8 @@ def _layered_state(
 _init_docs = shared("""
     Args:
       key: one key.
-      inputs: length of the vectors that come in.
-      units: length of the vectors that come out.
+      inputs: number of input features.
+      units: number of output features.
       layers: how many, each over the outputs of the one before.
       bidirectional: whether each layer reads in both directions; outputs are then of
         length 2·units, those of the forward cell first.
@@ -358,7 +359,8 @@ _layer_docs = shared("""
       state: where the sequences begin, a list like the params; None means zeros.
       xs: float[..., time, inputs]; with `time_major` float[time, ..., inputs].
       mask: bool, of the shape of `xs` without its last axis: False where a sequence has
-        no element (behind its end, say). The state passes by, and the output is 0.
+        no element, as past its end. The state does not change there, and the output
+        is 0.
       reverse: whether to read from the end; outputs stay in place. (Layers of both
         directions change them.)
       time_major: whether time is the first axis, as `lax.scan` has it (no transposition

@@ -123,7 +123,7 @@ def _sliced(x: Any, plan: IndexPlan) -> Array:
             limits.append(0)
             strides.append(1)
         elif axis.step > 1 and is_symbolic((axis.length,)):
-            # Where a call has none, or few: these bounds hold behind the end.
+            # Where a call has none, or few: these bounds hold past the end.
             behind[d] = axis.step - 1
             starts.append(axis.start)
             limits.append(axis.start + axis.length * axis.step)

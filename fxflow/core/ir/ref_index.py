@@ -22,7 +22,7 @@ from fxflow.errors import ShapeError
 class Slice(Frozen):
     """A part of an axis of a reference: static length, computed start.
 
-    Elements behind the end of the axis read as zero, and writes to them are dropped.
+    Elements past the end of the axis read as zero, and writes to them are dropped.
 
     Attributes:
       start: an int, or a 0-d integer array; None in the static part of an index.
@@ -261,7 +261,7 @@ def updated(whole: Any, index: Any, update: Callable[[Any, Any], Any]) -> Any:
     axis, item, rest = found
     part, clamped, shift = _window(whole, axis, item)
     new = updated(part, rest, update)
-    # What is behind the end of the axis falls off.
+    # What is past the end of the axis falls off.
     length = clamped.shape[axis]
     new = _update_slice(_padded(clamped, axis, length), new, axis, shift)
     new = _slice(new, axis, 0, length)

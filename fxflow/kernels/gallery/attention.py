@@ -343,7 +343,7 @@ class _Attention:
             s, seen = shown.logits(s, row, column, at, slice(None))
             if span % keys:
                 s = fnp.where(fnp.less(column, span), s, -fnp.inf)
-            # Rows behind the end have no sum.
+            # Rows past the end have no sum.
             inside = fnp.less(row, shown.most_queries(length))
             part = fnp.where(inside, 1 / total[0, 0, 0, at][:, None], 0)
             p = fnp.exp(s - top[0, 0, 0, at][:, None]) * part

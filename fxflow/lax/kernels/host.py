@@ -135,7 +135,7 @@ class Run:
 
 
 def cut(x: Any, block: Block, ids: Ids) -> Any:
-    """Returns the block of a program, with zeros behind the end of the array."""
+    """Returns the block of a program, with zeros past the end of the array."""
     part = np.zeros(block.lengths, x.dtype)
     there, here = overlap(x.shape, block, ids)
     part[here] = x[there]

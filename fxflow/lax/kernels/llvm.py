@@ -379,7 +379,7 @@ class _Window:
         return found or "true"
 
     def copy_in(self, w: Writer, room: Buffer) -> None:
-        """Writes a copy of the block, with zeros behind the ends."""
+        """Writes a copy of the block, with zeros past the ends."""
         if not self.is_whole:
             _fill(w, room)
         with w.loops(self.lengths) as index, w.when(self.inside(w, index)):

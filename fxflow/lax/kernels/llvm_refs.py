@@ -48,7 +48,7 @@ def part(body: BodyWriter, ref: Buffer, node: Node, arrays: Sequence[Value]) -> 
 def _guarded(
     body: BodyWriter, view: Buffer, guards: Sequence[tuple[int, str]]
 ) -> Buffer:
-    """Returns a copy of a part, with zeros behind the ends of axes."""
+    """Returns a copy of a part, with zeros past the ends of axes."""
     w = body.w
     room = body.arena.buffer(view.shape, view.dtype)
     counts: list[int | str] = list(view.shape)
@@ -56,7 +56,7 @@ def _guarded(
         w.helper("llvm.smin.i64")
         n = view.shape[axis]
         counts[axis] = w.op(f"call i64 @llvm.smin.i64(i64 {left}, i64 {n})")
-    # Only what is behind the ends is filled; with one axis, each element is
+    # Only what is past the ends is filled; with one axis, each element is
     # written once.
     zero = literal(0, view.dtype)
     if len(guards) > 1:

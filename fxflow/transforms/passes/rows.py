@@ -649,7 +649,7 @@ def _made(
 
 
 def _there(x: Any, program: Any, space: Space) -> Any:
-    """Returns a block with zeros for rows behind the end: these must not be added."""
+    """Returns a block with zeros for rows past the end: these must not be added."""
     left = sub(space.rows, mul(program, x.shape[0]))
     there = lt(broadcasted_iota(np.int32, (x.shape[0],), 0), left)
     zero = np.zeros((), x.dtype)

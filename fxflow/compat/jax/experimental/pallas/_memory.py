@@ -248,7 +248,7 @@ def store(ref: Any, value: Any, mask: Any = None) -> None:
 def ds(start: Any, size: Any = None, stride: int = 1) -> Any:
     """A part of an axis: `ref[ds(start, size)]`; `ds(size)` starts at 0.
 
-    Elements behind the end of the axis read as zero, writes to them are dropped.
+    Elements past the end of the axis read as zero, writes to them are dropped.
 
     Args:
       start: an int, or a 0-d integer array.
