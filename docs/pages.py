@@ -324,6 +324,8 @@ def described(kind: str, names: list[str], given: str, value: Any) -> list[str]:
     doc = "\n".join(converted(inspect.getdoc(value) or ""))
     what = "class" if kind in ("class", "exception") else "function"
     text = str(GoogleDocstring(doc, SECTIONS, what=what)).splitlines()
+    # A name with an underscore at its end, such as `lambda_`, would be a reference.
+    text = [re.sub(r"^(:(?:param|ivar) \w*)_:", r"\1\_:", line) for line in text]
     return [*lines, "", *(f"   {line}" for line in text), ""]
 
 
