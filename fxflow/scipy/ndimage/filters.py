@@ -201,7 +201,7 @@ def convolve1d(
 
     Example:
       >>> convolve1d(np.array([1.0, 2.0, 4.0]), np.array([1.0, 0.0, 2.0]))
-      Array([ 4.,  6.,  8.], dtype=float32)
+      Array([4., 6., 8.], dtype=float32)
     """
     x, w = promote_inexact("convolve1d", input, weights)
     axis = canonical_axis("convolve1d", axis, x.aval.ndim)
