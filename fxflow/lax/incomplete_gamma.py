@@ -229,8 +229,19 @@ class _Temme(NamedTuple):
     slope: Any
 
 
-def _temme(a: Any, x: Any) -> _Temme:
-    """Returns Temme's uniform asymptotic expansion (DLMF 8.12)."""
+class _Expansion(NamedTuple):
+    """Temme's expansion: x/a - 1, η over it, log(x/a) over it, 1/a, and the sum."""
+
+    m: Any
+    root: Any
+    log_ratio: Any
+    inverse: Any
+    total: Any
+    by_eta: Any
+    by_inverse: Any
+
+
+def _expansion(a: Any, x: Any) -> _Expansion:
     dtype = typeof(x).dtype
     m = div(sub(x, a), a)
     root, log_ratio = deviation(m)
@@ -240,7 +251,25 @@ def _temme(a: Any, x: Any) -> _Temme:
     columns = [horner(eta, row) for row in table]
     total, by_inverse = horner(inverse, [value for value, _ in columns])
     by_eta, _ = horner(inverse, [slope for _, slope in columns])
-    t = mul(eta, sqrt(scaled(0.5, a)))
+    return _Expansion(m, root, log_ratio, inverse, total, by_eta, by_inverse)
+
+
+def temme_terms(a: Any, x: Any) -> tuple[Any, Any]:
+    """Returns t and s, with which P is erfc(-t) / 2 - exp(-t²) s (DLMF 8.12.3).
+
+    Args:
+      a: float array of 32 or 64 bits, of at least 20.
+      x: of the same dtype, between 0.7 and 1.3 times that.
+    """
+    terms = _expansion(a, x)
+    t = mul(mul(terms.m, terms.root), sqrt(scaled(0.5, a)))
+    return t, div(terms.total, scaled(math.sqrt(2 * math.pi), sqrt(a)))
+
+
+def _temme(a: Any, x: Any) -> _Temme:
+    """Returns Temme's uniform asymptotic expansion (DLMF 8.12)."""
+    m, root, log_ratio, inverse, total, by_eta, by_inverse = _expansion(a, x)
+    t = mul(mul(m, root), sqrt(scaled(0.5, a)))
     peak = div(exp(neg(square(t))), scaled(math.sqrt(2 * math.pi), sqrt(a)))
     rest = mul(peak, total)
     lower = sub(scaled(0.5, erfc(neg(t))), rest)
@@ -357,7 +386,17 @@ def smaller_part(a: Any, x: Any, size: Any = None) -> tuple[Any, Any, Any]:
     return select(parts.by_temme, near, value), lower, mul(parts.density, a)
 
 
-def _small_shape(a: Any, x: Any) -> Any:
+def has_small_shape(a: Any, x: Any) -> Any:
+    """Returns where x ≤ 1 and a is so small that P(a, x) is at least about a half."""
+    dtype = typeof(x).dtype
+    one, half = arith.constant(1, dtype), arith.constant(0.5, dtype)
+    # DiDonato and Morris.
+    small = bitwise_and(le(x, one), bitwise_and(lt(a, half), lt(a, x)))
+    tiny = bitwise_and(lt(x, half), lt(mul(a, neg(log(x))), arith.constant(0.4, dtype)))
+    return bitwise_or(small, bitwise_and(tiny, lt(a, half)))
+
+
+def small_shape_upper(a: Any, x: Any) -> Any:
     """Returns Q(a, x) for x ≤ 1 and a so small that P is near 1."""
     dtype = typeof(x).dtype
     # 1 - xᵃ/Γ(a+1) - xᵃ/Γ(a) Σ (-x)ᵏ / (k! (a + k)) over k = 1, 2, ….
@@ -430,11 +469,8 @@ def _upper(a: Any, x: Any) -> Any:
     one, half = arith.constant(1, dtype), arith.constant(0.5, dtype)
     upper = mul(mul(parts.density, a), parts.fraction.value)
     series = sub(one, mul(parts.density, parts.series.value))
-    # P is at least about a half where a is below both (DiDonato and Morris).
-    small = bitwise_and(le(x, one), bitwise_and(lt(a, half), lt(a, x)))
-    tiny = bitwise_and(lt(x, half), lt(mul(a, neg(log(x))), arith.constant(0.4, dtype)))
-    small = bitwise_or(small, bitwise_and(tiny, lt(a, half)))
-    beyond = _small_shape(select(small, a, half), select(small, x, half))
+    small = has_small_shape(a, x)
+    beyond = small_shape_upper(select(small, a, half), select(small, x, half))
     series = select(small, beyond, series)
     value = select(parts.by_series, series, upper)
     return select(parts.by_temme, parts.temme.upper, value)

@@ -15,13 +15,23 @@ from typing import Any, NamedTuple
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.lax.incomplete_beta import log_head, tail_fraction
-from fxflow.lax.incomplete_gamma import fraction_value, log_density, series_value
+from fxflow.lax.incomplete_gamma import (
+    fraction_value,
+    has_small_shape,
+    log_density,
+    series_value,
+    small_shape_upper,
+    temme_terms,
+)
 from fxflow.nn.activations import log1mexp
 from fxflow.scipy.special._derivatives import by_forward
 from fxflow.scipy.special._operands import operands
-from fxflow.scipy.special.gammas import betaln, gammaln
+from fxflow.scipy.special.error_functions import erfcx
+from fxflow.scipy.special.gammas import betaln
 
 _TERMS = 10000
+# From this shape on Temme's expansion is taken near the mean.
+_LARGE = 1000.0
 
 
 def _converged(step: Callable[..., Any], *start: Any) -> Any:
@@ -63,7 +73,7 @@ def _lower_gamma(a: Any, x: Any) -> Any:
         return (total + term, term), term < _tiny(x) * total
 
     total, _ = _converged(step, one, one)
-    return a * lax.log(x) - x - gammaln(a + 1) + lax.log(total)
+    return _log_density(a, x) + lax.log(x) - lax.log(a) + lax.log(total)
 
 
 def _upper_gamma(a: Any, x: Any) -> Any:
@@ -78,7 +88,7 @@ def _upper_gamma(a: Any, x: Any) -> Any:
         return (h * c * d, c, d), abs(c * d - 1) < 8 * _tiny(x)
 
     h, *_ = _converged(step, 1 / first, 1e30 * one, 1 / first)
-    return a * lax.log(x) - x - gammaln(a) + lax.log(h)
+    return _log_density(a, x) + lax.log(x) + lax.log(h)
 
 
 def _lower_value(a: Any, x: Any) -> Any:
@@ -91,9 +101,20 @@ def _upper_value(a: Any, x: Any) -> Any:
     return log_density(a, x) + lax.log(a) + lax.log(fraction_value(a, x, x == x))
 
 
-def _log_density(a: Any, x: Any) -> Any:
-    """Returns the logarithm of the derivative of P(a, x)."""
-    return (a - 1) * lax.log(x) - x - gammaln(a)
+def _near(a: Any, x: Any) -> Any:
+    """Returns the logarithm of the smaller tail near the mean of a large a."""
+    t, rest = temme_terms(a, x)
+    low = x < a
+    size, rest = fnp.where(low, -t, t), fnp.where(low, -rest, rest)
+    return lax.log(0.5 * erfcx(size) + rest) - t * t
+
+
+#: The logarithm of the derivative of P(a, x).
+_log_density: Any = by_forward(
+    lambda a, x: log_density(a, x) + lax.log(a) - lax.log(x),
+    lambda a, x: lax.log(x) - lax.digamma(a),
+    lambda a, x: (a - 1 - x) / x,
+)
 
 
 _log_lower: Any = by_forward(
@@ -135,12 +156,18 @@ class Tails(NamedTuple):
 def gamma_tails(a: Any, x: Any) -> Tails:
     """Returns P(a, x) and Q(a, x) for positive a and x."""
     a, x = operands("gamma_tails", a, x)
-    low = x < a + 1
-    below = _log_lower(fnp.where(low, a, 2), fnp.where(low, x, 0.1))
-    far = low | (x == math.inf)
-    above = _log_upper(fnp.where(far, 1, a), fnp.where(far, 50, x))
-    above = fnp.where(x == math.inf, -math.inf, above)
-    return Tails(fnp.where(low, below, above), low)
+    small = has_small_shape(a, x)
+    near = (a > _LARGE) & (lax.abs(x - a) <= 0.3 * a)
+    low = x < fnp.where(near, a, fnp.where(a < 1, 1, a + 1))
+    below, far = low & ~small & ~near, ~low & ~near & (x < math.inf)
+    log = _log_lower(fnp.where(below, a, 2), fnp.where(below, x, 0.1))
+    above = _log_upper(fnp.where(far, a, 1), fnp.where(far, x, 50))
+    log = fnp.where(far, above, fnp.where(x == math.inf, -math.inf, log))
+    beyond = small_shape_upper(fnp.where(small, a, 0.25), fnp.where(small, x, 0.5))
+    log = fnp.where(small, lax.log(beyond), log)
+    at = [fnp.where(near, value, _LARGE) for value in (a, x)]
+    close = lax.cond(fnp.any(near), _near, lambda a, x: 0 * x, *at)
+    return Tails(fnp.where(near, close, log), low & ~small)
 
 
 # -- beta ------------------------------------------------------------------------------
