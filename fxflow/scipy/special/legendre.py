@@ -281,10 +281,15 @@ def _argument(name: str, z: Any, real: bool = False) -> tuple[Any, Any]:
 
 
 def _broadcast(*args: Any) -> Any:
+    """Returns operands of one shape, but for single numbers of degrees and orders.
+
+    The factors of the recurrence are single numbers then.
+    """
     shape = fnp.broadcast_shapes(*(a.aval.shape for a in args))
     *numbers, z = args
     wide = [convert(a, dtypes.float64) for a in numbers]
-    return [fnp.broadcast_to(a, shape) for a in (*wide, z)]
+    wide = [fnp.broadcast_to(a, shape) if a.aval.shape else a for a in wide]
+    return [*wide, fnp.broadcast_to(z, shape)]
 
 
 _docs = shared("""
@@ -353,7 +358,9 @@ def legendre_p(n: ArrayLike, z: ArrayLike, *, diff_n: int = 0) -> Array:
     count = _orders_of_derivatives(name, diff_n)
     z, dtype = _argument(name, z)
     n, z = _broadcast(_degree(name, n), z)
-    return convert(_stacked(_polynomial, count)(n, lax.full_like(n, 0), z), dtype)
+    return convert(
+        _stacked(_polynomial, count)(n, fnp.zeros((), dtypes.float64), z), dtype
+    )
 
 
 @library("n", "diff_n")

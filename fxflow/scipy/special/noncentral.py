@@ -196,12 +196,15 @@ ncfdtr_of: Any = by_forward(_guarded(_f_mixture, 2), None, None, None, None)
 _NODES = 110
 
 
-def log_integral(log_integrand: Callable[[Any], Any], like: Any) -> Any:
+def log_integral(
+    log_integrand: Callable[[Any], Any], like: Any, peak: Any = None
+) -> Any:
     """Returns the logarithm of an integral over w, by the trapezoidal rule.
 
     Args:
       log_integrand: of w: has one maximum, and falls doubly exponentially from it.
       like: float64 array of the result's shape.
+      peak: about where the maximum is; None: it is searched.
     """
 
     # The peak by ternary search, then the ends of what counts.
@@ -212,8 +215,10 @@ def log_integral(log_integrand: Callable[[Any], Any], like: Any) -> Any:
         return fnp.where(left, a, c), fnp.where(left, d, b)
 
     low, high = 0 * like - 6.5, 0 * like + 7.0
-    a, b = lax.fori_loop(0, 36, narrow, (low, high))
-    peak = lax.stop_gradient(0.5 * (a + b))
+    if peak is None:
+        a, b = lax.fori_loop(0, 36, narrow, (low, high))
+        peak = 0.5 * (a + b)
+    peak = lax.stop_gradient(peak)
     most = log_integrand(peak)
 
     def halve(_: Any, ends: Any) -> Any:
@@ -225,7 +230,7 @@ def log_integral(log_integrand: Callable[[Any], Any], like: Any) -> Any:
         right = fnp.where(out_right, c, f), fnp.where(out_right, f, d)
         return left, right
 
-    (a, _), (_, d) = lax.fori_loop(0, 14, halve, ((low, peak), (peak, high)))
+    (a, _), (_, d) = lax.fori_loop(0, 9, halve, ((low, peak), (peak, high)))
     a, d = lax.stop_gradient(a), lax.stop_gradient(d)
     h = (d - a) / _NODES
     shift = lax.stop_gradient(most)

@@ -94,7 +94,18 @@ def _log_integral(v: Any, x: Any) -> Any:
         t = lax.exp(log_t)
         return b * log_t - t * (0.5 * t + x) + lax.log1p(lax.exp(-w))
 
-    return log_integral(log_integrand, x) - 0.25 * x * x - lax.lgamma(b)
+    # The maximum is near that of the integrand over t: w - exp(-w) = log t there.
+    root = lax.sqrt(x * x + 4 * b)
+    t = fnp.where(x > 0, 2 * b / (root + x), 0.5 * (root - x))
+    log_t = lax.stop_gradient(lax.log(t))
+    peak = fnp.where(log_t > -1, log_t + 0.3, -lax.log(fnp.maximum(-log_t, 0.5)))
+
+    def improve(_: Any, w: Any) -> Any:
+        small = lax.exp(-w)
+        return w - (w - small - log_t) / (1 + small)
+
+    peak = lax.fori_loop(0, 4, improve, peak)
+    return log_integral(log_integrand, x, peak) - 0.25 * x * x - lax.lgamma(b)
 
 
 def _falling(v: Any, x: Any) -> tuple[Any, Any]:

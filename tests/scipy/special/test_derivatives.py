@@ -37,3 +37,16 @@ def test_reverse_of_any_order() -> None:
         np.testing.assert_allclose(twice, -0.25 * np.sqrt(y / x**3))
         with pytest.raises(fxflow.errors.FxflowError):
             fxflow.grad(lambda x: root(x, y).sum())(x)
+
+
+def test_several_operands_in_one_program() -> None:
+    alone = by_forward(root, None, None)
+    made = by_forward(root, None, None, together=True)
+    by_x = by_forward(root, lambda x, y: 0.5 * lax.sqrt(y / x), None, together=True)
+    with fxflow.config.override(x64=True):
+        at = (2.0, 5.0)
+        want = np.array([[-0.25 * np.sqrt(5 / 8), 0.25 / np.sqrt(10)]] * 2)
+        want[1] = want[0, 1], -0.25 * np.sqrt(2 / 125)
+        for function in (alone, made, by_x):
+            got = fxflow.hessian(function, (0, 1))(*at)
+            np.testing.assert_allclose(np.array(got, float), want, 1e-12)
