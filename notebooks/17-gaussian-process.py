@@ -63,7 +63,7 @@ def log_likelihood(theta):
 # %% [markdown]
 # ## The most likely parameters
 #
-# The gradient passes through the Cholesky factor and the triangular solution.
+# The gradient passes through the Cholesky factor and the triangular solve.
 
 # %%
 start = fnp.zeros(3)

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # A neural differential equation
 #
-# A system moves according to a law that is not known, and was observed at a few times.
+# A system follows an unknown law, and was observed at a few times.
 # A *neural ODE* is a network in place of the law: solve the equation with the network,
 # compare the solution with the observations, and differentiate through the solver.
 

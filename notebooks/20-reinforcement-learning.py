@@ -44,7 +44,7 @@ print(move(reset(random.key(0)), 1))
 # %% [markdown]
 # ## A policy, and an episode
 #
-# The policy gives two scores; the action is drawn by them. When the pole has fallen,
+# The policy gives two scores, and the action is sampled. When the pole has fallen,
 # the state stays as it is and later steps do not count: the shape of an episode must
 # not depend on how it goes.
 

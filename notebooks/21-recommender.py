@@ -93,7 +93,7 @@ def guess(params, person, film):
 # %% [markdown]
 # The loss keeps vectors small (*weight decay*); otherwise the 16 numbers of a
 # person would memorize the ratings. Only the rows in the batch count, so frequent
-# films are held back more often, as they should be.
+# films are decayed more often, as they should be.
 
 
 # %%
@@ -141,7 +141,7 @@ plt.show()
 # %% [markdown]
 # ## Recommend
 #
-# The guesses for all films at once are a row; leave out what the person has seen, and
+# The predictions for all films are one row; leave out what the person has seen, and
 # take the largest.
 
 
@@ -280,7 +280,7 @@ plt.show()
 # ### Is it any good?
 #
 # The metrics are sums, which are added up over the batches of later lines. The AUC is
-# the share of pairs, a click and none, that the model orders rightly. If 20 % is
+# the share of pairs, a click and none, that the model ranks correctly. If 20 % is
 # predicted, 20 % should click: that is calibration.
 
 
