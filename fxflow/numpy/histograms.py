@@ -120,8 +120,8 @@ def histogram_bin_edges(
       a: real array-like.
       bins: number of bins of one width, edges, or the name of one of NumPy's rules
         ("auto", "fd", "scott", …), for which the data must be concrete.
-      range: pair: lower and upper end; None is that of the data.
-      weights: not used, but by NumPy's rules.
+      range: pair: lower and upper end; None: that of the data.
+      weights: used only by NumPy's rules.
 
     Returns:
       Float array[bins + 1].
@@ -199,7 +199,7 @@ def histogram(
     Args:
       a: real array-like.
       bins: see `histogram_bin_edges`.
-      range: pair: lower and upper end; None is that of the data.
+      range: pair: lower and upper end; None: that of the data.
       weights: array-like of the shape of `a` to add up in place of ones.
       density: whether to divide so that the integral is 1.
 
@@ -259,7 +259,7 @@ def histogram2d(
       x: real array-like[n].
       y: real array-like[n].
       bins: number of bins or edges, the same for both; or a pair of them.
-      range: pair of pairs: lower and upper ends; None is that of the data.
+      range: pair of pairs: lower and upper ends; None: that of the data.
       weights: array-like[n] to add up in place of ones.
       density: whether to divide so that the integral is 1.
 

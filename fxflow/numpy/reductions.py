@@ -88,7 +88,7 @@ reduction_docs: Completes = shared("""
     Args:
       a: array-like[...].
       axis: int, tuple of ints, or None for all axes.
-      dtype: of the result; None is that of `a`, narrow integers and bools widened to
+      dtype: of the result; None: that of `a`, narrow integers and bools widened to
         the default integer.
       out: not supported: arrays are immutable.
       keepdims: whether reduced axes stay, with length 1.

@@ -207,7 +207,7 @@ class RaggedArray(Operators):
 
         Args:
           length: of the rows; longer ones are cut where their lengths are not known.
-            None is that of the longest, which must be known.
+            None: that of the longest, which must be known.
           fill_value: what to pad with.
 
         Raises:

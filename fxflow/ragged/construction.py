@@ -185,7 +185,7 @@ def pad_and_stack(
 
     Args:
       arrays: array-likes[n, ...] that differ in the first axis only.
-      length: of the rows of the result; None is that of the longest.
+      length: of the rows of the result; None: that of the longest.
       fill_value: what to pad with.
 
     Returns:

@@ -291,7 +291,7 @@ class Lowered(_Stage):
     Args:
       traced: the traced function.
       arg_types: of the leaves (of a function with references, of `traced.arrays`).
-      platform: to lower for; None is that of the arguments.
+      platform: to lower for; None: that of the arguments.
       triton: whether XLA may compile kernels by Triton, where it knows the device.
     """
 

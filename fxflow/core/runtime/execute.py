@@ -241,7 +241,7 @@ class LoweredProgram:
       arg_types: of the arguments.
       name: of the program.
       module_name: of the StableHLO module; None: the same.
-      platform: to lower for; None is that of the arguments.
+      platform: to lower for; None: that of the arguments.
       out_shardings: of the results, None where the compiler decides.
       mesh: that the program names besides its operations'.
       donated: which arguments are donated; none: none.

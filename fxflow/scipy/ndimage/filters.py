@@ -42,7 +42,7 @@ _docs = shared("""
       weights: array-like: the kernel; of one axis for the functions of one axis, and
         else of as many axes as `input`.
       axis: the axis.
-      output: dtype of the result; None is that of the sums. Integers are truncated.
+      output: dtype of the result; None: that of the sums. Integers are truncated.
       mode: what is beyond the edges: "reflect", the array backwards, the edge twice;
         "mirror", backwards, the edge once; "nearest", the element at the edge; "wrap",
         the array again; "constant", `cval`; functions of several axes take a sequence

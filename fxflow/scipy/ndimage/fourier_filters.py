@@ -25,7 +25,7 @@ _docs = shared("""
       n: -1, `input` is a complex transform; else it is that of real numbers, whose axis
         `axis` was `n` long.
       axis: of a transform of real numbers.
-      output: dtype of the result; None is that of the product.
+      output: dtype of the result; None: that of the product.
 
     Returns:
       Float or complex array of the shape of `input`.

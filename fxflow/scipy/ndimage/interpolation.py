@@ -40,8 +40,8 @@ _docs = shared("""
     Args:
       input: array-like[...]: samples; real or complex.
       order: of the spline: 0, the nearest sample, 1, linear interpolation, to 5.
-      output: dtype of the result; None is that of `input`.
-      output_shape: of the result; None is that of `input`.
+      output: dtype of the result; None: that of `input`.
+      output_shape: of the result; None: that of `input`.
       mode: what is beyond the edges: "constant", `cval`; "grid-constant", `cval`, which
         is interpolated to between an edge and one element beyond; "nearest", the
         element at the edge; "mirror", the array backwards, the edge once; "reflect" or
@@ -331,7 +331,7 @@ def map_coordinates(
         the array again with the last element in place of the first one. For orders 0
         and 1 "constant" is "grid-constant", and "wrap" is "grid-wrap", as in JAX.
       cval: a number.
-      output: dtype of the result; None is that of `input`.
+      output: dtype of the result; None: that of `input`.
       prefilter: whether `input` has samples, from which the spline's coefficients are
         computed; without it, they are what is given.
 

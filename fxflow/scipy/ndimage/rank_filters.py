@@ -31,7 +31,7 @@ _docs = shared("""
       axis: the axis.
       footprint: bool array-like, True at the elements of the neighbourhood, in place of
         `size`.
-      output: dtype of the result; None is that of `input`.
+      output: dtype of the result; None: that of `input`.
       mode: what is beyond the edges, as for `correlate`: one or one for each axis.
       cval: a number, for "constant".
       origin: by how many elements the neighbourhood is moved: one or one for each axis.

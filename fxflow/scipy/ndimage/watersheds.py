@@ -36,7 +36,7 @@ def watershed_ift(
         which grows after the others.
       structure: bool array-like[3, …, 3], symmetric about its middle, known: which
         neighbours are connected with an element; None is those that share a side.
-      output: dtype of the result; None is that of `markers`.
+      output: dtype of the result; None: that of `markers`.
 
     Returns:
       For each element the marker that has reached it, an array of the shape of `input`.

@@ -129,17 +129,17 @@ def milp(
     constraints: Any = None,
     options: Mapping[str, Any] | None = None,
 ) -> ProgramResults:
-    """Minimizes a linear function of variables some of which must be whole.
+    """Minimizes a linear function of variables, some of which must be integers.
 
     It is solved by branch and bound: depth first, each program by the interior-point
     method of `linprog`, in one compiled loop; under `vmap` many problems are solved at
     once. The solution has an implicit derivative with respect to all arguments, with
-    the whole variables held.
+    the integer variables held.
 
     Args:
       c: float[n], the costs.
-      integrality: int, or int[n]: 0 for any number within the bounds, 1 for a whole
-        one, 2 for zero or a number within the bounds, 3 for zero or a whole number
+      integrality: int, or int[n]: 0 for any number within the bounds, 1 for an
+        integer, 2 for zero or a number within the bounds, 3 for zero or an integer
         within the bounds. None means 0 for all.
       bounds: `Bounds`, or pairs (min, max) with None for no bound: one for all, or one
         for each variable. None means at least 0.

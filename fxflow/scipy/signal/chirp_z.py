@@ -60,7 +60,7 @@ def czt(
 
     Args:
       x: array-like[...]: the signal.
-      m: number of points; None is that of the samples.
+      m: number of points; None: that of the samples.
       w: the ratio of two points, inverted; None is that of `m` points around a circle.
       a: the first point.
       axis: the axis of time.
@@ -132,7 +132,7 @@ def zoom_fft(
     Args:
       x: array-like[...]: the signal.
       fn: the interval: its ends, or the upper one, the lower one being 0.
-      m: number of frequencies; None is that of the samples.
+      m: number of frequencies; None: that of the samples.
       fs: the sampling rate.
       endpoint: whether the upper end is one of them.
       axis: the axis of time.

@@ -322,7 +322,7 @@ def envelope(
       z: array-like[...]: the signal.
       bp_in: the band: the first bin of the spectrum and the one after the last; None is
         the end of the spectrum.
-      n_out: number of samples of the result; None is that of `z`.
+      n_out: number of samples of the result; None: that of `z`.
       squared: whether the result is the envelope's square.
       residual: what else is returned: "lowpass", what lies below the band; "all", all
         that is outside of it; None for nothing.

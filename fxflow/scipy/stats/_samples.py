@@ -46,7 +46,7 @@ _COMMON = """
       y: real array-like[...]: another one.
       *samples: real array-likes[...]: two or more samples.
       axis: an axis, several, or None, which flattens the array first.
-      ddof: what is taken off from the number of elements in the variance.
+      ddof: what is subtracted from the number of elements in the variance.
       alternative: "two-sided", "less" or "greater".
       method: how the p-value is found.
       nan_policy: "propagate": nan gives nan; "omit": nan is left out; "raise": nan is

@@ -294,7 +294,7 @@ def variation(
 
 _docs_of_means = shared("""
     Args:
-      dtype: of the computation; None is that of `a`.
+      dtype: of the computation; None: that of `a`.
       weights: non-negative real array-like, like `a` or one number for each place
         along the axis; None is equal ones.
 """)

@@ -212,7 +212,7 @@ def sem(
     Args:
       a: array-like[...].
       axis: the axis; None is all elements.
-      ddof: what is taken off from n in the variance.
+      ddof: what is subtracted from n in the variance.
       nan_policy: "propagate", or "omit": nan is left out.
       keepdims: whether the axis stays, with length 1.
 

@@ -29,7 +29,7 @@ docs_of_eigenpairs: Completes = shared("""
       sigma: eigenvalues near it are found, by solving with A - sigma M. `which` then
         tells of 1 / (λ - sigma).
       v0: vector to begin with; None is a random one, always the same.
-      maxiter: how often it restarts at most; None is 10 n.
+      maxiter: maximum number of restarts; None is 10 n.
       tol: relative error of eigenvalues; 0 is the precision of the dtype.
       return_eigenvectors: whether vectors are returned, too.
       OPinv: with `sigma`, the inverse of A - sigma M: an operator or a function; None:

@@ -36,7 +36,7 @@ def svds(
       tol: relative error of the squares; 0 is the precision of the dtype.
       which: "LM": the largest; "SM": the smallest.
       v0: vector to begin with, as long as the shorter side of `A`.
-      maxiter: how often it restarts at most.
+      maxiter: maximum number of restarts.
       return_singular_vectors: whether vectors are returned, too; "u" or "vh": these
         alone, None in place of the others.
       solver: "arpack": Lanczos, by `eigsh`; "lobpcg": by blocks, for which 3 k must not
