@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -139,3 +141,16 @@ def options_unchanged() -> Iterator[None]:
         setattr(config, name, value)
     assert not config.overridden(), "the test did not leave config.override"
     assert not changed, f"the test left options changed: {changed}"
+
+
+@pytest.fixture(autouse=True)
+def signals_unchanged() -> Iterator[None]:
+    """Fails a test that leaves a handler of signals behind, and takes it away."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in numbers}
+    yield
+    after = {number: signal.getsignal(number) for number in numbers}
+    if after != before and threading.current_thread() is threading.main_thread():
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert after == before, f"the test left handlers of signals: {after}"

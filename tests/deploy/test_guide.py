@@ -118,7 +118,10 @@ def test_names_exist() -> None:
     for name in re.findall(r"`(\w+\.yaml)`", TEXT):
         assert list((DEPLOY / "kubernetes").rglob(name)), name
     known = set(launch._parser()._option_string_actions)
-    for name in ("coordinator", "parameter-server", "parameter-server watch"):
+    for name in (
+        *("coordinator", "simulate"),
+        *("parameter-server", "parameter-server watch"),
+    ):
         known |= options_of_command(name)
     for option in re.findall(r"`(--[a-z-]+)`", TEXT):
         assert option in known, option
