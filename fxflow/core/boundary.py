@@ -505,7 +505,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "SupportsIndex": _INT,
     "float": ("a real number", _is_number),
     "Scalar": ("a real number", _is_scalar),
-    "Rate": ("a number, as in optim.fromage(1e-3).init(params)", _is_number),
+    "Rate": ("a number, such as 1e-3 (parameters go to `init`)", _is_number),
     "ScalarOrSchedule": (
         "a number or a schedule (a function of the number of updates), as in "
         "optim.adam(1e-3).init(params)",

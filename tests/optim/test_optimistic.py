@@ -30,7 +30,7 @@ def test_optimistic_gradient_descent_converges_in_a_game() -> None:
 
 
 def test_optimistic_adam_refuses_schedules() -> None:
-    with pytest.raises(ArgumentError, match="learning_rate must be a real number"):
+    with pytest.raises(ArgumentError, match="learning_rate must be a number, such"):
         optim.optimistic_adam(optim.constant_schedule(0.1))
 
 

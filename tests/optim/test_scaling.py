@@ -125,7 +125,7 @@ def test_parameters_are_not_a_learning_rate(name: str) -> None:
     number = make(learning_rate=np.float32(0.1), **needed)
     assert isinstance(number, optim.GradientTransformation)
     for wrong in (fxflow.numpy.ones(3), {"w": np.ones((3, 4))}, [0.1], "0.1"):
-        with pytest.raises(ArgumentError, match=r"learning_rate must.*\(1e-3\)\.init"):
+        with pytest.raises(ArgumentError, match=r"learning_rate must.*1e-3.*init"):
             make(learning_rate=wrong, **needed)
 
 

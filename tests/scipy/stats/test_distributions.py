@@ -39,9 +39,8 @@ def arguments(name: str, method: str, shapes: tuple[float, ...]) -> tuple[Any, .
         return (Q[~drop],)
     if name in DISCRETE:
         # SciPy's tails are wrong between integers, or nan at infinity.
-        odd = {"betanbinom": math.inf} | dict.fromkeys(
-            ("hypergeom", "logser", "yulesimon"), 2.5
-        )
+        odd = dict.fromkeys(("betanbinom", "nbinom", "poisson"), math.inf)
+        odd |= dict.fromkeys(("hypergeom", "logser", "yulesimon"), 2.5)
         return (COUNTS[odd.get(name) != COUNTS],)
     inner = getattr(scipy.stats, name).ppf(Q[1:7], *shapes)
     # SciPy's logarithms have no meaning beyond one turn of a circle, or few digits.
