@@ -425,7 +425,7 @@ class Config(threading.local):
           value: what to set it to.
 
         Raises:
-          AttributeError: there is no such option.
+          AttributeError: unknown option.
           ValueError: the value is not allowed.
         """
         try:
@@ -470,7 +470,7 @@ class Config(threading.local):
           the extent of each call.
 
         Raises:
-          AttributeError: there is no such option.
+          AttributeError: unknown option.
           ValueError: a value is not allowed.
         """
         try:

@@ -34,9 +34,9 @@ class ResizeMethod(enum.Enum):
     LINEAR = 1
     """Linear interpolation; with `antialias` a triangular filter."""
     LANCZOS3 = 2
-    """Lanczos' kernel of radius 3: a windowed sinc."""
+    """The Lanczos kernel of radius 3: a windowed sinc."""
     LANCZOS5 = 3
-    """Lanczos' kernel of radius 5."""
+    """The Lanczos kernel of radius 5."""
     CUBIC = 4
     """Keys' cubic kernel with a = -1/2."""
     CUBIC_PYTORCH = 5
@@ -226,8 +226,8 @@ def resize(
       Array[shape]: float, or of the dtype of `image` by the nearest method.
 
     Raises:
-      ArgumentError: there is no such method.
-      ShapeError: `shape` has another number of axes.
+      ArgumentError: unknown method.
+      ShapeError: `shape` has the wrong number of axes.
 
     Special cases:
       Weights beyond the edges are left out, and the others are scaled to a sum of 1. An
@@ -297,10 +297,10 @@ def scale_and_translate(
       `image`, `scale` and `translation`.
 
     Raises:
-      ArgumentError: there is no such method, or it is the nearest.
-      AxisError: an axis is out of range or named twice.
-      ShapeError: `shape` does not fit, or `scale` and `translation` are not one number
-        for each axis.
+      ArgumentError: unknown method, or it is the nearest.
+      AxisError: an axis is out of range or repeated.
+      ShapeError: `shape` is incompatible, or `scale` and `translation` are not one
+        number for each axis.
 
     Example:
       >>> x, one = np.array([1.0, 3.0]), np.ones(1)

@@ -29,8 +29,8 @@ _docs = shared("""
       data: array-like[n, ...].
       segment_ids: int array-like[n]: the segment of each row; not sorted, unless
         `indices_are_sorted` says so.
-      num_segments: how many segments there are; None is the greatest number plus 1,
-        which has to be known: under `jit` give it.
+      num_segments: the number of segments; None is the greatest number plus 1, which
+        has to be known: under `jit` give it.
       indices_are_sorted: a promise that makes it faster.
       unique_indices: a promise that makes it faster: no two rows have one number.
       bucket_size: how many rows are combined at a time, the results then with one
@@ -45,8 +45,8 @@ _docs = shared("""
       Array[num_segments, ...] of the dtype of `data`.
 
     Raises:
-      ArgumentError: `num_segments` is negative, `bucket_size` not positive, or there is
-        no such mode.
+      ArgumentError: `num_segments` is negative, `bucket_size` not positive, or the mode
+        is unknown.
       DtypeError: `segment_ids` are not integers.
       ShapeError: `segment_ids` are not one number for each row.
 

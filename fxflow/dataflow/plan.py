@@ -142,7 +142,7 @@ class Plan:
           A plan, for `dataflow.jit(plan=…)`.
 
         Raises:
-          ArgumentError: there is no such schedule.
+          ArgumentError: unknown schedule.
           PlacementError: the order cannot be run.
         """
         scheduler = schedule_of(schedule)

@@ -184,7 +184,7 @@ class Part(NamedTuple):
 
     Attributes:
       process: its number.
-      slots: how many there are.
+      slots: the number of them.
       places: its devices and meshes; empty in the caller's own part.
       lanes: how many threads.
       cheap: whether handing fragments to threads would take longer than running them.

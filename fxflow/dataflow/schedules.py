@@ -63,7 +63,7 @@ class Scheduler(Protocol):
           sent: seconds in which the results of one arrive at another.
 
         Raises:
-          PlacementError: there is no such order.
+          PlacementError: unknown order.
         """
         ...
 

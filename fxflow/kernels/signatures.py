@@ -21,7 +21,7 @@ def reference_names(
 
     Args:
       body: of a kernel.
-      operands, results, scratch: how many there are.
+      operands, results, scratch: the number of them.
     """
     kinds = ("operand", operands), ("result", results), ("scratch", scratch)
     names = [f"{kind} {i}" for kind, n in kinds for i in range(n)]

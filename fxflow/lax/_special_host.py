@@ -87,7 +87,7 @@ _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617
 
 
 def zeta(x: float, q: float) -> float:
-    """Hurwitz' zeta function by Euler's and Maclaurin's formula."""
+    """The Hurwitz zeta function by the Euler-Maclaurin formula."""
     if math.isnan(x) or math.isnan(q) or x < 1:
         return math.nan
     if x == 1:
@@ -138,7 +138,7 @@ def bessel_i1e(x: float) -> float:
 
 
 def _gauss(function: Callable[[Any], Any], low: float, high: float) -> float:
-    """Integral over an interval, by Gauss' and Legendre's rule on 64 pieces."""
+    """Integral over an interval, by Gauss-Legendre quadrature on 64 pieces."""
     nodes, weights = np.polynomial.legendre.leggauss(24)
     edges = np.linspace(low, high, 65)
     half = np.diff(edges)[:, None] / 2

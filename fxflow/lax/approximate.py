@@ -290,7 +290,7 @@ def approx_max_k(
 
     Raises:
       ShapeError: the axis is shorter than `k`.
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
       ArgumentError: the recall is not above 0 and at most 1, or the whole axis is
         shorter than this one.
       DtypeError: the array is not floating.

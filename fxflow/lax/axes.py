@@ -112,7 +112,7 @@ def canonical_axis(name: str, axis: Any, ndim: int, what: str = "axis") -> int:
       what: the argument's name.
 
     Raises:
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
       ArgumentError: it is not an integer.
     """
     if type(axis) is not int:
@@ -138,7 +138,7 @@ def distinct_axes(
       what: the argument's name.
 
     Raises:
-      AxisError: there is no such axis, or one comes twice.
+      AxisError: an axis is out of range or repeated.
       ArgumentError: it is not a sequence of integers.
     """
     given = int_tuple(name, what, axes)
@@ -152,7 +152,7 @@ def canonical_axes(name: str, axes: Any, ndim: int, what: str = "axis") -> Shape
     """Returns axes as NumPy takes them: an int, a sequence of ints, or None for all.
 
     Raises:
-      AxisError: there is no such axis, or one comes twice.
+      AxisError: an axis is out of range or repeated.
       ArgumentError: it is neither an integer nor a sequence of integers.
     """
     if axes is None:

@@ -156,7 +156,7 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Array:
       Array of the type of `operand`.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
+      AxisError: an axis is out of range or repeated.
 
     Example:
       >>> rev(np.array([1, 2, 3], "i4"), (0,))

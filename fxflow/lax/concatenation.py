@@ -245,7 +245,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
 
     Raises:
       ShapeError: the lengths do not add up.
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
 
     Example:
       >>> [piece.shape for piece in split(np.zeros(5, "f4"), (2, 3))]
@@ -275,7 +275,7 @@ def unstack(x: Any, axis: int = 0) -> tuple[Array, ...]:
       As many arrays as the axis is long.
 
     Raises:
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
 
     Example:
       >>> unstack(np.array([1, 2], "i4"))

@@ -204,7 +204,7 @@ def padtype_to_pads(
       For each axis how much to pad in front and behind.
 
     Raises:
-      ArgumentError: there is no such padding.
+      ArgumentError: unknown padding.
 
     Example:
       >>> padtype_to_pads((5,), (4,), (1,), "SAME")

@@ -374,7 +374,7 @@ def conv_general_shape_tuple(
       The shape that `conv_general_dilated` gives.
 
     Raises:
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
       ArgumentError: another argument makes no sense.
 
     Example:
@@ -411,7 +411,7 @@ def conv_shape_tuple(
       The shape that `conv_general_dilated` gives.
 
     Raises:
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
       ArgumentError: another argument makes no sense.
 
     Example:
@@ -447,7 +447,7 @@ def conv_transpose_shape_tuple(
       The shape that `conv_transpose` gives.
 
     Raises:
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
       ArgumentError: another argument makes no sense.
 
     Example:

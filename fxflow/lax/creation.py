@@ -97,7 +97,7 @@ def broadcasted_iota(
 
     Raises:
       DtypeError: not a numeric dtype.
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
       ShapeError: a length is negative.
       PlacementError: the result cannot be laid out as `out_sharding` says.
 

@@ -285,7 +285,7 @@ def _gap(x: Any, y: Any) -> Any:
 
 _cumulative_docs = shared("""
     Args:
-      axis: along which.
+      axis: the axis.
       reverse: whether to start from the end.
 
     Returns:

@@ -94,7 +94,7 @@ def fold_on_host(
       graph: takes two elements of each array, gives one of each.
       rows: NumPy arrays; the last axis holds what is combined.
       inits: numbers to start from.
-      present: bool array of that shape: which elements count.
+      present: bool array of that shape: the elements to include.
     """
     outs = [np.full(present.shape[:-1], i, np.asarray(i).dtype) for i in inits]
     for position in np.ndindex(*present.shape[:-1]):
@@ -334,7 +334,8 @@ def reduce(
 
     Raises:
       ArgumentError: structures differ, or the computation captures arrays.
-      ShapeError, DtypeError, AxisError: operands, initial values or axes do not fit.
+      ShapeError, DtypeError, AxisError: operands, initial values or axes are
+        incompatible.
       PlacementError: the results cannot be laid out as `out_sharding` says.
 
     Example:

@@ -266,7 +266,7 @@ def canonical_dims(name: str, numbers: Any, lhs: Aval, rhs: Aval) -> Dims:
     Raises:
       ArgumentError: they are not made of two pairs.
       ShapeError: as many axes of one operand as of the other are needed.
-      AxisError: an axis is out of range or named twice.
+      AxisError: an axis is out of range or repeated.
     """
     try:
         (lc, rc), (lb, rb) = numbers
@@ -324,7 +324,7 @@ def dot_general(
 
     Raises:
       ShapeError: lengths of paired axes differ.
-      AxisError: an axis is out of range or named twice.
+      AxisError: an axis is out of range or repeated.
       DtypeError: dtypes differ, or the preferred one does not hold products.
       ArgumentError: dimension numbers or precision make no sense.
       PlacementError: the result cannot be laid out as `out_sharding` says.

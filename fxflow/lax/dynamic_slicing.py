@@ -469,7 +469,8 @@ def dynamic_update_slice(
       Array of the type of `operand`.
 
     Raises:
-      ShapeError: `update` does not fit, or there is not one start for each axis.
+      ShapeError: `update` has an incompatible shape, or there is not one start for each
+        axis.
       DtypeError: dtypes differ, or a start is not an integer.
 
     Special cases:
@@ -518,7 +519,7 @@ def dynamic_slice_in_dim(
       Array whose `axis` has length `slice_size`.
 
     Raises:
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
       ShapeError: `slice_size` is larger than the axis.
       DtypeError: the start is not an integer.
 
@@ -553,14 +554,14 @@ def dynamic_index_in_dim(
       operand: array of any dtype.
       index: 0-d integer; out of range, the nearest one is taken.
       axis: the axis.
-      keepdims: whether the axis stays, with length 1.
+      keepdims: whether to keep the reduced axis, with length 1.
       allow_negative_indices: as for `dynamic_slice`.
 
     Returns:
       Array whose `axis` has length 1 or is removed.
 
     Raises:
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
       ShapeError: the axis is empty.
       DtypeError: the index is not an integer.
 
@@ -598,8 +599,8 @@ def dynamic_update_slice_in_dim(
       Array of the type of `operand`.
 
     Raises:
-      AxisError: there is no such axis.
-      ShapeError: `update` does not fit.
+      AxisError: an axis is out of range.
+      ShapeError: `update` has an incompatible shape.
       DtypeError: dtypes differ, or the start is not an integer.
 
     Example:
@@ -639,8 +640,8 @@ def dynamic_update_index_in_dim(
       Array of the type of `operand`.
 
     Raises:
-      AxisError: there is no such axis.
-      ShapeError: `update` does not fit.
+      AxisError: an axis is out of range.
+      ShapeError: `update` has an incompatible shape.
       DtypeError: dtypes differ, or the index is not an integer.
 
     Example:

@@ -233,7 +233,7 @@ _exponential_docs = shared("""
     Args:
       x: float or complex array.
       accuracy: of the compiled function: a `Tolerance` that it should keep, an
-        `AccuracyMode`, or None. Platforms that have one implementation take no notice.
+        `AccuracyMode`, or None. Platforms with a single implementation ignore it.
 
     Returns:
       An array of the dtype and shape of `x`.

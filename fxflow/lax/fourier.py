@@ -204,7 +204,7 @@ def fft(x: Any, fft_type: FftType | str | int, fft_lengths: Sequence[int]) -> Ar
     Raises:
       DtypeError: the dtype does not go with the type of transform.
       ShapeError: the last axes have other lengths.
-      ArgumentError: there is no such type, or too many axes.
+      ArgumentError: unknown type, or too many axes.
 
     Special cases:
       `IRFFT` ignores the imaginary part of the first and, of an even length, the last

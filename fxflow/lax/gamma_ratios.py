@@ -1,8 +1,8 @@
 """Logarithms of ratios of gamma functions, without their cancellation.
 
 log Γ grows faster than its arguments, so a difference of two large values of it keeps
-no digit of what the ratio is about. Stirling's series takes the large parts off before
-they are computed (Didonato and Morris 1992, algorithm 708).
+no digit of what the ratio is about. The Stirling series takes the large parts off
+before they are computed (Didonato and Morris 1992, algorithm 708).
 """
 
 from __future__ import annotations

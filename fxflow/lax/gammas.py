@@ -1,4 +1,4 @@
-"""The logarithm of the gamma function, its derivatives, and Hurwitz' zeta function.
+"""The logarithm of the gamma function, its derivatives, and the Hurwitz zeta function.
 
 CHLO has them all, but its log Γ has errors of 40 to 150 ulp between 1/2 and 10, its ψ
 is nan at 0, and its ζ is wrong for negative q and nan for large s.
@@ -231,7 +231,7 @@ class Polygamma(Special):
 
 @register
 class Zeta(Special):
-    """Hurwitz' zeta function Σ (q + k)⁻ˣ. dtypes: float. x < 1 → nan."""
+    """The Hurwitz zeta function Σ (q + k)⁻ˣ. dtypes: float. x < 1 → nan."""
 
     name = "zeta"
     numpy = host.elementwise(host.zeta)
@@ -241,7 +241,7 @@ class Zeta(Special):
     )
 
     def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
-        """Euler's and Maclaurin's formula."""
+        """The Euler-Maclaurin formula."""
         out = ctx.avals_out[0].strong()
         return ctx.compose(_zeta, self.aligned(ctx, operands), [out, out])[0]
 
@@ -439,7 +439,7 @@ def polygamma(m: Any, x: Any, /) -> Array:
 
 
 def zeta(x: Any, q: Any, /) -> Array:
-    """Returns Hurwitz' zeta function Σ (q + k)⁻ˣ over k = 0, 1, ….
+    """Returns the Hurwitz zeta function Σ (q + k)⁻ˣ over k = 0, 1, ….
 
     Args:
       x: float array, or a Python number.
@@ -461,6 +461,6 @@ def zeta(x: Any, q: Any, /) -> Array:
       >>> zeta(2.0, 1.0)
       Array(1.644934..., dtype=float32, weak_type=True)
 
-    Source: DLMF 25.11; Euler's and Maclaurin's formula.
+    Source: DLMF 25.11; the Euler-Maclaurin formula.
     """
     return Zeta.bind(*operands("zeta", x, q))

@@ -2,7 +2,7 @@
 
 Iₓ(a, b) by a continued fraction (Lentz' method as modified by Thompson and Barnett,
 1986), on the side of the mean where it converges fast. Where both a and b are large it
-would take √a steps: there by Gauss' and Legendre's rule (Press et al., Numerical
+would take √a steps: there by Gauss-Legendre quadrature (Press et al., Numerical
 Recipes, 6.4).
 """
 

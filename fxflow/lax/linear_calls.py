@@ -34,7 +34,7 @@ class LinearCallParams(Frozen):
         outputs a cotangent for each input that the function is linear in.
       num_consts: how many values the function captured.
       num_transposed_consts: how many values its transpose captured.
-      num_residuals: how many residuals there are.
+      num_residuals: the number of residuals.
     """
 
     graph: Graph

@@ -252,7 +252,7 @@ def shifted(x: Any, axis: int, reverse: bool, first: Any) -> Any:
 
     Args:
       x: an array, not empty.
-      axis: along which.
+      axis: the axis.
       reverse: whether "before" is towards the end.
       first: what is before the first one.
     """

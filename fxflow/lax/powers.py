@@ -394,7 +394,7 @@ def sqrt(x: Any, /, *, accuracy: Accuracy = None) -> Array:
     Args:
       x: float or complex array.
       accuracy: of the compiled function: a `Tolerance` that it should keep, an
-        `AccuracyMode`, or None. Platforms that have one implementation take no notice.
+        `AccuracyMode`, or None. Platforms with a single implementation ignore it.
 
     Returns:
       An array of the dtype and shape of `x`.
@@ -422,7 +422,7 @@ def rsqrt(x: Any, /, *, accuracy: Accuracy = None) -> Array:
     Args:
       x: float or complex array.
       accuracy: of the compiled function: a `Tolerance` that it should keep, an
-        `AccuracyMode`, or None. Platforms that have one implementation take no notice.
+        `AccuracyMode`, or None. Platforms with a single implementation ignore it.
 
     Returns:
       An array of the dtype and shape of `x`.
@@ -449,7 +449,7 @@ def cbrt(x: Any, /, *, accuracy: Accuracy = None) -> Array:
     Args:
       x: float array.
       accuracy: of the compiled function: a `Tolerance` that it should keep, an
-        `AccuracyMode`, or None. Platforms that have one implementation take no notice.
+        `AccuracyMode`, or None. Platforms with a single implementation ignore it.
 
     Returns:
       An array of the dtype and shape of `x`.

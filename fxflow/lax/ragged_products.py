@@ -496,8 +496,8 @@ def ragged_dot_general(
       product: groups do not matter.
 
     Raises:
-      ShapeError: lengths of paired axes differ, or group sizes do not fit.
-      AxisError: an axis is out of range or named twice.
+      ShapeError: lengths of paired axes differ, or group sizes are incompatible.
+      AxisError: an axis is out of range or repeated.
       DtypeError: dtypes differ, the preferred one does not hold products, or group
         sizes are not integers.
       ArgumentError: dimension numbers or precision make no sense.

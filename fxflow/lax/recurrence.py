@@ -161,7 +161,7 @@ def tree_scan(
     Args:
       combine: associative; of two lists of arrays, element by element.
       values: arrays of one length along the axis.
-      axis: along which.
+      axis: the axis.
       reverse: whether to start from the end.
 
     Source: Blelloch 1990, "Prefix sums and their applications".
@@ -226,7 +226,7 @@ def loop(
       operands: arrays of type `aval`.
       aval: their type, not empty.
       combine: writes a step: `(ctx, row's type, last result, *rows)`.
-      axis: along which.
+      axis: the axis.
       reverse: whether to start from the end.
     """
     length = aval.shape[axis]
@@ -302,7 +302,7 @@ def linear_recurrence(
     Args:
       coefficients: float or complex[...]; the first one along the axis is not used.
       values: of the same type.
-      axis: along which.
+      axis: the axis.
       reverse: whether to start from the end.
 
     Returns:

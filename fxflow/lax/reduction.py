@@ -620,7 +620,7 @@ _reduction_docs = shared("""
       An array of the operand's dtype, without the axes.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
+      AxisError: an axis is out of range or repeated.
 """)
 
 

@@ -348,7 +348,7 @@ def set(ref: Ref | RefView, idx: Any, value: Any) -> None:
     Raises:
       ArgumentError: `ref` is not a reference, or `value` is being differentiated or
         vectorized and the reference is not.
-      DtypeError, ShapeError: `value` does not fit.
+      DtypeError, ShapeError: `value` has an incompatible shape.
       OutOfRangeError: an integer is out of range.
     """
     require_ref(ref, "set")

@@ -157,7 +157,7 @@ def squeeze(array: Any, dimensions: Sequence[int] | None = None) -> Array:
 
     Raises:
       ShapeError: an axis is not of length 1.
-      AxisError: an axis is out of range or named twice.
+      AxisError: an axis is out of range or repeated.
 
     Example:
       >>> squeeze(np.zeros((1, 3, 1), "f4"), (0,)).shape
@@ -189,7 +189,7 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Array:
       Array with `len(dimensions)` more axes.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
+      AxisError: an axis is out of range or repeated.
 
     Example:
       >>> expand_dims(np.zeros(3, "f4"), (0, -1)).shape

@@ -170,7 +170,7 @@ def round(
       rounding_method: which of two integers equally near is taken.
 
     Raises:
-      ValueError: there is no such method.
+      ValueError: unknown method.
 
     Special cases:
       The derivative is 0 everywhere. ±0, ±inf and nan stay.

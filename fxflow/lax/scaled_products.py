@@ -66,7 +66,7 @@ def scaled_dot(
 
     Raises:
       DtypeError: an operand is not floating point.
-      ShapeError: shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> x = np.array([[1.0, 2.0]], np.float32)

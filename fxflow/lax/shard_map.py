@@ -462,7 +462,7 @@ def _require_divisible(
 
     Raises:
       ArgumentError: the function uses them already.
-      ShapeError: the length does not fit.
+      ShapeError: the length is wrong.
     """
     what = f"vmap: spmd_axis_name {shown(over)}"
     for name in over:

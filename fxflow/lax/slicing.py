@@ -204,7 +204,7 @@ def slice_in_dim(
       Array that differs from `operand` in the length of `axis`.
 
     Raises:
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
       ShapeError: a corner lies outside.
 
     Example:
@@ -238,13 +238,13 @@ def index_in_dim(
       operand: array of any dtype.
       index: which; a negative one counts from the end.
       axis: the axis.
-      keepdims: whether the axis stays, with length 1.
+      keepdims: whether to keep the reduced axis, with length 1.
 
     Returns:
       Array whose `axis` has length 1 or is removed.
 
     Raises:
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
       ShapeError: the index is out of range.
 
     Example:

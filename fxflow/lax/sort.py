@@ -223,7 +223,7 @@ def sort(
 
     Raises:
       ShapeError: shapes differ.
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
       ArgumentError: there are no arrays, or not as many as `num_keys`.
       DtypeError: keys are compared.
 
@@ -296,7 +296,7 @@ def sort_key_val(
 
     Raises:
       ShapeError: shapes differ.
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
 
     Example:
       >>> sort_key_val(np.array([2, 1], "i4"), np.array([5, 6], "i4"))
@@ -321,7 +321,7 @@ def argsort(operand: Any, dimension: int = -1, is_stable: bool = True) -> Array:
       `int32` array of the same shape.
 
     Raises:
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
       DtypeError: the array holds keys.
 
     Special cases:
@@ -438,7 +438,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Array, Array]:
 
     Raises:
       ShapeError: the axis is shorter than `k`.
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
       DtypeError: the array is complex.
 
     Special cases:

@@ -56,7 +56,7 @@ class Layout(NamedTuple):
     Attributes:
       rows: of the matrix.
       columns: of the matrix.
-      size: how many values there are; each entry has one, and some may have none.
+      size: the number of values; each entry has one, and some may have none.
       ordered: whether the values of the entries, by rows, lie in another order.
       transposed_ordered: whether those of the transposed matrix do.
     """

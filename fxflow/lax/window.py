@@ -304,21 +304,21 @@ def reduce_window(
 
     Args:
       operand: pytree of arrays of one shape.
-      init_value: pytree of 0-d values that each reduction starts with; identities of
-        the computation, or how often they enter is up to the compiler.
+      init_value: pytree of 0-d values that each reduction starts with; these must be
+        identities of the computation, since the compiler decides how often they enter.
       computation: takes two pytrees of 0-d values and returns one; associative.
       window_dimensions: length of the window along each axis.
-      window_strides: its steps; None is 1.
+      window_strides: steps between windows; None is 1.
       padding: `"SAME"`, `"SAME_LOWER"`, `"VALID"` or a pair for each axis.
-      base_dilation: distance of neighbouring elements of the array; None is 1.
-      window_dilation: distance of neighbouring elements of the window; None is 1.
+      base_dilation: distance between neighbouring elements of the array; None is 1.
+      window_dilation: distance between neighbouring elements of the window; None is 1.
 
     Returns:
       A pytree of arrays with one element for each window.
 
     Raises:
       ArgumentError: lengths are wrong, or the computation captures arrays.
-      ShapeError, DtypeError: operands and initial values do not fit.
+      ShapeError, DtypeError: operands and initial values are incompatible.
 
     Special cases:
       The derivative of a maximum goes to the first of equal elements.

@@ -56,7 +56,7 @@ class Window(NamedTuple):
         """Returns how many windows fit along each axis.
 
         Raises:
-          ShapeError: the window has another number of axes.
+          ShapeError: the window has the wrong number of axes.
         """
         if len(self.dimensions) != operand.ndim:
             raise ShapeError(
@@ -156,7 +156,7 @@ def reduce_window_shape_tuple(
     Args:
       operand_shape: shape of the array.
       window_dimensions: lengths of the window.
-      window_strides: its steps; None is 1.
+      window_strides: steps between windows; None is 1.
       padding: a name or a pair for each axis.
       base_dilation: of the array; None is 1.
       window_dilation: of the window; None is 1.

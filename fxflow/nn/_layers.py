@@ -96,7 +96,7 @@ def shaped(name: str, what: str, x: Any, shape: Sequence[int], kind: str) -> Any
     Raises:
       ArgumentError: it is not an array.
       DtypeError: it is of another kind.
-      ShapeError: it has another shape.
+      ShapeError: it has the wrong shape.
     """
     aval = typeof(array(name, what, x, kind))
     if aval.shape != tuple(shape):

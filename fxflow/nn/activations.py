@@ -390,7 +390,7 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
       Array of the shape of `x` with half the length along `axis`.
 
     Raises:
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
       ShapeError: its length is odd.
 
     Example:

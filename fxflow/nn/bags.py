@@ -52,7 +52,7 @@ def embedding_bag(
       ArgumentError: the params are not a dict of the table, the mode is not one of
         these, there are factors but no sums, or an argument is not an array.
       DtypeError: ids or offsets are not integers, or the factors not floats.
-      ShapeError: shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Special cases:
       A bag without ids gives 0. An id outside of the table gives nan. Negative ones

@@ -72,7 +72,7 @@ def _drawn(
       key: one key.
       labels: of the batch.
       count: how many to draw.
-      classes: how many there are.
+      classes: the number of them.
       unique: whether they must differ.
       draw: `draw(key, n) -> ids`.
       log_probability: of ids.
@@ -139,7 +139,7 @@ def uniform_candidates(
     """Draws classes that are all equally likely.
 
     Args:
-      classes: how many there are.
+      classes: the number of them.
 
     Example:
       >>> drawn = nn.uniform_candidates(random.key(0), np.array([[3], [5]]), 4, 100)

@@ -44,7 +44,7 @@ def ctc_loss(
       ArgumentError: an argument is not an array, or there is no such class as the
         blank.
       DtypeError: an argument is of another kind.
-      ShapeError: shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Special cases:
       Labels that do not fit into the steps give inf, with slope 0. A sequence without
@@ -90,7 +90,7 @@ def ctc_loss_with_forward_probs(
       ArgumentError: an argument is not an array, or there is no such class as the
         blank.
       DtypeError: an argument is of another kind.
-      ShapeError: shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> logits = fnp.zeros((2, 3))  # of 3² paths

@@ -39,7 +39,7 @@ def dropout(
 
     Raises:
       ArgumentError: `key` is not a key, or a rate that is known is not from 0 to 1.
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
       DtypeError: `x` or the rate has no floats.
 
     Special cases:

@@ -297,7 +297,7 @@ def variance_scaling(
       batch_axis: axes along which independent weights lie.
 
     Raises:
-      ArgumentError: there is no such mode or distribution.
+      ArgumentError: unknown mode or distribution.
       AxisError: (when called) the shape has no such axis.
 
     Example:

@@ -38,7 +38,7 @@ _layer_docs = shared("""
     Raises:
       ArgumentError: the params are not a dict of the weights, or `x` is not an array.
       DtypeError: an argument has no floats.
-      ShapeError: shapes do not fit.
+      ShapeError: the shapes are incompatible.
 """)
 
 
@@ -171,7 +171,7 @@ def conv(
         The number of groups follows from its inputs and the weights'.
       strides: steps of the window; None means 1.
       padding: `"SAME"`, `"VALID"`, `"SAME_LOWER"`, or a pair for each spatial axis.
-      dilation: distance of neighbouring elements of the window; None means 1.
+      dilation: distance between neighbouring elements of the window; None means 1.
 
     Returns:
       float[batch, spatial axes, units], of the dtype that `x` and the weights promote
@@ -239,7 +239,7 @@ def embedding_init(
     """Makes a table of vectors, one for each id.
 
     Args:
-      vocabulary: how many ids there are.
+      vocabulary: the number of ids.
       features: length of a vector.
       w_init: initializer of `w`; None means normal numbers of variance 1 / features.
 

@@ -69,7 +69,7 @@ def linear_cross_entropy(
         array.
       DtypeError: an argument has no floats, the labels are not integers, or `where` is
         not bool.
-      ShapeError: shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Special cases:
       A label that is not a class gives nan.

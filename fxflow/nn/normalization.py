@@ -76,7 +76,7 @@ _softmax_docs = shared("""
       Array of the shape of `x`, of its inexact dtype.
 
     Raises:
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
 """)
 
 
@@ -227,7 +227,7 @@ def logsumexp(
       complex phase); else the logarithm, nan where the sum is negative.
 
     Raises:
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
 
     Special cases:
       An empty sum, and one of -inf, gives -inf. Where `b` is 0, `a` does not matter;
@@ -368,7 +368,7 @@ def standardize(
 
     Raises:
       ArgumentError: the algorithm is another.
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
       DtypeError: `x` is complex.
 
     Example:

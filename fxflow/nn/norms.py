@@ -44,7 +44,7 @@ _layer_docs = shared("""
     Raises:
       ArgumentError: the params are not a dict of the weights, or `x` is not an array.
       DtypeError: an argument has no floats.
-      ShapeError: shapes do not fit.
+      ShapeError: the shapes are incompatible.
 """)
 
 
@@ -350,7 +350,7 @@ def batch_norm(
       ArgumentError: params or state are not dicts of these arrays, or `x` is not an
         array.
       DtypeError: an argument has no floats, or the mask is not bool.
-      ShapeError: shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Special cases:
       The variance is that of the batch, divided by n, in the running one too. Without

@@ -25,8 +25,8 @@ _pool_docs = shared("""
         the first and the last.
       strides: its steps; None means those of the window, which then do not overlap.
       padding: `"VALID"`, `"SAME"`, `"SAME_LOWER"`, or a pair for each spatial axis.
-      dilation: distance of neighbouring elements of the window, for each spatial axis;
-        None means 1.
+      dilation: distance between neighbouring elements of the window, for each spatial
+        axis; None means 1.
 
     Raises:
       ArgumentError: windows, strides, dilation are not positive integers, as many as

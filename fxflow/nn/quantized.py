@@ -51,7 +51,7 @@ def quantized_linear_init(
       ArgumentError: the params are not a dict of the weights, `bits` is neither 8 nor
         4, or the other options are not as above.
       DtypeError: the weights are not floats.
-      ShapeError: shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Special cases:
       A group whose weights are all 0 has the scale 1.
@@ -150,7 +150,7 @@ def quantized_linear(params: Mapping[str, ArrayLike], x: ArrayLike) -> Array:
       ArgumentError: the params are not a dict of the weights, or `x` is not an array.
       DtypeError: `w` has no integers (no int8, with 4 bits), or another argument no
         floats.
-      ShapeError: shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     The derivative with respect to `w` is 0; train with `linear`.
 

@@ -350,7 +350,7 @@ _cell_docs = shared("""
     Raises:
       ArgumentError: the params are not a dict of the weights, or `x` is not an array.
       DtypeError: an argument has no floats.
-      ShapeError: shapes do not fit.
+      ShapeError: the shapes are incompatible.
 """)
 
 _layer_docs = shared("""
@@ -376,7 +376,7 @@ _layer_docs = shared("""
     Raises:
       ArgumentError: params or state are not built as described.
       DtypeError: an argument has no floats, or the mask is not bool.
-      ShapeError: shapes do not fit.
+      ShapeError: the shapes are incompatible.
 """)
 
 _state_docs = shared("""

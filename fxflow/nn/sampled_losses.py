@@ -46,7 +46,7 @@ _docs = shared("""
       ArgumentError: the params are not a dict of the weights, or another argument is
         not an array.
       DtypeError: an argument has no floats, or the labels are not integers.
-      ShapeError: shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Special cases:
       A label that is not a class gives nan.
@@ -210,7 +210,7 @@ def in_batch_softmax_loss(
       ArgumentError: an argument is not an array.
       DtypeError: queries, items or `log_expected` are not floats, or the ids not
         integers.
-      ShapeError: shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Special cases:
       A batch of one query, without other items, gives 0.

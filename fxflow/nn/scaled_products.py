@@ -53,7 +53,7 @@ def get_scaled_dot_general_config(
       What `scaled_dot_general` takes in `configs`.
 
     Raises:
-      ArgumentError: there is no such mode.
+      ArgumentError: unknown mode.
 
     Example:
       >>> get_scaled_dot_general_config("mxfp8").block_size
@@ -91,7 +91,7 @@ def scaled_matmul(
       Array[b, m, n].
 
     Raises:
-      ShapeError: shapes do not fit.
+      ShapeError: the shapes are incompatible.
       DtypeError: an argument is not floating point.
 
     Example:
@@ -224,7 +224,7 @@ def scaled_dot_general(
     Raises:
       ArgumentError: there are not three `configs`, or no such implementation.
       DtypeError: an operand is not floating point.
-      ShapeError: shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> x = np.ones((2, 32), np.float32)
@@ -234,7 +234,7 @@ def scaled_dot_general(
       Array(32., dtype=float32)
 
     Source: JAX's `scaled_dot_general`, here on every platform: numbers are rounded as
-    there, the product is taken in 32 bits. Blocks may be filled up with zeros.
+    there, the product is taken in 32 bits. Blocks may be padded with zeros.
     """
     name = "scaled_dot_general"
     x, y = array_of(lhs, name), array_of(rhs, name)

@@ -290,7 +290,7 @@ def broadcast(name: str, args: Sequence[Array]) -> list[Array]:
       args: arrays and tracers.
 
     Raises:
-      ShapeError: the shapes do not broadcast together, or not under
+      ShapeError: the shapes do not broadcast, or not under
         `config.numpy_rank_promotion`.
     """
     shape = args[0].aval.shape
@@ -339,7 +339,7 @@ def promote(name: str, *args: Any) -> list[Array]:
     Raises:
       ArgumentError: an operand is not an array.
       DtypeError: the dtypes do not combine.
-      ShapeError: the shapes do not broadcast together.
+      ShapeError: the shapes do not broadcast.
     """
     return broadcast(name, promote_dtypes(name, *args))
 
@@ -354,7 +354,7 @@ def promote_floats(name: str, *args: Any) -> list[Array]:
     Raises:
       ArgumentError: an operand is not an array.
       DtypeError: the dtypes do not combine or are not numbers.
-      ShapeError: the shapes do not broadcast together.
+      ShapeError: the shapes do not broadcast.
     """
     return broadcast(name, promote_inexact(name, *args))
 

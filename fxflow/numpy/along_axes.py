@@ -29,7 +29,7 @@ def apply_along_axis(
       Array in which what the function returns takes the place of the axis.
 
     Raises:
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
 
     Source: `numpy.apply_along_axis`.
     """

@@ -207,7 +207,7 @@ def flip(m: ArrayLike, axis: Any = None) -> Array:
       Array of the type of `m`.
 
     Raises:
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
 
     Source: `numpy.flip`.
     """
@@ -267,7 +267,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
       Array.
 
     Raises:
-      AxisError: there is no such axis, or the two are one.
+      AxisError: an axis is out of range or repeated.
 
     Source: `numpy.rot90`.
     """
@@ -299,7 +299,7 @@ def roll(a: ArrayLike, shift: int | Sequence[int] | Array, axis: Any = None) -> 
       Array of the type of `a`.
 
     Raises:
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
       ArgumentError: the numbers of shifts and axes do not fit.
 
     Example:

@@ -92,7 +92,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
       Array.
 
     Raises:
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
 
     Source: `numpy.swapaxes`.
     """
@@ -116,7 +116,7 @@ def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
       Array.
 
     Raises:
-      AxisError: there is no such axis, or one is named twice.
+      AxisError: an axis is out of range or repeated.
       ArgumentError: the numbers of axes differ.
 
     Example:
@@ -160,7 +160,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
       Array.
 
     Raises:
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
 
     Source: `numpy.rollaxis`.
     """

@@ -35,7 +35,7 @@ def _last(name: str, array: Any, axis: int | None) -> tuple[Any, int]:
 
 @library("axis", "bitorder")
 def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
-    """Packs bits into bytes, eight in one; the end is filled up with zeros.
+    """Packs bits into bytes, eight in one; the end is padded with zeros.
 
     Args:
       a: integer or bool array-like[...]; what is not 0 is a bit of 1.
@@ -48,7 +48,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
     Raises:
       DtypeError: the elements are neither integers nor bools.
       AxisError: the axis is out of range.
-      ArgumentError: there is no such order.
+      ArgumentError: unknown order.
 
     Example:
       >>> packbits(np.array([1, 0, 1]))
@@ -82,8 +82,8 @@ def unpackbits(
     Args:
       a: u8 array-like[...].
       axis: the axis; None flattens the array first.
-      count: how many bits to return: more are filled up with zeros, negative numbers
-        are cut off at the end; None is all.
+      count: the number of bits to return, padded with zeros; a negative number drops
+        that many bits at the end; None is all.
       bitorder: whether the first bit is the most ("big") or the least significant.
 
     Returns:
@@ -92,7 +92,7 @@ def unpackbits(
     Raises:
       DtypeError: the elements are not u8.
       AxisError: the axis is out of range.
-      ArgumentError: there is no such order.
+      ArgumentError: unknown order.
 
     Example:
       >>> unpackbits(np.array([160], np.uint8), count=3)

@@ -102,7 +102,7 @@ def broadcast_arrays(*args: Any) -> list[Array]:
       A list of arrays of one shape, each of its own dtype.
 
     Raises:
-      ShapeError: the shapes do not broadcast together.
+      ShapeError: the shapes do not broadcast.
 
     Source: `numpy.broadcast_arrays`.
     """

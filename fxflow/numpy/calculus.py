@@ -144,7 +144,7 @@ def gradient(
       Array of the shape of `f`; a list of them, if there are several axes.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
+      AxisError: an axis is out of range or repeated.
       ArgumentError: the number of distances or `edge_order` is wrong.
       ShapeError: an axis is too short, or coordinates do not fit.
 
@@ -255,7 +255,7 @@ def trapezoid(
 
     Raises:
       AxisError: the axis is out of range.
-      ShapeError: the coordinates do not fit.
+      ShapeError: the coordinates have incompatible shapes.
 
     Example:
       >>> trapezoid(np.array([1.0, 2.0, 3.0]))

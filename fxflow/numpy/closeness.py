@@ -41,7 +41,7 @@ def isclose(
       Array of bools of the broadcast shape.
 
     Raises:
-      ShapeError: the shapes do not broadcast together.
+      ShapeError: the shapes do not broadcast.
 
     Special cases:
       Infinities are close if they are equal; so are keys.
@@ -108,7 +108,7 @@ def allclose(
       0-d array of bool.
 
     Raises:
-      ShapeError: the shapes do not broadcast together.
+      ShapeError: the shapes do not broadcast.
 
     Source: `numpy.allclose`.
     """

@@ -76,7 +76,7 @@ def concatenate(
 
     Raises:
       ShapeError: the other lengths differ, or an array is 0-d.
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
       ArgumentError: there are no arrays.
 
     Example:
@@ -131,7 +131,7 @@ def stack(
 
     Raises:
       ShapeError: the shapes differ.
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
       ArgumentError: there are no arrays, or `out` is given.
 
     Source: `numpy.stack`.
@@ -235,7 +235,7 @@ def block(arrays: Any) -> Array:
 
     Raises:
       ArgumentError: the depths differ, or a list is empty.
-      ShapeError: the lengths do not fit.
+      ShapeError: the lengths differ.
 
     Source: `numpy.block`.
     """
@@ -366,7 +366,7 @@ def split(
 
     Raises:
       ArgumentError: the axis does not divide into that many equal parts.
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
 
     Example:
       >>> [p.shape for p in split(np.zeros((4, 6)), [1, 5], axis=1)]
@@ -386,7 +386,7 @@ def array_split(
       indices_or_sections: the number of parts, or the indices to split at.
 
     Raises:
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
     """
     return _split("array_split", ary, indices_or_sections, axis, False)
 
@@ -452,13 +452,13 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
 
     Args:
       x: array-like.
-      axis: which; it disappears.
+      axis: the axis, which is removed.
 
     Returns:
       A tuple of arrays.
 
     Raises:
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
       ShapeError: `x` is 0-d.
 
     Source: `numpy.unstack`; the array API standard, 2023.12.

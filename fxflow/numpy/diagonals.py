@@ -217,7 +217,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 
     Raises:
       ShapeError: `a` has fewer axes.
-      AxisError: there is no such axis, or the two are one.
+      AxisError: an axis is out of range or repeated.
 
     Source: `numpy.diagonal`.
     """
@@ -260,7 +260,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
       Array of two axes or one.
 
     Raises:
-      ShapeError: `v` has another number of axes.
+      ShapeError: `v` has the wrong number of axes.
 
     Example:
       >>> diag(np.array([1, 2]))
@@ -440,7 +440,7 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
       Array of shape `(len(x), N)`.
 
     Raises:
-      ShapeError: `x` has another number of axes, or `N` is negative.
+      ShapeError: `x` has the wrong number of axes, or `N` is negative.
 
     Source: `numpy.vander`.
     """
@@ -481,7 +481,7 @@ def trace(
       Array without the two axes.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
+      AxisError: an axis is out of range or repeated.
       ShapeError: the array has fewer than two axes.
 
     Example:

@@ -207,7 +207,7 @@ def histogram(
       Array[bins], of floats (integers, if the data is), and the edges, [bins + 1].
 
     Raises:
-      ShapeError: the weights have another shape.
+      ShapeError: the weights have the wrong shape.
       ArgumentError: `bins` or `range` is of no known form.
 
     Example:

@@ -58,7 +58,7 @@ def take(
     Raises:
       DtypeError: `indices` are not integers.
       ArgumentError: unknown mode, or `out` is given.
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
       IndexError: something is taken from an axis of length 0.
 
     Example:
@@ -146,7 +146,7 @@ def take_along_axis(
     Raises:
       DtypeError: `indices` are not integers.
       ShapeError: the numbers of axes differ, or the lengths do not broadcast.
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
 
     Source: `numpy.take_along_axis`.
     """
@@ -229,7 +229,7 @@ def extract(
     Args:
       condition: array-like of the size of `arr`.
       arr: array-like.
-      size: how many to pick, so that the shape is known when tracing.
+      size: the number to pick, so that the shape is known when tracing.
       fill_value: for those that are missing.
 
     Returns:
@@ -258,7 +258,7 @@ def compress(
       condition: array-like of one axis, not longer than the axis.
       a: array-like.
       axis: the axis; None flattens `a` first.
-      size: how many to pick, so that the shape is known when tracing.
+      size: the number to pick, so that the shape is known when tracing.
       fill_value: for those that are missing.
       out: not supported; arrays never change.
 

@@ -69,7 +69,7 @@ def mode_of(mode: Any) -> GatherScatterMode | None:
     """Returns a mode by its name; None stays None.
 
     Raises:
-      ArgumentError: there is no such mode.
+      ArgumentError: unknown mode.
     """
     return None if mode is None else GatherScatterMode.from_any(mode)
 

@@ -155,7 +155,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
 
     Raises:
       OutOfRangeError: (an IndexError) an index is out of bounds.
-      ShapeError: the values do not fit.
+      ShapeError: the values have incompatible shapes.
 
     Source: `numpy.insert`.
     """

@@ -92,8 +92,8 @@ def weights_of(name: str, array: Any, weights: ArrayLike, axis: Any) -> Any:
       axis: as the user gave it.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
-      ShapeError: the weights have another shape.
+      AxisError: an axis is out of range or repeated.
+      ShapeError: the weights have the wrong shape.
     """
     scale = array_of(weights, name)
     shape = array.aval.shape
@@ -126,13 +126,13 @@ def average(
       weights: array-like of the shape of `a`, or with one axis for each of `axis`; None
         is all ones.
       returned: whether to return the sum of the weights too.
-      keepdims: whether reduced axes stay, with length 1.
+      keepdims: whether to keep the reduced axes, with length 1.
 
     Returns:
       Array without the reduced axes, or a pair `(average, sum of weights)`.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
+      AxisError: an axis is out of range or repeated.
       ShapeError: the weights' shape does not fit.
 
     Example:

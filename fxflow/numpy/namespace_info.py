@@ -71,7 +71,7 @@ class ArrayNamespaceInfo:
           A dict from names to dtypes.
 
         Raises:
-          DtypeError: there is no such kind.
+          DtypeError: unknown kind.
         """
         return {
             name: dtype(name)

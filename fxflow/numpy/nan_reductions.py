@@ -271,7 +271,7 @@ def nanmean(
 _deviation_docs = shared("""
     Args:
       dtype: of the result, see `var`.
-      ddof: what is subtracted from the number of elements in the divisor.
+      ddof: delta degrees of freedom: the divisor is the number of elements minus this.
       mean: the mean, if it is known already; see `var`.
 
     Returns:

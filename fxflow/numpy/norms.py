@@ -105,14 +105,14 @@ def norm(
         number; of matrices: None or "fro", "nuc", 1, -1, 2, -2, inf, -inf.
       axis: int: vectors lie along it; pair: the axes of matrices; None: all elements
         are one vector, or, with `ord`, the array is one vector or matrix.
-      keepdims: whether reduced axes stay, with length 1.
+      keepdims: whether to keep the reduced axes, with length 1.
 
     Returns:
       Real array without the axes.
 
     Raises:
-      ArgumentError: there is no such norm.
-      AxisError: an axis is out of range or named twice.
+      ArgumentError: unknown norm.
+      AxisError: an axis is out of range or repeated.
       ShapeError: the array is neither vector nor matrix, and `ord` is given; or the
         least of no elements is asked for.
 
@@ -156,15 +156,15 @@ def vector_norm(
     Args:
       x: array-like[...].
       axis: int, tuple of ints, or None: the axes along which a vector's elements lie.
-      keepdims: whether reduced axes stay, with length 1.
+      keepdims: whether to keep the reduced axes, with length 1.
       ord: number, inf or -inf; 0 counts what is not zero.
 
     Returns:
       Real array without the axes.
 
     Raises:
-      ArgumentError: there is no such norm.
-      AxisError: an axis is out of range or named twice.
+      ArgumentError: unknown norm.
+      AxisError: an axis is out of range or repeated.
 
     Special cases:
       The derivative at 0 is 0, as a slope that the kink there has.
@@ -197,7 +197,7 @@ def matrix_norm(
       Real array[...].
 
     Raises:
-      ArgumentError: there is no such norm.
+      ArgumentError: unknown norm.
       ShapeError: there are fewer than two axes.
 
     Special cases:

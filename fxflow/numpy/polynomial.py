@@ -101,7 +101,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = _UNROLLED) -> Array:
       Array of the shape of `x`, broadcast with the other axes of `p`.
 
     Raises:
-      ShapeError: the shapes do not broadcast together.
+      ShapeError: the shapes do not broadcast.
 
     Example:
       >>> polyval(np.array([3, 0, 1]), np.array([5]))

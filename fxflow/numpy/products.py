@@ -402,7 +402,7 @@ def tensordot(
       Array with the remaining axes of `a`, then those of `b`.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
+      AxisError: an axis is out of range or repeated.
       ArgumentError: `axes` is of no such form.
 
     Example:

@@ -50,7 +50,7 @@ def _positions(method: str, q: Any, n: Any) -> tuple[Any, Any]:
     Args:
       method: one of `METHODS`.
       q: float array of probabilities.
-      n: float array or number: how many elements there are.
+      n: float array or number: the number of elements.
     """
     if method in _CONTINUOUS or method in _ROUNDED:
         # Hyndman and Fan's n q + m, less 1: here elements are counted from 0.
@@ -244,13 +244,13 @@ _COMMON = """Args:
 {q}      axis: int, tuple of ints, or None for all axes.
       out: not supported: arrays are immutable.
       overwrite_input: not supported: arrays are immutable.
-{method}      keepdims: whether reduced axes stay, with length 1.
+{method}      keepdims: whether to keep the reduced axes, with length 1.
 {weights}
     Returns:
       {returns}
 
     Raises:
-      AxisError: an axis is out of range or named twice.
+      AxisError: an axis is out of range or repeated.
       ArgumentError: {mistake}.
       DtypeError: the elements are complex.
 """

@@ -91,16 +91,16 @@ reduction_docs: Completes = shared("""
       dtype: of the result; None: that of `a`, narrow integers and bools widened to
         the default integer.
       out: not supported: arrays are immutable.
-      keepdims: whether reduced axes stay, with length 1.
+      keepdims: whether to keep the reduced axes, with length 1.
       initial: a number to start from.
-      where: bool array that broadcasts to `a`: which elements count.
+      where: bool array that broadcasts to `a`: the elements to include.
       promote_integers: whether narrow integers are widened.
 
     Returns:
       Array without the reduced axes.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
+      AxisError: an axis is out of range or repeated.
       ...
       ArgumentError: `a` is not an array, or `out` is given.
 
@@ -526,7 +526,7 @@ _index_docs = shared("""
       a: array-like[...].
       axis: the axis; None flattens the array first.
       out: not supported: arrays are immutable.
-      keepdims: whether reduced axes stay, with length 1.
+      keepdims: whether to keep the reduced axes, with length 1.
 
     Returns:
       Default integer array without the axis.

@@ -179,7 +179,7 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
       True or False.
 
     Raises:
-      DtypeError: there is no such kind.
+      DtypeError: unknown kind.
 
     Example:
       >>> isdtype("bfloat16", "real floating"), isdtype("int8", ("bool", "numeric"))
@@ -246,7 +246,7 @@ def size(a: Any, axis: Axes = None) -> int:
       A Python int.
 
     Raises:
-      AxisError: there is no such axis, or one is named twice.
+      AxisError: an axis is out of range or repeated.
 
     Source: `numpy.size`.
     """

@@ -205,7 +205,7 @@ def where(
       Array of the shape to which all three broadcast, of the common dtype of `x`, `y`.
 
     Raises:
-      ShapeError: the shapes do not broadcast together.
+      ShapeError: the shapes do not broadcast.
       DtypeError: the dtypes do not combine.
       ArgumentError: one of `x` and `y` is missing.
 

@@ -247,7 +247,7 @@ def clip(
       DtypeError: an operand is complex.
       OverflowError: no number of the integer dtype of `arr` is inside of a bound that
         is a Python number.
-      ShapeError: the shapes do not broadcast together.
+      ShapeError: the shapes do not broadcast.
 
     Special cases:
       nan, in the array or a bound, gives nan. A bound that is a Python number outside

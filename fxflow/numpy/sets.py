@@ -135,7 +135,7 @@ def unique(
       return_counts: whether to return how often each comes.
       axis: the axis along which slices are compared; None compares elements.
       equal_nan: whether nan equals nan.
-      size: how many to return; needed under `jit`. More are cut off, and fewer filled
+      size: the number to return; needed under `jit`. More are cut off, and fewer filled
         up.
       fill_value: to fill up with; None is the least element.
       sorted: has no effect: they always are.
@@ -213,7 +213,7 @@ def _values(rows: Any, perm: Any, starts: Any, fill_value: Any) -> Array:
 _unique_docs = shared("""
     Args:
       x: array-like.
-      size: how many to return; needed under `jit`.
+      size: the number to return; needed under `jit`.
       fill_value: to fill up with; None is the least element.
 
     Raises:
@@ -322,7 +322,7 @@ def isin(
       bool array of the shape of `element`.
 
     Raises:
-      ArgumentError: there is no such method.
+      ArgumentError: unknown method.
 
     Special cases:
       nan is in nothing.
@@ -391,7 +391,7 @@ _set_docs = shared("""
     Args:
       ar1: array-like.
       ar2: array-like.
-      size: how many to return; needed under `jit`.
+      size: the number to return; needed under `jit`.
       assume_unique: has no effect.
 
     Returns:

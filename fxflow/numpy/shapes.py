@@ -167,7 +167,7 @@ def expand_dims(a: ArrayLike, axis: Any) -> Array:
       Array.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
+      AxisError: an axis is out of range or repeated.
 
     Source: `numpy.expand_dims`.
     """
@@ -196,7 +196,7 @@ def squeeze(a: ArrayLike, axis: Any = None) -> Array:
 
     Raises:
       ShapeError: an axis is not of length 1.
-      AxisError: an axis is out of range or named twice.
+      AxisError: an axis is out of range or repeated.
 
     Source: `numpy.squeeze`.
     """

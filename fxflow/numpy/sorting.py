@@ -285,7 +285,7 @@ def searchsorted(
 
     Raises:
       ShapeError: `a` does not have one axis.
-      ArgumentError: there is no such side or method.
+      ArgumentError: unknown side or method.
 
     Special cases:
       nan comes after all numbers.

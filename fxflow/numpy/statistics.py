@@ -225,7 +225,7 @@ _convolution_docs = shared("""
 
     Raises:
       ShapeError: an operand has not one axis, or is empty.
-      ArgumentError: there is no such mode.
+      ArgumentError: unknown mode.
 
     Source: `numpy.{name}`.
 """)

@@ -116,7 +116,7 @@ def reduce(
     Raises:
       ArgumentError: the function does not have two arguments, or there is nothing to
         start with.
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
 
     Source: `numpy.ufunc.reduce`.
     """
@@ -211,7 +211,7 @@ def accumulate(
 
     Raises:
       ArgumentError: the function does not have two arguments.
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
 
     Source: `numpy.ufunc.accumulate`.
     """
@@ -347,7 +347,7 @@ def reduceat(
 
     Raises:
       ArgumentError: the function does not have two arguments.
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
 
     Source: `numpy.ufunc.reduceat`.
     """

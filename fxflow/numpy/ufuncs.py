@@ -394,7 +394,7 @@ def describe(
     """Returns the docstring of a declared function."""
     parts = [summary, "", "Args:", *(f"  {a}" for a in args), ""]
     parts += ["Returns:", f"  {returns}", "", "Raises:"]
-    parts += ["  ArgumentError: an argument is not an array (lists are not)."]
+    parts += ["  ArgumentError: an argument is not an array; lists are not accepted."]
     if raises:
         parts += [f"  DtypeError: {raises}"]
     if len(args) > 1:

@@ -39,7 +39,7 @@ adam_docs: Completes = shared("""
       eps_root: ε̄, added under the square root.
       mu_dtype: dtype of the first moments; None means that of the parameters, but at
         least float32.
-      nesterov: whether to use Nesterov's momentum.
+      nesterov: whether to use Nesterov momentum.
       weight_decay: λ.
       mask: which parameters decay; see `masked`.
 
@@ -69,7 +69,7 @@ def adam(
     Args:
       eps_root: ε̄; must be positive to differentiate through the update.
       mu_dtype: dtype of m; None means that of the parameters, but at least float32.
-      nesterov: whether to use Nesterov's momentum (NAdam).
+      nesterov: whether to use Nesterov momentum (NAdam).
 
     Example:
       >>> tx = optim.adam(0.5, eps=0.0)
@@ -104,7 +104,7 @@ def adamw(
       learning_rate: η, which also scales the decay.
 
     Returns:
-      A transformation, which needs the parameters.
+      A transformation whose `update` needs the parameters.
 
     Example:
       >>> tx = optim.adamw(0.5, eps=0.0, weight_decay=0.25)
@@ -162,7 +162,7 @@ def nadamw(
     """Makes Adam with Nesterov's momentum and decoupled weight decay.
 
     Returns:
-      A transformation, which needs the parameters.
+      A transformation whose `update` needs the parameters.
 
     Example:
       >>> tx = optim.nadamw(0.5)
@@ -227,7 +227,7 @@ def adamaxw(
       eps: added to gradients' sizes.
 
     Returns:
-      A transformation, which needs the parameters.
+      A transformation whose `update` needs the parameters.
 
     Example:
       >>> tx = optim.adamaxw(0.5)
@@ -361,7 +361,7 @@ def lamb(
     """Makes LAMB, for large batches: Adam with steps scaled by each layer's norms.
 
     Returns:
-      A transformation, which needs the parameters.
+      A transformation whose `update` needs the parameters.
 
     Example:
       >>> tx = optim.lamb(0.5)

@@ -135,7 +135,7 @@ def adan(
       mask: which parameters decay; see `masked`.
 
     Returns:
-      A transformation, which needs the parameters.
+      A transformation whose `update` needs the parameters.
 
     Example:
       >>> tx = optim.adan(0.5)

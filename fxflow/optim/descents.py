@@ -38,7 +38,7 @@ _descent_docs = shared("""
     Args:
       learning_rate: η.
       eps: ε.
-      nesterov: whether to use Nesterov's momentum.
+      nesterov: whether to use Nesterov momentum.
       accumulator_dtype: dtype of m; None means that of the parameters, but at least
         float32.
       decay: β.
@@ -140,7 +140,7 @@ def lars(
       momentum: decay of the sum of steps.
 
     Returns:
-      A transformation, which needs the parameters.
+      A transformation whose `update` needs the parameters.
 
     Example:
       >>> tx = optim.lars(0.5)
@@ -184,7 +184,7 @@ def lion(
       mask: which parameters decay; see `masked`.
 
     Returns:
-      A transformation, which needs the parameters.
+      A transformation whose `update` needs the parameters.
 
     Example:
       >>> tx = optim.lion(0.5, weight_decay=0.0)
@@ -297,7 +297,7 @@ def rmsprop(
       eps_in_sqrt: whether ε is added under the square root (as above) or to it.
       centered: whether to subtract the square of the mean gradient from v.
       momentum: decay of the sum of steps; None means no momentum.
-      nesterov: whether to use Nesterov's momentum.
+      nesterov: whether to use Nesterov momentum.
       bias_correction: whether to correct the bias of v.
 
     Example:
@@ -335,7 +335,7 @@ def adadelta(
       weight_decay_mask: which parameters decay; see `masked`.
 
     Returns:
-      A transformation, which needs the parameters.
+      A transformation whose `update` needs the parameters.
 
     Example:
       >>> tx = optim.adadelta()

@@ -194,7 +194,7 @@ def adafactor(
       weight_decay_mask: which parameters decay; see `masked`.
 
     Returns:
-      A transformation, which needs the parameters.
+      A transformation whose `update` needs the parameters.
 
     Example:
       >>> tx = optim.adafactor(0.5)

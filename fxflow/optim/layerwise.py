@@ -142,7 +142,7 @@ def novograd(
       weight_decay: λ, added before the mean.
 
     Returns:
-      A transformation, which needs the parameters.
+      A transformation whose `update` needs the parameters.
 
     Example:
       >>> tx = optim.novograd(0.5, eps=0.0)
@@ -169,7 +169,7 @@ def fromage(learning_rate: Rate, min_norm: Scalar = 1e-6) -> GradientTransformat
       min_norm: lower bound of the norms.
 
     Returns:
-      A transformation, which needs the parameters.
+      A transformation whose `update` needs the parameters.
 
     Example:
       >>> tx = optim.fromage(0.5)

@@ -323,7 +323,7 @@ def micro_grad(
     Args:
       fun: a function whose value is a scalar.
       has_aux: whether it also returns auxiliary results.
-      argnums: the arguments to differentiate by.
+      argnums: the arguments to differentiate with respect to.
       batch_argnums: the arguments with rows, along axis 0.
       keep_batch_dim: whether `fun` gets batches of one row instead of rows.
       microbatch_size: number of rows to compute at once; None means all.

@@ -95,7 +95,7 @@ def _adam_like(
         moments.
       step: takes the count, a first and a second moment; returns an update.
       init: makes the initial state.
-      nesterov: whether to use Nesterov's momentum.
+      nesterov: whether to use Nesterov momentum.
       debias: whether to correct the bias of the second moments for `step`.
     """
 
@@ -121,7 +121,7 @@ _moment_docs = shared("""
       eps: ε.
       mu_dtype: dtype of the first moments; None means that of the parameters, but at
         least float32.
-      nesterov: whether to use Nesterov's momentum.
+      nesterov: whether to use Nesterov momentum.
 
     Returns:
       A transformation whose state is both moments.

@@ -126,7 +126,7 @@ def safe_norm(
 
     Raises:
       ArgumentError: `ord` is invalid.
-      AxisError: the array has no such axis.
+      AxisError: an axis is out of range.
 
     Special cases:
       The derivative is 0 where the norm is at most `min_norm`.

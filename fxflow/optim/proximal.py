@@ -56,7 +56,7 @@ def ftrl(
       initial_accumulator_value: initial n.
 
     Returns:
-      A transformation, which needs the parameters.
+      A transformation whose `update` needs the parameters.
 
     Raises:
       ArgumentError: the learning rate is a schedule.

@@ -188,8 +188,8 @@ def lbfgs(
       linesearch: the line search; None means to use the learning rate alone.
 
     Returns:
-      A transformation, which needs the parameters, and with a search `value`, `grad`
-      and `value_fn`: see `scale_by_zoom_linesearch`.
+      A transformation whose `update` needs the parameters, and with a search `value`,
+      `grad` and `value_fn`: see `scale_by_zoom_linesearch`.
 
     Example:
       >>> def loss(x):

@@ -58,7 +58,7 @@ def trace(
 
     Args:
       decay: β.
-      nesterov: whether to use Nesterov's momentum.
+      nesterov: whether to use Nesterov momentum.
       accumulator_dtype: dtype of the sum; None means that of the parameters, but at
         least float32.
 

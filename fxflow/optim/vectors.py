@@ -47,7 +47,7 @@ def like_parts(name: str, vector: Any, params: Params) -> Params:
       A pytree of the same structure, shapes and dtypes as `params`.
 
     Raises:
-      ShapeError: the vector has another length.
+      ShapeError: the vector has the wrong length.
     """
     leaves, treedef = tree.flatten(params)
     avals = [typeof(leaf) for leaf in leaves]

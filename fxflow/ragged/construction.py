@@ -78,7 +78,7 @@ def from_padded(x: Any, lengths: Any, capacity: int | None = None) -> RaggedArra
     Raises:
       ArgumentError: a length is known to be negative or larger than the row, or the
         rows have more values than `capacity`.
-      ShapeError: the shapes do not fit together.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> from_padded(fnp.arange(6).reshape(2, 3), [1, 2]).tolist()
@@ -119,7 +119,7 @@ def from_mask(x: Any, mask: Any, capacity: int | None = None) -> RaggedArray:
 
     Raises:
       ArgumentError: the mask is known to select more values than `capacity`.
-      ShapeError: the shapes do not fit together.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> from_mask(fnp.arange(4).reshape(2, 2), [[True, True], [False, True]]).tolist()
@@ -149,7 +149,7 @@ def from_row_ids(values: Any, row_ids: Any, rows: int) -> RaggedArray:
       values: array-like[capacity, ...].
       row_ids: integer array-like[capacity], ascending; `rows` and more for values that
         are in no row.
-      rows: how many rows there are.
+      rows: the number of rows.
 
     Returns:
       A `RaggedArray` of these values.
@@ -222,7 +222,7 @@ def concatenate(
     Raises:
       ArgumentError: `axis` is neither 0 nor 1, there is no array, or the rows have more
         values than `capacity`.
-      ShapeError: shapes do not fit together.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> x, y = array([[1], [2, 3]]), array([[4, 5], [6]])

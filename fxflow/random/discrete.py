@@ -181,9 +181,10 @@ def categorical(
 
     Raises:
       ArgumentError: `key` is not a key, or the mode is another.
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
       DtypeError: the logits are not floats.
-      ShapeError: `shape` does not fit, or asks for more distinct categories than exist.
+      ShapeError: `shape` is incompatible, or asks for more distinct categories than
+        exist.
       PlacementError: the result cannot be laid out like that.
 
     Example:

@@ -29,7 +29,7 @@ def key_dtype(impl: Any = None) -> Any:
       A key dtype.
 
     Raises:
-      DtypeError: there is no such generator.
+      DtypeError: unknown generator.
 
     Example:
       >>> random.key_dtype()
@@ -67,7 +67,7 @@ def key(seed: Any, *, impl: Any = None, dtype: DTypeLike | None = None) -> Array
 
     Raises:
       ArgumentError: both `impl` and `dtype` are given.
-      DtypeError: the seed is not an integer, or there is no such generator.
+      DtypeError: the seed is not an integer, or the generator is unknown.
       ShapeError: the seed is not 0-d.
       OverflowError: the seed needs more than 64 bits.
 

@@ -43,7 +43,7 @@ def multivariate_normal(
 
     Raises:
       ArgumentError: `key` is not a key, or the method is another.
-      ShapeError: `mean` and `cov` do not go together, or with `shape`.
+      ShapeError: `mean` and `cov` are incompatible, or with `shape`.
 
     Example:
       >>> random.multivariate_normal(random.key(0), np.zeros(2), np.eye(2), (5,)).shape
@@ -102,7 +102,7 @@ def orthogonal(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Draws orthogonal (or unitary) matrices, uniformly in Haar's measure.
+    """Draws orthogonal (or unitary) matrices, uniformly in the Haar measure.
 
     Args:
       n: number of rows.

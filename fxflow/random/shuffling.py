@@ -113,7 +113,7 @@ def permutation(
 
     Raises:
       ArgumentError: `key` is not a key, or `x` is neither an array nor an integer.
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
       PlacementError: the result cannot be laid out like that.
 
     Example:
@@ -188,7 +188,7 @@ def choice(
 
     Raises:
       ArgumentError: `key` is not a key, or `a` is neither an array nor an integer.
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
       ShapeError: there is nothing to draw from, `p` has another shape, or more distinct
         slices are asked for than exist.
       PlacementError: the result cannot be laid out like that.

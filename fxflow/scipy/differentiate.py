@@ -105,7 +105,7 @@ def _searched(
       function: elementwise: of float[k, ...], with x's shape after the first axis.
       x: float[...].
       tolerances: see `derivative`, like the others.
-      maxiter: the greatest number of iterations.
+      maxiter: the maximum number of iterations.
       order: of the formula: even.
       initial_step: the first and longest step.
       step_factor: by which steps are divided.
@@ -205,7 +205,7 @@ def derivative(
       args: more arguments, which broadcast with x.
       tolerances: `atol` and `rtol`: the absolute and relative error to stop at (the
         least normal number, √ε).
-      maxiter: the greatest number of iterations.
+      maxiter: the maximum number of iterations.
       order: of the formula, even.
       initial_step: float[...]: the first step, the longest one.
       step_factor: by which it is divided.
@@ -216,9 +216,9 @@ def derivative(
       A `DerivativeResult`, each field of the broadcast shape.
 
     Raises:
-      ArgumentError: a number is out of range, or there is no such tolerance.
+      ArgumentError: a number is out of range, or the tolerance is unknown.
       DtypeError: x is complex.
-      ShapeError: f returns another shape.
+      ShapeError: f returns the wrong shape.
 
     Example:
       >>> found = derivative(fnp.exp, fnp.array([0.0, 1.0]))
@@ -274,7 +274,7 @@ def jacobian(
         returns float[m, ...], or float[...] for one value.
       x: float[n, ...].
       tolerances: see `derivative`, like the other arguments.
-      maxiter: the greatest number of iterations.
+      maxiter: the maximum number of iterations.
       order: of the formula, even.
       initial_step: float[n, ...] or a number: the first steps.
       step_factor: by which they are divided.
@@ -284,7 +284,7 @@ def jacobian(
       A `DerivativeResult`, `df` float[m, n, ...].
 
     Raises:
-      ArgumentError: a number is out of range, or there is no such tolerance.
+      ArgumentError: a number is out of range, or the tolerance is unknown.
       DtypeError: x is complex.
       ShapeError: x is a number, or f is not vectorized.
 
@@ -379,7 +379,7 @@ def hessian(
       x: float[n, ...].
       tolerances: see `derivative`, like the other arguments; the inner ones are 100
         times smaller.
-      maxiter: the greatest number of iterations.
+      maxiter: the maximum number of iterations.
       order: of the formula, even.
       initial_step: the first step, a number.
       step_factor: by which it is divided.
@@ -388,7 +388,7 @@ def hessian(
       A `HessianResult`.
 
     Raises:
-      ArgumentError: a number is out of range, or there is no such tolerance.
+      ArgumentError: a number is out of range, or the tolerance is unknown.
       DtypeError: x is complex.
       ShapeError: x is a number, or f is not vectorized.
 

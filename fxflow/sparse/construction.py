@@ -650,8 +650,8 @@ def permute_dims(A: Any, axes: Any = None, copy: bool = False) -> SparseArray:
       A sparse array[n, m], or `A` itself.
 
     Raises:
-      ArgumentError: `axes` has another length, or an axis twice.
-      AxisError: there is no such axis.
+      ArgumentError: `axes` has the wrong length, or an axis twice.
+      AxisError: an axis is out of range.
 
     Example:
       >>> permute_dims(fromdense(np.array([[0, 1, 2]]))).shape
@@ -713,7 +713,7 @@ def swapaxes(A: Any, axis1: int, axis2: int) -> SparseArray:
       A sparse array[n, m], or `A` itself if both axes are the same.
 
     Raises:
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
 
     Example:
       >>> swapaxes(fromdense(np.array([[0, 1, 2]])), 0, 1).shape

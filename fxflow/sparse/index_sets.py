@@ -18,7 +18,7 @@ class Dependence:
       shape: of the array.
       starts: int64[elements + 1]: where the set of each element begins in `sources`.
       sources: int64[entries]: the inputs, ascending within a set.
-      count: how many inputs there are.
+      count: the number of inputs.
     """
 
     __slots__ = ("count", "shape", "sources", "starts")
@@ -138,7 +138,7 @@ def from_coords(
       rows: the element of each entry.
       sources: the input of each entry.
       shape: of the array.
-      count: how many inputs there are.
+      count: the number of inputs.
     """
     size = math.prod(shape)
     # Mostly a few ascending runs, which a stable sort merges.

@@ -43,7 +43,7 @@ def scipy_parts(array: Any) -> tuple[Pattern, np.ndarray]:
 
     Raises:
       ArgumentError: it is not one.
-      ShapeError: it has another number of axes.
+      ShapeError: it has the wrong number of axes.
     """
     if not is_scipy(array):
         raise ArgumentError(

@@ -49,7 +49,7 @@ class _Layout(NamedTuple):
     Attributes:
       avals: types of the leaves.
       tree: their structure.
-      size: how many elements there are.
+      size: the number of elements.
     """
 
     avals: list[Any]
@@ -301,7 +301,7 @@ def sparse_jacobian(
 
     Args:
       fun: function of what is chosen.
-      chosen: the arguments to differentiate by, checked.
+      chosen: the arguments to differentiate with respect to, checked.
       name: of the user's function.
       single: whether there is one argument, for which there is no tuple.
       has_aux: whether it returns `(result, aux)`.

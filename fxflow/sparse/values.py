@@ -236,7 +236,7 @@ def segment_extreme(values: Any, at: Any, count: int, name: str) -> Any:
     Args:
       values: array[n].
       at: the segment of each, int32[n].
-      count: how many segments there are.
+      count: the number of segments.
       name: "max" or "min".
 
     Returns:

@@ -227,7 +227,7 @@ def accuracy(
       A `Mean`.
 
     Raises:
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
       DtypeError: the labels are not integers.
 
     Example:
@@ -256,7 +256,7 @@ def top_k_accuracy(
       A `Mean`.
 
     Raises:
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
       DtypeError: the labels are not integers.
       ArgumentError: `k` is not between 1 and the number of classes.
 

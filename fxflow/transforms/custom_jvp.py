@@ -39,8 +39,8 @@ class custom_jvp(CustomFunction[P, R]):
 
     Args:
       fun: function of arrays or pytrees of them.
-      nondiff_argnums: positions of arguments that are not arrays to differentiate by
-        (functions, options); the rule gets them first.
+      nondiff_argnums: positions of arguments that are not arrays to differentiate with
+        respect to (functions, options); the rule gets them first.
       nondiff_argnames: the same by name.
 
     Example:

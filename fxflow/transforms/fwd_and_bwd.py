@@ -30,7 +30,7 @@ def fwd_and_bwd(
 
     Args:
       fun: function of arrays (or pytrees of them).
-      argnums: which positional arguments to differentiate by.
+      argnums: which positional arguments to differentiate with respect to.
       has_aux: whether `fun` returns `(result, aux)`, `aux` not being differentiated.
       jitted: whether both are compiled.
 

@@ -114,7 +114,7 @@ def _check_loss(value: Any, name: str, holomorphic: bool) -> None:
 _docs = shared("""
     Args:
       fun: function of arrays or pytrees of them, with a scalar real result.
-      argnums: which positional arguments to differentiate by.
+      argnums: which positional arguments to differentiate with respect to.
       has_aux: whether `fun` returns `(result, aux)`, `aux` not being differentiated;
         it may hold what is not an array.
       holomorphic: whether `fun` is a holomorphic function of complex arguments.
@@ -458,7 +458,7 @@ def jacfwd(
 
     Args:
       fun: function of arrays or pytrees of them.
-      argnums: which positional arguments to differentiate by.
+      argnums: which positional arguments to differentiate with respect to.
       has_aux: whether `fun` returns `(result, aux)`.
       holomorphic: whether `fun` is a holomorphic function of complex arguments.
 
@@ -529,7 +529,7 @@ def jacrev(
 
     Args:
       fun: function of arrays or pytrees of them.
-      argnums: which positional arguments to differentiate by.
+      argnums: which positional arguments to differentiate with respect to.
       has_aux: whether `fun` returns `(result, aux)`.
       holomorphic: whether `fun` is a holomorphic function of complex arguments.
       allow_int: whether integer arguments are allowed.
@@ -620,7 +620,7 @@ def jacobian(
 
     Args:
       fun: function of arrays or pytrees of them.
-      argnums: which positional arguments to differentiate by.
+      argnums: which positional arguments to differentiate with respect to.
       has_aux: whether `fun` returns `(result, aux)`.
       holomorphic: whether `fun` is a holomorphic function of complex arguments.
       sparse: whether to return sparse arrays.
@@ -636,7 +636,7 @@ def jacobian(
 
     Raises:
       ArgumentError, DtypeError: as `grad`; `pattern` without `sparse=True`.
-      ShapeError: `pattern` has another shape.
+      ShapeError: `pattern` has the wrong shape.
 
     Example:
       >>> matrix = jacobian(lambda x: x[1:] * x[:-1], sparse=True)(fnp.arange(4.0))
@@ -693,7 +693,7 @@ def hessian(
 
     Args:
       fun: function of arrays or pytrees of them.
-      argnums: which positional arguments to differentiate by.
+      argnums: which positional arguments to differentiate with respect to.
       has_aux: whether `fun` returns `(result, aux)`.
       holomorphic: whether `fun` is a holomorphic function of complex arguments.
       sparse: whether to return sparse arrays; see `jacobian`.

@@ -47,7 +47,7 @@ def checked_tangent(
 
     Raises:
       ArgumentError: it is not an array.
-      ShapeError, DtypeError: it has another shape or dtype.
+      ShapeError, DtypeError: it has the wrong shape or dtype.
     """
     expected = aval.tangent()
     if type(value) is Zero or (numbers and expected.dtype == dtypes.float0):

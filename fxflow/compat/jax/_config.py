@@ -275,7 +275,7 @@ class Option:
 
     Args:
       name: JAX's.
-      default: what it sets when nothing is said, if that may be.
+      default: the value that it sets when none is passed, where that is allowed.
       value: of the option within the block.
 
     Returns:

@@ -105,7 +105,7 @@ def mapped_aval(size: int, axis: int | None, aval: Aval) -> Aval:
 
     Args:
       size: length of the axis.
-      axis: which; None: no axis.
+      axis: the axis; None: no axis.
       aval: a type.
 
     Returns:

@@ -33,7 +33,7 @@ class KeyDtype:
       type: the abstract kind, `prng_key`.
 
     Raises:
-      DtypeError: there is no such generator.
+      DtypeError: unknown generator.
 
     Example:
       >>> KeyDtype("threefry2x32")

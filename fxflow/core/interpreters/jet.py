@@ -96,7 +96,7 @@ class JetTrace(Trace):
 
     Attributes:
       parent: the interpreter that runs values and coefficients.
-      order: how many coefficients there are behind the value.
+      order: the number of coefficients behind the value.
       memo: while an operation is expanded, what its rules have applied to what.
     """
 
@@ -331,7 +331,7 @@ def jet_graph(
 
     Args:
       graph: with inputs `x…`.
-      order: how many coefficients there are behind a value.
+      order: the number of coefficients behind a value.
       nonzero: which inputs have coefficients.
       instantiated: which outputs must have them even where they are zero.
 

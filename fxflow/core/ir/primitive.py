@@ -195,7 +195,7 @@ class GraphRules:
 
         Args:
           sources: those operands.
-          count: how many results there are.
+          count: the number of results.
           params: as bound.
 
         Returns:

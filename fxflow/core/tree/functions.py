@@ -337,7 +337,7 @@ def broadcast_prefix(
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
-    """Whether no item is a container.
+    """Returns whether every item is a leaf.
 
     Args:
       iterable: some values.

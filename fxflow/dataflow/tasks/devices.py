@@ -207,7 +207,7 @@ class ClusterDevices:
           job: None: the first job.
 
         Raises:
-          PlacementError: there is no such task.
+          PlacementError: unknown task.
         """
         job = next(iter(self.jobs)) if job is None else job
         if job not in self.jobs or not 0 <= task < self.jobs[job]:

@@ -164,7 +164,7 @@ class RemoteArray(_Typed):
           A new handle; this one stays what it is.
 
         Raises:
-          ArgumentError: the value has another shape or dtype.
+          ArgumentError: the value has the wrong shape or dtype.
           DistributedError: the task is lost.
           DeletedArrayError: this array was donated or deleted.
         """

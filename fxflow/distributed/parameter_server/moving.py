@@ -48,8 +48,8 @@ def move_shard(
       log: called with a line before and after the move.
 
     Raises:
-      DistributedError: there is no such shard or server, shards cannot move in this
-        run, or the move is not complete in time; the error names what is late.
+      DistributedError: unknown shard or server, shards cannot move in this run, or the
+        move is not complete in time; the error names what is late.
 
     Example:
       >>> import numpy as np

@@ -83,7 +83,7 @@ class ScanParams(Frozen):
 
     Attributes:
       graph: of the body: inputs constants, carry, slices; outputs carry, outputs.
-      num_consts: how many constants there are.
+      num_consts: the number of constants.
       num_carry: length of the carry.
       length: number of steps.
       reverse: whether to go from the last slice to the first.

@@ -42,7 +42,7 @@ class GatherScatterMode(enum.Enum):
           The mode.
 
         Raises:
-          ArgumentError: there is no such mode.
+          ArgumentError: unknown mode.
 
         Example:
           >>> GatherScatterMode.from_any("drop").name

@@ -318,7 +318,7 @@ def gather(
       of the indices.
 
     Raises:
-      ShapeError, AxisError: shapes and dimension numbers do not fit together.
+      ShapeError, AxisError: the shapes and dimension numbers are inconsistent.
       DtypeError: indices are not integers.
       ArgumentError: unknown mode, or a fill value that is not a number.
 

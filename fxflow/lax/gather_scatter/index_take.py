@@ -36,7 +36,7 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
       ShapeError: indices are not of one length, not as many as axes, or for an axis
         without elements.
       DtypeError: indices are not integers.
-      AxisError: an axis is out of range or named twice.
+      AxisError: an axis is out of range or repeated.
 
     Example:
       >>> index_take(np.arange(6.0, dtype="f4").reshape(2, 3), [np.array([2, -1])], [1])

@@ -253,7 +253,7 @@ def scatter(
       the CPU the last one.
 
     Raises:
-      ShapeError, AxisError: shapes and dimension numbers do not fit together.
+      ShapeError, AxisError: the shapes and dimension numbers are inconsistent.
       DtypeError: dtypes differ, or indices are not integers.
       ArgumentError: unknown mode.
 

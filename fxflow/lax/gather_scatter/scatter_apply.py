@@ -146,8 +146,8 @@ def scatter_apply(
       function applied as often. There is no derivative.
 
     Raises:
-      ShapeError, AxisError: shapes and dimension numbers do not fit together, or `func`
-        does not return one element.
+      ShapeError, AxisError: the shapes and dimension numbers are inconsistent, or
+        `func` does not return one element.
       DtypeError: `func` changes the dtype, or indices are not integers.
       ArgumentError: unknown mode, or `func` uses a value from outside.
 

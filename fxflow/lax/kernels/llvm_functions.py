@@ -201,7 +201,7 @@ class Number:
 
 @functools.cache
 def _fit(function: Any, low: float, high: float, degree: int) -> list[float]:
-    """Returns the polynomial that equals a function in Chebyshev's nodes.
+    """Returns the polynomial that equals a function in Chebyshev nodes.
 
     Its greatest error is within a small factor of the least possible one.
 

@@ -28,7 +28,7 @@ class KernelParams(Frozen):
       graph: of the body: inputs the program's ids (`s32[]`, one for each axis of the
         grid), the blocks of the operands (references, or arrays that it only reads),
         references to the blocks of the results, and scratch. It has no outputs.
-      grid: how many programs there are along each axis.
+      grid: the number of programs along each axis.
       kinds: of the axes: `PARALLEL`, `ARBITRARY` or `SUM`.
       blocks: of the operands, then of the results.
       outs: types of the results.

@@ -45,7 +45,7 @@ class TritonModule(NamedTuple):
     Attributes:
       name: of its function, whose parameters are pointers to operands and results.
       text: of the module.
-      programs: how many there are.
+      programs: the number of them.
       warps: groups of 32 threads in a program.
       stages: rounds of a loop whose reads are in flight together.
       parts: for each result the number of its partial sums, 0 if it is not a sum.

@@ -38,7 +38,7 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Array:
       The upper triangular q with qᵀ q = rᵀ r + w wᵀ, of the type of `r_matrix`.
 
     Raises:
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
       DtypeError: the dtypes differ or are not of these.
 
     Example:
@@ -106,7 +106,7 @@ def symmetric_product(
       An array of the type of `c_matrix`.
 
     Raises:
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
       DtypeError: the dtypes differ or are not of these.
 
     Example:

@@ -118,7 +118,7 @@ def fftshift(x: ArrayLike, axes: Any = None) -> Array:
       Array of the shape of `x`.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
+      AxisError: an axis is out of range or repeated.
 
     Example:
       >>> fftshift(np.array([0, 1, 2, -2, -1]))
@@ -141,7 +141,7 @@ def ifftshift(x: ArrayLike, axes: Any = None) -> Array:
       Array of the shape of `x`.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
+      AxisError: an axis is out of range or repeated.
 
     Example:
       >>> ifftshift(np.array([-2, -1, 0, 1, 2]))

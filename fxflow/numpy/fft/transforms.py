@@ -26,7 +26,8 @@ def _one(n: int | None) -> tuple[int] | None:
 _one_axis_docs = shared("""
     Args:
       a: array-like[...].
-      n: number of points: the axis is cut or filled up with zeros; None is its length.
+      n: number of points: the axis is truncated or padded with zeros; None is its
+        length.
       axis: the axis.
       norm: which direction is divided by the number of points: "backward" (None is the
         same), "forward", or "ortho": both by its root.
@@ -37,7 +38,7 @@ _one_axis_docs = shared("""
     Raises:
       AxisError: the axis is out of range.
       ShapeError: there are no points.
-      ArgumentError: there is no such norm.
+      ArgumentError: unknown norm.
 
     Source: `numpy.fft.{name}`.
 """)
@@ -165,7 +166,7 @@ def ihfft(
 _several_axes_docs = shared("""
     Args:
       a: array-like[...].
-      s: numbers of points: axes are cut or filled up with zeros; None are their
+      s: numbers of points: axes are truncated or padded with zeros; None are their
         lengths.
       norm: which direction is divided by the number of points: "backward" (None is the
         same), "forward", or "ortho": both by its root.
@@ -174,9 +175,9 @@ _several_axes_docs = shared("""
       Complex array.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
+      AxisError: an axis is out of range or repeated.
       ShapeError: there are no points.
-      ArgumentError: there is no such norm, or lengths and axes do not go together.
+      ArgumentError: unknown norm, or lengths and axes do not match.
 
     Source: `numpy.fft.{name}`.
 """)
@@ -193,7 +194,7 @@ def fftn(
     """Transforms along several axes.
 
     Args:
-      axes: which; None is all (the last ones, if `s` is given).
+      axes: the axes; None means all (the last ones, if `s` is given).
 
     Example:
       >>> fftn(np.ones((2, 2)))[0, 0]
@@ -213,7 +214,7 @@ def ifftn(
     """Transforms back along several axes.
 
     Args:
-      axes: which; None is all (the last ones, if `s` is given).
+      axes: the axes; None means all (the last ones, if `s` is given).
 
     Example:
       >>> ifftn(np.ones((2, 2)))[0, 0]
@@ -234,7 +235,7 @@ def rfftn(
 
     Args:
       a: real array-like[...].
-      axes: which; None is all (the last ones, if `s` is given).
+      axes: the axes; None means all (the last ones, if `s` is given).
 
     Returns:
       Complex array; its last axis is `n // 2 + 1` long.
@@ -262,7 +263,7 @@ def irfftn(
     Args:
       s: numbers of points of the result; None are the lengths of the axes, but
         2 (m - 1) of the last one, m long.
-      axes: which; None is all (the last ones, if `s` is given).
+      axes: the axes; None means all (the last ones, if `s` is given).
 
     Returns:
       Real array.
@@ -285,7 +286,7 @@ def fft2(
     """Transforms along two axes.
 
     Args:
-      axes: which; not only two of them, as in NumPy (JAX refuses others).
+      axes: the axes; any number of them, as in NumPy (JAX requires two).
 
     Example:
       >>> fft2(np.ones((2, 2)))[0, 0]
@@ -305,7 +306,7 @@ def ifft2(
     """Transforms back along two axes.
 
     Args:
-      axes: which; not only two of them, as in NumPy (JAX refuses others).
+      axes: the axes; any number of them, as in NumPy (JAX requires two).
 
     Example:
       >>> ifft2(np.ones((2, 2)))[0, 0]
@@ -326,7 +327,7 @@ def rfft2(
 
     Args:
       a: real array-like[...].
-      axes: which; not only two of them, as in NumPy (JAX refuses others).
+      axes: the axes; any number of them, as in NumPy (JAX requires two).
 
     Returns:
       Complex array; its last axis is `n // 2 + 1` long.
@@ -354,7 +355,7 @@ def irfft2(
     Args:
       s: numbers of points of the result; None are the lengths of the axes, but
         2 (m - 1) of the last one, m long.
-      axes: which; not only two of them, as in NumPy (JAX refuses others).
+      axes: the axes; any number of them, as in NumPy (JAX requires two).
 
     Returns:
       Real array.

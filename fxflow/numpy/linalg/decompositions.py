@@ -94,7 +94,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
 
     Raises:
       ShapeError: `a` is not a matrix.
-      ArgumentError: there is no such mode.
+      ArgumentError: unknown mode.
 
     Example:
       >>> qr(np.array([[3.0], [4.0]])).R
@@ -272,7 +272,7 @@ def eigh(
 
     Raises:
       ShapeError: the matrices are not square.
-      ArgumentError: there is no such triangle.
+      ArgumentError: unknown triangle.
 
     Example:
       >>> eigh(np.array([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
@@ -303,7 +303,7 @@ def eigvalsh(
 
     Raises:
       ShapeError: the matrices are not square.
-      ArgumentError: there is no such triangle.
+      ArgumentError: unknown triangle.
 
     Example:
       >>> eigvalsh(np.array([[2.0, 0.0], [0.0, 1.0]]))

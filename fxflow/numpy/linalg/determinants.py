@@ -47,7 +47,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
 
     Raises:
       ShapeError: the matrices are not square.
-      ArgumentError: there is no such method.
+      ArgumentError: unknown method.
 
     Special cases:
       A zero on the diagonal of the factors: sign 0 and -inf, whatever the others are.

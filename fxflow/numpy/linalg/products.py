@@ -74,7 +74,8 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
 
     Raises:
       ArgumentError: there are fewer than two arrays.
-      ShapeError: an operand has another number of axes, or the shapes are incompatible.
+      ShapeError: an operand has the wrong number of axes, or the shapes are
+        incompatible.
 
     Example:
       >>> a = np.array([[1, 2], [3, 4]])

@@ -82,7 +82,7 @@ def cond(x: ArrayLike, p: float | str | None = None) -> Array:
     Raises:
       ShapeError: `x` is not a matrix, has no elements, or is not square with another
         norm than ±2.
-      ArgumentError: there is no such norm.
+      ArgumentError: unknown norm.
 
     Special cases:
       inf if a matrix is singular.

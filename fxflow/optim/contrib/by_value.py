@@ -124,7 +124,7 @@ def momo(
       adapt_lower_bound: whether to estimate a better bound.
 
     Returns:
-      A transformation, which needs the parameters, and the loss, `value=`.
+      A transformation whose `update` needs the parameters, and the loss, `value=`.
 
     Example:
       >>> tx = optim.contrib.momo()
@@ -204,7 +204,7 @@ def momo_adam(
       adapt_lower_bound: whether to estimate a better bound.
 
     Returns:
-      A transformation, which needs the parameters, and the loss, `value=`.
+      A transformation whose `update` needs the parameters, and the loss, `value=`.
 
     Example:
       >>> tx = optim.contrib.momo_adam(0.5)
@@ -261,14 +261,14 @@ def momo_adam(
 
 
 def scale_by_cocob(alpha: Scalar = 100.0, eps: Scalar = 1e-8) -> GradientTransformation:
-    """Makes the transformation of COCOB: for each parameter, coin betting on gradients.
+    """Makes the COCOB transformation: coin betting on gradients, for each parameter.
 
     Args:
       alpha: the first steps are at most its reciprocal.
       eps: lower bound of the gradients' magnitudes.
 
     Returns:
-      A transformation of gradients, which needs the parameters; its updates descend.
+      A transformation whose `update` needs the parameters; its updates descend.
 
     Example:
       >>> tx = optim.contrib.scale_by_cocob()
@@ -334,7 +334,7 @@ def cocob(
       mask: which parameters decay; see `masked`.
 
     Returns:
-      A transformation, which needs the parameters.
+      A transformation whose `update` needs the parameters.
 
     Example:
       >>> tx = optim.contrib.cocob(alpha=2.0)

@@ -137,8 +137,8 @@ def sophia(
         but at least float32.
 
     Returns:
-      A transformation, which needs the parameters and the estimator's arguments, such
-      as `update(..., obj_fn=loss)`.
+      A transformation whose `update` needs the parameters and the estimator's
+      arguments, such as `update(..., obj_fn=loss)`.
 
     Raises:
       ArgumentError: (from `update`) an argument of the estimator is missing.

@@ -139,7 +139,7 @@ def dadapt_adamw(
       weight_decay: λ.
 
     Returns:
-      A transformation, which needs the parameters.
+      A transformation whose `update` needs the parameters.
 
     Raises:
       ArgumentError: `betas` are not two numbers.
@@ -225,7 +225,7 @@ def prodigy(
         denominator, for a long warm-up.
 
     Returns:
-      A transformation, which needs the parameters.
+      A transformation whose `update` needs the parameters.
 
     Raises:
       ArgumentError: `betas` are not two numbers.
@@ -319,7 +319,7 @@ def dog(
       mask: which parameters decay; see `masked`.
 
     Returns:
-      A transformation, which needs the parameters.
+      A transformation whose `update` needs the parameters.
 
     Raises:
       ArgumentError: the kind of the first step is unknown.
@@ -391,7 +391,7 @@ def dowg(
       mask: which parameters decay; see `masked`.
 
     Returns:
-      A transformation, which needs the parameters.
+      A transformation whose `update` needs the parameters.
 
     Example:
       >>> tx = optim.contrib.dowg()
@@ -448,7 +448,7 @@ def mechanize(
       num_betas: n: the bets' decays are :math:`1 - 10^{-1}, \ldots, 1 - 10^{-n}`.
 
     Returns:
-      A transformation, which needs the parameters.
+      A transformation whose `update` needs the parameters.
 
     Example:
       >>> tx = optim.contrib.mechanize(optim.sgd(1.0), s_init=0.5)

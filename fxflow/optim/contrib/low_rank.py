@@ -261,7 +261,7 @@ def galore(
       weight_dimension_numbers: how arrays are matrices; see `scale_by_galore`.
 
     Returns:
-      A transformation, which needs the parameters.
+      A transformation whose `update` needs the parameters.
 
     Raises:
       ArgumentError: `rank` or `update_proj_gap` is below 1.

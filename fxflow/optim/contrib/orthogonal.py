@@ -158,7 +158,7 @@ def scale_by_muon(
       eps: added to the norm by which the momentum is divided first.
       mu_dtype: dtype of the momentum; None means that of the parameters, but at least
         float32.
-      nesterov: whether to use Nesterov's momentum.
+      nesterov: whether to use Nesterov momentum.
       adaptive: whether to scale updates by the inner product of the momentum and the
         orthogonal matrix.
       preconditioning: the norm: `"frobenius"`, `"schatten"` (the 4-norm), `"spectral"`
@@ -303,7 +303,7 @@ def muon(
       weight_decay_mask: which matrices decay; see `masked`.
       mu_dtype: dtype of the momentum; None means that of the parameters, but at least
         float32.
-      nesterov: whether to use Nesterov's momentum, in Adam too.
+      nesterov: whether to use Nesterov momentum, in Adam too.
       adaptive: whether to scale updates by the momentum; see `scale_by_muon`.
       preconditioning: norm of the iteration; see `scale_by_muon`.
       adam_b1: decay of Adam's first moments.
@@ -318,7 +318,7 @@ def muon(
         scales them by the root of the ratio of outputs to inputs, at least 1.
 
     Returns:
-      A transformation, which needs the parameters.
+      A transformation whose `update` needs the parameters.
 
     Example:
       >>> tx = optim.contrib.muon(0.5)

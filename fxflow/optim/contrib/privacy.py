@@ -110,7 +110,7 @@ def dpsgd(
       noise_multiplier: standard deviation of the noise, in units of that norm.
       seed: seed of the random key.
       momentum: decay of the sum of steps; None means no momentum.
-      nesterov: whether to use Nesterov's momentum.
+      nesterov: whether to use Nesterov momentum.
 
     Returns:
       A transformation of arrays with one gradient for each example along the first

@@ -98,8 +98,8 @@ def schedule_free(
       state_dtype: dtype of z; None means that of the parameters, but at least float32.
 
     Returns:
-      A transformation, which needs the parameters y; `schedule_free_eval_params`
-      returns x.
+      A transformation whose `update` needs the parameters y;
+      `schedule_free_eval_params` returns x.
 
     Example:
       >>> tx = optim.contrib.schedule_free(optim.sgd(0.5), 0.5)
@@ -186,7 +186,7 @@ def schedule_free_adamw(
         least float32.
 
     Returns:
-      A transformation, which needs the parameters; see `schedule_free`.
+      A transformation whose `update` needs the parameters; see `schedule_free`.
 
     Example:
       >>> tx = optim.contrib.schedule_free_adamw(0.5)
@@ -225,7 +225,7 @@ def schedule_free_sgd(
         least float32.
 
     Returns:
-      A transformation, which needs the parameters; see `schedule_free`.
+      A transformation whose `update` needs the parameters; see `schedule_free`.
 
     Example:
       >>> tx = optim.contrib.schedule_free_sgd(0.5)

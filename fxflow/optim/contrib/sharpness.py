@@ -57,7 +57,7 @@ def sam(
       batch_axis_name: a mapped axis over which to average gradients before the descent.
 
     Returns:
-      A transformation, which needs the parameters.
+      A transformation whose `update` needs the parameters.
 
     Raises:
       ArgumentError: `sync_period` is below 2, or (from `update`) `grad_fn` is missing.

@@ -220,7 +220,7 @@ def acprop(
     """Makes ACProp: divides gradients by AdaBelief's spread of earlier gradients.
 
     Returns:
-      A transformation, which needs the parameters.
+      A transformation whose `update` needs the parameters.
 
     Example:
       >>> tx = optim.contrib.acprop(0.5)
@@ -317,7 +317,7 @@ def ademamix(
       alpha: its weight: a number or a schedule.
 
     Returns:
-      A transformation, which needs the parameters.
+      A transformation whose `update` needs the parameters.
 
     Example:
       >>> tx = optim.contrib.ademamix(0.5)
@@ -401,7 +401,7 @@ def simplified_ademamix(
       alpha: weight of the gradient.
 
     Returns:
-      A transformation, which needs the parameters.
+      A transformation whose `update` needs the parameters.
 
     Example:
       >>> tx = optim.contrib.simplified_ademamix(0.5)
@@ -435,7 +435,7 @@ def scale_by_madgrad(
       eps: ε.
 
     Returns:
-      A transformation, which needs the parameters; its updates descend.
+      A transformation whose `update` needs the parameters; its updates descend.
 
     Example:
       >>> tx = optim.contrib.scale_by_madgrad(0.5)
@@ -498,7 +498,7 @@ def madgrad(
       eps: added to the cubic root.
 
     Returns:
-      A transformation, which needs the parameters.
+      A transformation whose `update` needs the parameters.
 
     Example:
       >>> tx = optim.contrib.madgrad(0.5)

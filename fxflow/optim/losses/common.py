@@ -166,7 +166,7 @@ def softmax_cross_entropy(
       An array without the axis of classes.
 
     Raises:
-      AxisError: the array has no such axis.
+      AxisError: an axis is out of range.
       DtypeError: the logits are not floats.
 
     Special cases:
@@ -218,7 +218,7 @@ def softmax_cross_entropy_with_integer_labels(
       An array without the axis of classes.
 
     Raises:
-      AxisError: the array has no such axis.
+      AxisError: an axis is out of range.
       DtypeError: the logits are not floats or the labels are not integers.
       ShapeError: the shape of the labels is not that of the logits without the axis.
 
@@ -297,7 +297,7 @@ def kl_divergence(
       An array without the axis of classes.
 
     Raises:
-      AxisError: the array has no such axis.
+      AxisError: an axis is out of range.
       DtypeError: the predictions are not floats.
 
     Special cases:
@@ -379,7 +379,7 @@ _cosine_docs = shared("""
       An array without the axis.
 
     Raises:
-      AxisError: the array has no such axis.
+      AxisError: an axis is out of range.
       DtypeError: an argument is not a float array.
 """)
 

@@ -37,7 +37,7 @@ def ntxent(
     Raises:
       ArgumentError: an argument is not an array.
       DtypeError: the embeddings are not floats.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Special cases:
       nan if no two embeddings have the same label. The cosines of a zero embedding are

@@ -26,7 +26,7 @@ _docs = shared("""
 
     Raises:
       ArgumentError: the targets are not an array, or an option is unknown.
-      AxisError: the array has no such axis.
+      AxisError: an axis is out of range.
       DtypeError: the predictions are not floats.
       ShapeError: the shapes differ, or the arrays have no axis of classes.
 """)

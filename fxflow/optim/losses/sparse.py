@@ -88,7 +88,7 @@ def multiclass_sparsemax_loss(scores: ArrayLike, labels: ArrayLike) -> Array:
     Raises:
       ArgumentError: an argument is not an array.
       DtypeError: the scores are not floats, or the labels are not integers.
-      ShapeError: the shapes do not fit, or the number of classes is 0.
+      ShapeError: the shapes are incompatible, or the number of classes is 0.
 
     Example:
       >>> scores = fnp.array([[2.0, 0.0], [0.0, 0.0]])

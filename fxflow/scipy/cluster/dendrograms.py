@@ -42,7 +42,7 @@ class ClusterNode:
       left: the first part; None for an observation.
       right: the second part.
       dist: the distance at which the parts are merged.
-      count: how many observations it has; by default those of its parts.
+      count: the number of observations; by default those of its parts.
 
     Attributes:
       id: its number.
@@ -152,7 +152,7 @@ def to_tree(Z: ArrayLike, rd: bool = False) -> Any:
 
     Raises:
       ArgumentError: the tree is traced.
-      ShapeError: `Z` has another shape.
+      ShapeError: `Z` has the wrong shape.
 
     Example:
       >>> root = to_tree(np.array([[0.0, 2.0, 1.0, 2.0], [1.0, 3.0, 4.0, 3.0]]))
@@ -183,7 +183,7 @@ def optimal_leaf_ordering(
       Float array[n - 1, 4]: the same tree, with the two parts of some merges exchanged.
 
     Raises:
-      ShapeError: `Z` or `y` has another shape.
+      ShapeError: `Z` or `y` has the wrong shape.
       NotDifferentiableError: it is differentiated.
 
     Example:
@@ -231,7 +231,7 @@ def dendrogram(Z: ArrayLike, *args: Any, **options: Any) -> dict[str, Any]:
 
     Raises:
       ArgumentError: the tree is traced.
-      ShapeError: `Z` has another shape.
+      ShapeError: `Z` has the wrong shape.
       ImportError: SciPy, or for drawings matplotlib, is not installed.
 
     Example:
@@ -258,7 +258,7 @@ def correspond(Z: ArrayLike, Y: ArrayLike) -> bool:
       A bool: whether there are as many.
 
     Raises:
-      ShapeError: `Z` or `Y` has another shape.
+      ShapeError: `Z` or `Y` has the wrong shape.
 
     Example:
       >>> correspond(np.array([[0.0, 1.0, 1.0, 2.0]]), np.ones(1))
@@ -289,7 +289,7 @@ def is_valid_im(
 
     Raises:
       ArgumentError: it is traced; or it is not, and `throw`.
-      ShapeError: it has another shape or no floats, and `throw`.
+      ShapeError: it has the wrong shape or no floats, and `throw`.
 
     Example:
       >>> is_valid_im(np.array([[1.0, 0.0, 1.0, 0.0]]))
@@ -329,7 +329,7 @@ def from_mlab_linkage(Z: ArrayLike) -> Array:
 
     Raises:
       ArgumentError: it is traced, or its clusters are not numbered from 1 to 2 n - 2.
-      ShapeError: it has another shape.
+      ShapeError: it has the wrong shape.
 
     Example:
       >>> from_mlab_linkage(np.array([[1.0, 3.0, 0.5], [2.0, 4.0, 2.0]]))
@@ -365,7 +365,7 @@ def to_mlab_linkage(Z: ArrayLike) -> Array:
       Float array[n - 1, 3]: numbers from 1, and distances.
 
     Raises:
-      ShapeError: it has another shape.
+      ShapeError: it has the wrong shape.
 
     Example:
       >>> to_mlab_linkage(np.array([[0.0, 1.0, 0.5, 2.0]]))

@@ -18,7 +18,7 @@ class DisjointSet:
       elements: the first elements, each in a set of its own; None for an empty object.
 
     Attributes:
-      n_subsets: how many sets there are.
+      n_subsets: the number of sets.
 
     Example:
       >>> sets = DisjointSet([1, 2, 3, "a"])

@@ -54,7 +54,7 @@ _docs_of_methods = shared("""
 
     Raises:
       ArgumentError: a distance is not finite.
-      ShapeError: `y` has another shape.
+      ShapeError: `y` has the wrong shape.
 
     Source: `scipy.cluster.hierarchy.{name}`.
 """)
@@ -85,9 +85,9 @@ def linkage(
       first, their distance, and the number of observations.
 
     Raises:
-      ArgumentError: there is no such method, a distance is not finite, the metric does
-        not suit the method.
-      ShapeError: `y` has another shape.
+      ArgumentError: unknown method, a distance is not finite, the metric does not suit
+        the method.
+      ShapeError: `y` has the wrong shape.
 
     Example:
       >>> linkage(np.array([[0.0], [1.0], [5.0]]))
@@ -209,7 +209,7 @@ _docs = shared("""
       R: float array-like[n - 1, 4]: as `inconsistent` returns it.
 
     Raises:
-      ShapeError: an argument has another shape.
+      ShapeError: an argument has the wrong shape.
 
     Source: `scipy.cluster.hierarchy.{name}`.
 """)
@@ -253,7 +253,7 @@ def cophenet(Z: ArrayLike, Y: ArrayLike | None = None) -> Any:
       its correlation with `Y` and it.
 
     Raises:
-      ShapeError: an argument has another shape.
+      ShapeError: an argument has the wrong shape.
 
     Example:
       >>> cophenet(linkage(np.array([[0.0], [1.0], [5.0]])))
@@ -357,7 +357,7 @@ def maxRstat(Z: ArrayLike, R: ArrayLike, i: int) -> Array:
 
     Raises:
       ArgumentError: there is no such column.
-      ShapeError: an argument has another shape.
+      ShapeError: an argument has the wrong shape.
 
     Example:
       >>> Z = linkage(np.array([[0.0], [1.0], [5.0]]))
@@ -384,7 +384,7 @@ def inconsistent(Z: ArrayLike, d: int = 2) -> Array:
 
     Raises:
       ArgumentError: `d` is not positive.
-      ShapeError: `Z` has another shape.
+      ShapeError: `Z` has the wrong shape.
 
     Example:
       >>> inconsistent(linkage(np.array([[0.0], [1.0], [5.0]])))[1].round(3)
@@ -434,7 +434,7 @@ def fcluster(
 
     Args:
       Z: float array-like[n - 1, 4]: the tree.
-      t: the threshold, or for "maxclust" and "maxclust_monocrit" the greatest number of
+      t: the threshold, or for "maxclust" and "maxclust_monocrit" the maximum number of
         clusters. It may be traced.
       criterion: what must not exceed `t` in a cluster: "inconsistent", the greatest
         inconsistency; "distance", the greatest distance; "monocrit", `monocrit`; or for
@@ -450,7 +450,7 @@ def fcluster(
 
     Raises:
       ArgumentError: there is no such criterion, or `monocrit` is missing.
-      ShapeError: an argument has another shape.
+      ShapeError: an argument has the wrong shape.
 
     Example:
       >>> Z = linkage(np.array([[0.0], [1.0], [5.0], [6.5]]))
@@ -525,8 +525,8 @@ def fclusterdata(
       int32[n], numbers of clusters from 1.
 
     Raises:
-      ArgumentError: there is no such method or criterion.
-      ShapeError: `X` has another shape.
+      ArgumentError: unknown method or criterion.
+      ShapeError: `X` has the wrong shape.
 
     Example:
       >>> fclusterdata(np.array([[0.0], [1.0], [5.0]]), 2.0, "distance")
@@ -554,7 +554,7 @@ def cut_tree(Z: ArrayLike, n_clusters: Any = None, height: Any = None) -> Array:
 
     Raises:
       ArgumentError: both `n_clusters` and `height` are given.
-      ShapeError: `Z` has another shape.
+      ShapeError: `Z` has the wrong shape.
 
     Example:
       >>> cut_tree(linkage(np.array([[0.0], [1.0], [5.0]])), 2)
@@ -626,7 +626,7 @@ def leaders(Z: ArrayLike, T: ArrayLike) -> tuple[Array, Array]:
     Raises:
       ArgumentError: a flat cluster is no cluster of the tree.
       ConcretizationError: an argument is traced.
-      ShapeError: an argument has another shape.
+      ShapeError: an argument has the wrong shape.
 
     Example:
       >>> Z = linkage(np.array([[0.0], [1.0], [5.0]]))
@@ -668,7 +668,7 @@ def num_obs_linkage(Z: ArrayLike) -> int:
       n.
 
     Raises:
-      ShapeError: `Z` has another shape.
+      ShapeError: `Z` has the wrong shape.
 
     Example:
       >>> num_obs_linkage(linkage(np.array([[0.0], [1.0], [5.0]])))
@@ -737,7 +737,7 @@ def is_monotonic(Z: ArrayLike) -> Array:
       bool[].
 
     Raises:
-      ShapeError: `Z` has another shape.
+      ShapeError: `Z` has the wrong shape.
 
     Example:
       >>> bool(is_monotonic(linkage(np.array([[0.0], [1.0], [5.0]]))))

@@ -184,7 +184,7 @@ def kmeans2(
     Raises:
       ArgumentError: there is no such `minit`, `k` or `iter` is not positive, or the
         key is missing.
-      ShapeError: the observations or codes have another shape.
+      ShapeError: the observations or codes have the wrong shape.
 
     Example:
       >>> x = np.array([0.0, 1.0, 9.0, 10.0])
@@ -247,7 +247,7 @@ def kmeans(
 
     Raises:
       ArgumentError: `k` or `iter` is not positive, or the key is missing.
-      ShapeError: the observations or codes have another shape.
+      ShapeError: the observations or codes have the wrong shape.
 
     Example:
       >>> x = np.array([0.0, 1.0, 9.0, 10.0])

@@ -30,23 +30,24 @@ TRANSFORM_DOCS = """
     Args:
       x: array-like[...].
       type: 1, 2, 3 or 4: which transform.
-      n: length of the axis; it is cut or filled up with zeros before. None leaves it.
-      axis: which one.
+      n: length of the axis; it is truncated or padded with zeros before. None leaves
+        it.
+      axis: the axis.
       s: length of one axis, or the lengths of several, likewise; -1 leaves one.
       axes: one or several; None is the last ones, for each length in `s` one, or all.
       norm: None or "backward": the inverse is scaled; "forward": the transform is;
         "ortho": both are, which makes them orthogonal.
       overwrite_x: has no effect.
       workers: has no effect.
-      orthogonalize: whether coefficients that occur once are as long as those that
-        occur twice; None: if `norm` is "ortho".
+      orthogonalize: whether to scale the coefficients that occur once so that the
+        transform is orthogonal; None: if `norm` is "ortho".
 
     Returns:
       Float array, or complex of a complex `x`: of both parts by themselves.
 
     Raises:
-      ArgumentError: there is no such type or norm, or a length is not positive.
-      AxisError: there is no such axis.
+      ArgumentError: unknown type or norm, or a length is not positive.
+      AxisError: an axis is out of range.
       ...
 """
 _docs = shared(

@@ -1,4 +1,4 @@
-"""Hankel's transform on a logarithmic grid, and lengths whose transforms are fast."""
+"""The Hankel transform on a logarithmic grid, and lengths whose transforms are fast."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def fht(
     offset: ArrayLike = 0.0,
     bias: ArrayLike = 0.0,
 ) -> Array:
-    """Returns Hankel's transform of samples on a logarithmic grid.
+    """Returns the Hankel transform of samples on a logarithmic grid.
 
     Returns:
       Float array[..., n]: samples of the transform, times the grid's points.

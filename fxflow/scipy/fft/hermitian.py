@@ -20,7 +20,7 @@ from fxflow.numpy.fft._machine import (
 _docs = shared("""
     Args:
       x: array-like[...].
-      axes: along which.
+      axes: the axes.
       norm: which direction is divided by the number of points: "backward" (None is the
         same), "forward", or "ortho": both by its root.
       overwrite_x: has no effect.
@@ -28,10 +28,9 @@ _docs = shared("""
       plan: None.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
+      AxisError: an axis is out of range or repeated.
       ShapeError: there are no points.
-      ArgumentError: there is no such norm, lengths and axes do not go together, or
-        `plan` is given.
+      ArgumentError: unknown norm, lengths and axes do not match, or `plan` is given.
 
     Source: `scipy.fft.{name}`.
 """)
@@ -98,7 +97,7 @@ def ihfft2(
 
     Args:
       x: real array-like[...].
-      s: numbers of points: axes are cut or filled up with zeros; None are their
+      s: numbers of points: axes are truncated or padded with zeros; None are their
         lengths.
 
     Returns:
@@ -132,7 +131,7 @@ def hfftn(
     Args:
       s: numbers of points of the result; None are the lengths of the axes, but
         2 (m - 1) of the last one, m long.
-      axes: along which; None is all (the last ones, if `s` is given).
+      axes: the axes; None is all (the last ones, if `s` is given).
 
     Returns:
       Real array.
@@ -160,9 +159,9 @@ def ihfftn(
 
     Args:
       x: real array-like[...].
-      s: numbers of points: axes are cut or filled up with zeros; None are their
+      s: numbers of points: axes are truncated or padded with zeros; None are their
         lengths.
-      axes: along which; None is all (the last ones, if `s` is given).
+      axes: the axes; None is all (the last ones, if `s` is given).
 
     Returns:
       Complex array; its last axis is `n // 2 + 1` long.

@@ -47,7 +47,7 @@ class Rule(NamedTuple):
 
 @functools.cache
 def gauss(n: int) -> tuple[Any, Any]:
-    """Returns nodes from -1 to 1 and weights of Gauss's rule."""
+    """Returns nodes from -1 to 1 and weights of the Gauss rule."""
     return np.polynomial.legendre.leggauss(n)
 
 
@@ -223,7 +223,7 @@ def integrated(
       rule: the rule of each box.
       epsabs: the error that is small enough.
       epsrel: likewise, relative to the integral.
-      limit: the greatest number of boxes.
+      limit: the maximum number of boxes.
       pieces: the number of equal boxes at first, along the first dimension.
       starts: the first boxes in place of these: corners and widths, float[k, d].
       norm: of an array of elements; None means that each element has to satisfy the

@@ -47,7 +47,7 @@ class BVPResult(NamedTuple):
       y: array[n, max_nodes]: the solution there.
       yp: array[n, max_nodes]: its derivatives.
       rms_residuals: float[max_nodes - 1]: relative residuals of the intervals.
-      num_nodes: int: how many nodes there are.
+      num_nodes: int: the number of nodes.
       niter: int: how many meshes were tried.
       status: int: 0 it converged; 1 `max_nodes` are not enough; 2 a matrix was
         singular; 3 the boundary conditions are not met.
@@ -539,7 +539,7 @@ def solve_bvp(
       fun_jac: not used: derivatives are exact.
       bc_jac: not used.
       tol: how small the relative residuals are to be.
-      max_nodes: how many nodes there are at most. The work is that of all of them.
+      max_nodes: the maximum number of nodes. The work is that of all of them.
       verbose: not used.
       bc_tol: how small the residuals of `bc` are to be; None: `tol`.
 
@@ -549,7 +549,7 @@ def solve_bvp(
     Raises:
       ArgumentError: `x` does not ascend, or `max_nodes` are less than its nodes.
       DtypeError: `y` is complex.
-      ShapeError: a shape does not fit.
+      ShapeError: a shape is incompatible.
       CheckError: under `checkify`, if it does not converge.
 
     Example:

@@ -290,7 +290,7 @@ def nsum(
       args: more arguments, which broadcast with the bounds.
       log: whether `f` returns the logarithm of terms, and the result is that of the
         sum.
-      maxterms: the greatest number of terms that are added one by one.
+      maxterms: the maximum number of terms that are added one by one.
       atol: the error that is small enough (0); its logarithm for `log`.
       rtol: likewise, relative (ε^½).
 

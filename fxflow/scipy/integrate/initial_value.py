@@ -74,7 +74,7 @@ class OdeSolution:
         self._method, self._unravel = parts[5:]
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        """Returns the arrays, and the rest."""
+        """Returns the arrays and the static data."""
         arrays = self.ts, self._starts, self._sizes, self._rows, self._count
         return arrays, (self._method, self._unravel)
 
@@ -243,7 +243,7 @@ def solve_ivp(
       An `OdeResult`. Where SciPy's sizes depend on the solution, these are padded.
 
     Raises:
-      ArgumentError: there is no such method or `adjoint`, or an argument means nothing.
+      ArgumentError: unknown method or `adjoint`, or an argument means nothing.
       DtypeError: a time is complex.
       ShapeError, TreeError: a shape or structure does not fit.
       CheckError: under `checkify`, if the end was not reached.
@@ -428,7 +428,7 @@ def odeint(
 
     Raises:
       ArgumentError: `tcrit` is given, or an argument has no meaning.
-      ShapeError: a shape does not fit.
+      ShapeError: a shape is incompatible.
 
     Example:
       >>> odeint(lambda y, t: -y, 1.0, [0.0, 1.0]).round(3)

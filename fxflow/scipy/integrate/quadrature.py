@@ -1,4 +1,4 @@
-"""Integrals of functions: Gauss's rules, and an adaptive one."""
+"""Integrals of functions: Gaussian quadrature rules, and an adaptive one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def fixed_quad(
     args: tuple[Any, ...] = (),
     n: int = 5,
 ) -> tuple[Array, None]:
-    """Integrates a function by Gauss's rule of `n` points.
+    """Integrates a function by Gaussian quadrature of `n` points.
 
     Args:
       func: called with a vector of points and `args`; returns array[..., n].
@@ -147,7 +147,7 @@ def quad(
       full_output: whether to return what the search has found.
       epsabs: the error that is small enough.
       epsrel: that error relative to the integral.
-      limit: the greatest number of intervals.
+      limit: the maximum number of intervals.
       points: real numbers between finite bounds where `func` is not smooth.
       weight: a factor of `func`: "cos" or "sin" of `wvar` times x, with one infinite
         bound at most; between finite bounds "alg", (x - a)^α (b - x)^β, "alg-loga",
@@ -333,7 +333,7 @@ def quad_vec(
       epsabs: the norm of the error that is small enough.
       epsrel: that error relative to the norm of the integral.
       norm: "2" or "max", of all elements.
-      limit: the greatest number of intervals.
+      limit: the maximum number of intervals.
       points: real numbers between finite bounds where `f` is not smooth.
       quadrature: "gk21", "gk15" or "trapezoid": the rule of an interval. None means
         "gk21", and "gk15" for infinite bounds.

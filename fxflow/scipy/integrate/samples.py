@@ -16,7 +16,7 @@ def _widths(name: str, y: Any, x: Any, dx: Any, axis: Any) -> tuple[Array, Array
     """Returns samples with the axis last, distances that broadcast, and the axis.
 
     Raises:
-      ShapeError: the coordinates do not fit, or there are no samples.
+      ShapeError: the coordinates have incompatible shapes, or there are no samples.
     """
     y, given = promote_inexact(name, y, dx if x is None else x)
     axis = canonical_axis(name, axis, y.aval.ndim)
@@ -90,8 +90,8 @@ def simpson(
       interval is that of the parabola through the last three.
 
     Raises:
-      AxisError: there is no such axis.
-      ShapeError: the coordinates do not fit, or there are no samples.
+      AxisError: an axis is out of range.
+      ShapeError: the coordinates have incompatible shapes, or there are no samples.
 
     Example:
       >>> simpson(np.array([0.0, 1.0, 4.0, 9.0]))
@@ -134,8 +134,8 @@ def cumulative_trapezoid(
 
     Raises:
       ArgumentError: `initial` is neither.
-      AxisError: there is no such axis.
-      ShapeError: the coordinates do not fit, or there are no samples.
+      AxisError: an axis is out of range.
+      ShapeError: the coordinates have incompatible shapes, or there are no samples.
 
     Example:
       >>> cumulative_trapezoid(np.array([0.0, 1.0, 2.0]), initial=0)
@@ -185,8 +185,8 @@ def cumulative_simpson(
       integrated by the trapezoidal rule.
 
     Raises:
-      AxisError: there is no such axis.
-      ShapeError: the coordinates do not fit, or there are no samples.
+      AxisError: an axis is out of range.
+      ShapeError: the coordinates have incompatible shapes, or there are no samples.
 
     Example:
       >>> cumulative_simpson(np.array([0.0, 1.0, 4.0]), initial=0.0)
@@ -236,7 +236,7 @@ def romb(
 
     Raises:
       ArgumentError: `show` is true.
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
       ShapeError: the number of samples is another one.
 
     Example:

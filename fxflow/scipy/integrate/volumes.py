@@ -143,8 +143,8 @@ def cubature(
       A `CubatureResult`.
 
     Raises:
-      ArgumentError: there is no such rule, or not for this d; `max_subdivisions` is
-        not positive, or `points` and bounds are traced.
+      ArgumentError: unknown rule, or not for this d; `max_subdivisions` is not
+        positive, or `points` and bounds are traced.
       ShapeError: the bounds are not vectors of one length.
       DtypeError: the bounds are complex.
 

@@ -37,7 +37,7 @@ def extended(
 
     Raises:
       ArgumentError: breakpoints lie between those of `own`, or do not ascend.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
     """
     c, x, there, known = promote_inexact(
         name, fnp.asarray(c), fnp.asarray(x), own.c, own.x

@@ -111,7 +111,7 @@ class Piecewise(Generic[P]):
         self.c, self.x, self.extrapolate, self.axis = c, x, extrapolate, axis
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        """Returns the arrays, and the rest."""
+        """Returns the arrays and the static data."""
         return (self.c, self.x), (self.extrapolate, self.axis)
 
     @classmethod

@@ -129,7 +129,7 @@ class BPoly(Piecewise["BPoly"]):
 
     Raises:
       ArgumentError: `x` does not ascend, or there is no such `extrapolate`.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> f = BPoly(np.array([[1.0], [2.0], [3.0]]), np.array([0.0, 1.0]))
@@ -166,7 +166,7 @@ class BPoly(Piecewise["BPoly"]):
 
         Raises:
           ArgumentError: breakpoints lie between those there are, or do not ascend.
-          ShapeError: the shapes do not fit.
+          ShapeError: the shapes are incompatible.
         """
         grown = extended("BPoly.extend", self, c, x, _raised)
         return self.construct_fast(*grown, self.extrapolate, self.axis)

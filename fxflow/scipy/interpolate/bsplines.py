@@ -173,7 +173,7 @@ class BSpline:
         return out
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        """Returns the arrays, and the rest."""
+        """Returns the arrays and the static data."""
         return (self.t, self.c), (self.k, self.extrapolate, self.axis)
 
     @classmethod
@@ -628,7 +628,7 @@ def make_interp_spline(
     Raises:
       ArgumentError: `x` does not ascend, a sample is not finite, there is no such
         `bc_type`, or the number of conditions does not fit.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> x = np.arange(6.0)
@@ -705,7 +705,7 @@ def make_lsq_spline(
       y: array-like[..., m, ...]: values.
       t: real array-like[n + k + 1]: the knots.
       k: the degree.
-      w: real array-like[m]: what the differences are multiplied by; None is 1.
+      w: real array-like[m]: weights of the differences; None is 1.
       axis: the axis of the points.
       check_finite: has no effect.
       method: "qr", or "norm-eq", normal equations, which are faster and less exact.
@@ -714,8 +714,8 @@ def make_lsq_spline(
       BSpline.
 
     Raises:
-      ArgumentError: there is no such method, or `x` does not ascend.
-      ShapeError: the shapes do not fit.
+      ArgumentError: unknown method, or `x` does not ascend.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> x = np.linspace(0.0, 1.0, 20)

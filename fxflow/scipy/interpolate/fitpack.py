@@ -57,7 +57,7 @@ def splrep(
     Args:
       x: real array-like[m]: points, strictly ascending.
       y: real array-like[m]: values.
-      w: real array-like[m]: what the differences are multiplied by; None is 1.
+      w: real array-like[m]: weights of the differences; None is 1.
       xb: the first end of the interval; None is x[0].
       xe: the last end; None is x[-1].
       k: the degree.
@@ -249,7 +249,7 @@ def splprep(
 
     Args:
       x: real array-likes[m], one for each coordinate.
-      w: real array-like[m]: what the differences are multiplied by; None is 1.
+      w: real array-like[m]: weights of the differences; None is 1.
       u: real array-like[m]: the parameters of the points; None is the length of the
         polygon, of the whole one.
       ub: the first end of the parameters; None is u[0].
@@ -272,7 +272,7 @@ def splprep(
     Raises:
       ArgumentError: an argument is out of range.
       ConcretizationError: points are traced, and `s` is not 0.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> a = np.linspace(0.0, 3.0, 30)

@@ -56,8 +56,9 @@ class RegularGridInterpolator:
       fill_value: the value outside.
 
     Raises:
-      ArgumentError: there is no such method, or points neither ascend nor descend.
-      ShapeError: points and values do not fit, or there are too few for the method.
+      ArgumentError: unknown method, or points neither ascend nor descend.
+      ShapeError: points and values have incompatible shapes, or there are too few for
+        the method.
 
     Example:
       >>> x, y = np.array([0.0, 1.0]), np.array([0.0, 2.0, 4.0])
@@ -111,7 +112,7 @@ class RegularGridInterpolator:
         self.bounds_error, self.fill_value = bool(bounds_error), fill_value
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        """Returns the arrays, and the rest."""
+        """Returns the arrays and the static data."""
         rest = self.method, self.bounds_error
         return (self.grid, self.values, self.fill_value), rest
 
@@ -134,11 +135,11 @@ class RegularGridInterpolator:
           Array[*s, ...] of the dtype of the values. One point is a row of points.
 
         Raises:
-          ArgumentError: there is no such method, or with `bounds_error` a point lies
-            outside of the grid.
+          ArgumentError: unknown method, or with `bounds_error` a point lies outside of
+            the grid.
           ConcretizationError: with `bounds_error` the points are traced.
-          ShapeError: the points have another number of coordinates, or the grid has too
-            few points for the method.
+          ShapeError: the points have the wrong number of coordinates, or the grid has
+            too few points for the method.
         """
         method = self.method if method is None else method
         _require_method(method)
@@ -204,10 +205,11 @@ def interpn(
       Array[*s, ...] of the dtype of the values.
 
     Raises:
-      ArgumentError: there is no such method, points of the grid neither ascend nor
-        descend, or with `bounds_error` a point lies outside of the grid.
+      ArgumentError: unknown method, points of the grid neither ascend nor descend, or
+        with `bounds_error` a point lies outside of the grid.
       ConcretizationError: with `bounds_error` the points `xi` are traced.
-      ShapeError: points and values do not fit, or there are too few for the method.
+      ShapeError: points and values have incompatible shapes, or there are too few for
+        the method.
 
     Example:
       >>> x, y = np.array([0.0, 1.0]), np.array([0.0, 2.0, 4.0])

@@ -52,7 +52,7 @@ def _divided(x: Array, y: Array, repeats: tuple[int, ...]) -> Array:
 
 @library("count")
 def _taylor(x: Array, c: Array, at: Array, count: int) -> Array:
-    """Returns Taylor's coefficients at points, array[count, *points, ...]."""
+    """Returns Taylor coefficients at points, array[count, *points, ...]."""
     n = x.shape[0]
     shape = (count, *at.shape, *c.shape[1:])
     out = fnp.zeros(shape, c.dtype).at[0].set(c[n - 1])
@@ -85,7 +85,7 @@ class KroghInterpolator:
 
     Raises:
       ArgumentError: equal points are not one after the other.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Special cases:
       Traced points are assumed to be distinct.

@@ -94,7 +94,7 @@ class PPoly(Piecewise["PPoly"]):
 
     Raises:
       ArgumentError: `x` does not ascend, or there is no such `extrapolate`.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> f = PPoly(np.array([[1.0, 2.0], [0.0, 1.0]]), np.array([0.0, 1.0, 2.0]))
@@ -133,7 +133,7 @@ class PPoly(Piecewise["PPoly"]):
 
         Raises:
           ArgumentError: breakpoints lie between those there are, or do not ascend.
-          ShapeError: the shapes do not fit.
+          ShapeError: the shapes are incompatible.
         """
         grown = extended("PPoly.extend", self, c, x)
         return PPoly.construct_fast(*grown, self.extrapolate, self.axis)
@@ -281,7 +281,7 @@ class CubicHermiteSpline(PPoly):
 
     Raises:
       ArgumentError: `x` does not ascend, or a sample is not finite.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> x = np.array([0.0, 1.0, 2.0])
@@ -352,7 +352,7 @@ class PchipInterpolator(PPoly):
     Raises:
       ArgumentError: `x` does not ascend, or a sample is not finite.
       DtypeError: `y` is complex.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> f = PchipInterpolator(np.array([0.0, 1.0, 2.0]), np.array([0.0, 0.0, 1.0]))
@@ -413,10 +413,9 @@ class Akima1DInterpolator(PPoly):
       axis: as given.
 
     Raises:
-      ArgumentError: there is no such method, `x` does not ascend, or a sample is not
-        finite.
+      ArgumentError: unknown method, `x` does not ascend, or a sample is not finite.
       DtypeError: `y` is complex.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> x = np.arange(5.0)
@@ -591,7 +590,7 @@ class CubicSpline(PPoly):
     Raises:
       ArgumentError: there is no such `bc_type`, `x` does not ascend, a sample is not
         finite, or the ends of a periodic spline differ.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> x = np.arange(5.0)

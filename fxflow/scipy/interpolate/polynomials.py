@@ -58,7 +58,7 @@ class BarycentricInterpolator:
     and the point of evaluation between the nodes.
 
     Args:
-      xi: real array-like[n]: points, all different; Chebyshev's are the best.
+      xi: real array-like[n]: points, all different; Chebyshev nodes are the best.
       yi: array-like[..., n, ...]: values.
       axis: the axis of the points.
       wi: array-like[n]: the weights, if they are known.
@@ -73,7 +73,7 @@ class BarycentricInterpolator:
 
     Raises:
       ArgumentError: two points are equal.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> x = np.array([0.0, 1.0, 3.0])
@@ -216,7 +216,7 @@ def barycentric_interpolate(
 
     Raises:
       ArgumentError: two points are equal, or an order is negative.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> x = np.array([0.0, 1.0, 3.0])
@@ -265,7 +265,7 @@ class interp1d:
 
     Raises:
       ArgumentError: there is no such `kind`, or `bounds_error` is asked for.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> f = interp1d(np.array([0.0, 1.0, 2.0]), np.array([0.0, 10.0, 0.0]))
@@ -337,7 +337,7 @@ class interp1d:
             self._spline = make_interp_spline(points, values, degree)
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        """Returns the arrays, and the rest."""
+        """Returns the arrays and the static data."""
         text = self.fill_value if isinstance(self.fill_value, str) else None
         fill = None if text else self.fill_value
         return (self.x, self.y, self._spline, fill), (self.kind, self.axis, text)

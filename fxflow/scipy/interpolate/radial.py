@@ -56,7 +56,7 @@ class Rbf:
       mode: "1-D", values are numbers, or "N-D", vectors.
 
     Attributes:
-      N: how many points there are.
+      N: the number of points.
       xi: the points, array[d, n].
       di: the values.
       nodes: the weights of the functions.
@@ -67,7 +67,7 @@ class Rbf:
       mode: as given.
 
     Raises:
-      ArgumentError: there is no such function or mode.
+      ArgumentError: unknown function or mode.
       ShapeError: the sizes differ.
 
     Example:
@@ -142,7 +142,7 @@ class Rbf:
         self.nodes = fnp.linalg.solve(matrix, values)
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        """Returns the arrays, and the rest."""
+        """Returns the arrays and the static data."""
         arrays = (self.xi, self.di, self.epsilon, self.smooth, self.nodes)
         return arrays, (self.function, self.norm, self.mode)
 

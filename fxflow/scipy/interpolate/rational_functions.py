@@ -187,7 +187,7 @@ class FloaterHormannInterpolator(_Rational):
 
     Raises:
       ArgumentError: `d` is out of range, or points are equal or not finite.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> x = np.linspace(0, 4, 9)

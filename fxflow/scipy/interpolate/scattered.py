@@ -46,7 +46,7 @@ class NearestNDInterpolator(Scattered):
       rescale: as given.
 
     Raises:
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> f = NearestNDInterpolator(np.array([[0.0, 0.0], [1.0, 1.0]]), np.arange(2.0))
@@ -63,7 +63,7 @@ class NearestNDInterpolator(Scattered):
         self.rescale = bool(rescale)
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], bool]:
-        """Returns the arrays, and the rest."""
+        """Returns the arrays and the static data."""
         return (self.points, self.values), self.rescale
 
     @classmethod
@@ -205,7 +205,7 @@ class RBFInterpolator(Scattered):
     Raises:
       ArgumentError: there is no such kernel, `epsilon` is missing, or there are fewer
         points than the polynomial has coefficients.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> x = np.array([[0.0], [1.0], [2.0]])
@@ -279,7 +279,7 @@ class RBFInterpolator(Scattered):
             )
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        """Returns the arrays, and the rest."""
+        """Returns the arrays and the static data."""
         arrays = (self.points, self.values, self.smoothing, self.epsilon, self._fit)
         return arrays, (self.kernel, self.degree, self.neighbors)
 
@@ -301,7 +301,7 @@ class RBFInterpolator(Scattered):
           Array[m, ...].
 
         Raises:
-          ShapeError: the points have another number of coordinates.
+          ShapeError: the points have the wrong number of coordinates.
         """
         if fnp.ndim(x) != 2 or fnp.shape(x)[1] != self.points.shape[1]:
             raise ShapeError(
@@ -350,9 +350,9 @@ def griddata(
       Array[*s, ...].
 
     Raises:
-      ArgumentError: there is no such method.
+      ArgumentError: unknown method.
       ConcretizationError: points of triangles are traced by `jit` or `vmap`.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])

@@ -159,7 +159,7 @@ class LSQBivariateSpline(_Scattered):
       z: real array-like[m]: the values.
       tx: real array-like[p]: inner knots of the first variable, ascending.
       ty: real array-like[q]: those of the second one.
-      w: real array-like[m]: what the differences are multiplied by; None is 1.
+      w: real array-like[m]: weights of the differences; None is 1.
       bbox: the ends of both intervals; None is the least and the greatest coordinate.
         (SciPy's own intervals are wider; in between the splines are the same.)
       kx: the degree in the first variable.
@@ -176,7 +176,7 @@ class LSQBivariateSpline(_Scattered):
 
     Raises:
       ArgumentError: knots are not inside of the intervals, or do not ascend.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> x, y = (v.ravel() for v in np.meshgrid(np.arange(4.0), np.arange(5.0)))
@@ -236,7 +236,7 @@ class SmoothBivariateSpline(_Scattered):
       x: real array-like[m]: the first coordinates.
       y: real array-like[m]: the second ones.
       z: real array-like[m]: the values.
-      w: real array-like[m]: what the differences are multiplied by; None is 1.
+      w: real array-like[m]: weights of the differences; None is 1.
       bbox: the ends of both intervals; None is the least and the greatest coordinate.
       kx: the degree in the first variable, 1 to 5.
       ky: in the second one.
@@ -255,7 +255,7 @@ class SmoothBivariateSpline(_Scattered):
       ConcretizationError: points are traced by `jit` or `vmap`: give knots to
         `LSQBivariateSpline`.
       ImportError: SciPy is not installed.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> x, y = (v.ravel() for v in np.meshgrid(np.arange(5.0), np.arange(5.0)))
@@ -370,7 +370,7 @@ def bisplrep(
       x: real array-like[m]: the first coordinates.
       y: real array-like[m]: the second ones.
       z: real array-like[m]: the values.
-      w: real array-like[m]: what the differences are multiplied by; None is 1.
+      w: real array-like[m]: weights of the differences; None is 1.
       xb: the first end of the first variable; None is the least coordinate.
       xe: its last end.
       yb: the first end of the second variable.
@@ -391,10 +391,9 @@ def bisplrep(
       The knots, the coefficients array[nx ny], and the degrees: [tx, ty, c, kx, ky].
 
     Raises:
-      ArgumentError: there is no such task, knots are missing, or there are too few
-        points.
+      ArgumentError: unknown task, knots are missing, or there are too few points.
       ConcretizationError: points are traced, and there are no knots.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> x, y = (v.ravel() for v in np.meshgrid(np.arange(5.0), np.arange(5.0)))
@@ -448,7 +447,7 @@ def bisplev(x: ArrayLike, y: ArrayLike, tck: Any, dx: int = 0, dy: int = 0) -> A
 
     Raises:
       ArgumentError: `tck` is not such a list, or an order is above the degree.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> t = np.array([0.0, 0.0, 1.0, 1.0])

@@ -169,7 +169,7 @@ def make_smoothing_spline(
     Raises:
       ArgumentError: `x` does not ascend, a weight is not positive, or `lam` is
         negative.
-      ShapeError: the shapes do not fit, or there are fewer than 5 points.
+      ShapeError: the shapes are incompatible, or there are fewer than 5 points.
 
     Example:
       >>> x = np.arange(8.0)
@@ -214,20 +214,20 @@ _docs = shared("""
     Args:
       x: real array-like[m]: points, ascending.
       y: real array-like[m]: values.
-      w: real array-like[m]: what the differences are multiplied by; None is 1.
+      w: real array-like[m]: weights of the differences; None is 1.
       xb: the first end of the interval; None is the least point.
       xe: the last end; None is the greatest point.
       k: the degree.
       s: the sum of squares of the differences; 0 is a spline through all samples.
       t: real array-like: all knots, if they are known.
-      nest: how many knots there may be; None is as many as are needed.
+      nest: the maximum number of knots; None is the number needed.
       bc_type: "not-a-knot" or "periodic" (with s = 0); None is "not-a-knot".
 
     Raises:
       ArgumentError: an argument is out of range, or s = 0 and there are knots, weights
         or `nest`.
       ConcretizationError: knots are to be chosen for samples that are traced.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Source: `scipy.interpolate.{name}`. P. Dierckx, Curve and Surface Fitting with
     Splines, 1993.
@@ -485,7 +485,7 @@ def generate_knots(
     nest: int | None = None,
     bc_type: str | None = None,
 ) -> Iterator[Array]:
-    """Returns an iterator of knots, more and more of them, as `make_splrep` tries them.
+    """Returns an iterator over the increasing sets of knots that `make_splrep` tries.
 
     Args:
       y: real array-like[m] or [m, d]: values.

@@ -202,7 +202,7 @@ class RectBivariateSpline(BivariateSpline):
 
     Raises:
       ArgumentError: coordinates do not ascend, or `s` or `bbox` asks for more.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> x, y = np.arange(5.0), np.arange(6.0)

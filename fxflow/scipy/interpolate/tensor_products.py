@@ -92,7 +92,7 @@ class NdPPoly:
 
     Raises:
       ArgumentError: breakpoints do not ascend.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> c = np.array([[1.0, 0.0], [0.0, 2.0]]).reshape(2, 2, 1, 1)
@@ -142,7 +142,7 @@ class NdPPoly:
         return out
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], bool]:
-        """Returns the arrays, and the rest."""
+        """Returns the arrays and the static data."""
         return (self.c, self.x), self.extrapolate
 
     @classmethod
@@ -166,7 +166,7 @@ class NdPPoly:
 
         Raises:
           ArgumentError: an order is negative, or there are not as many as variables.
-          ShapeError: points have another number of coordinates.
+          ShapeError: points have the wrong number of coordinates.
         """
         name, d = "NdPPoly", len(self.x)
         how = self.extrapolate if extrapolate is None else bool(extrapolate)
@@ -340,7 +340,7 @@ class NdBSpline:
 
     Raises:
       ArgumentError: knots descend, or there are not as many degrees as variables.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> knots = np.array([0.0, 0.0, 1.0, 1.0])
@@ -372,7 +372,7 @@ class NdBSpline:
         self.extrapolate = True if extrapolate is None else bool(extrapolate)
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        """Returns the arrays, and the rest."""
+        """Returns the arrays and the static data."""
         return (self.t, self.c), (self.k, self.extrapolate)
 
     @classmethod
@@ -396,7 +396,7 @@ class NdBSpline:
 
         Raises:
           ArgumentError: an order is negative, or there are not as many as variables.
-          ShapeError: points have another number of coordinates.
+          ShapeError: points have the wrong number of coordinates.
         """
         f = self if nu is None else self.derivative(nu)
         how = self.extrapolate if extrapolate is None else bool(extrapolate)
@@ -443,7 +443,7 @@ class NdBSpline:
 
         Raises:
           ArgumentError: a point lies beyond, and `extrapolate` is not set.
-          ShapeError: points have another number of coordinates.
+          ShapeError: points have the wrong number of coordinates.
         """
         name = "NdBSpline.design_matrix"
         knots, degrees = _knots(name, t, k)

@@ -41,7 +41,7 @@ class InTriangles(Scattered):
         Raises:
           ArgumentError: `rescale` is set, and the triangles are known.
           ConcretizationError: points are traced by `jit` or `vmap`.
-          ShapeError: the shapes do not fit.
+          ShapeError: the shapes are incompatible.
         """
         name = type(self).__name__
         mesh = points if isinstance(points, Delaunay) else None
@@ -97,7 +97,7 @@ class LinearNDInterpolator(InTriangles):
       ArgumentError: Qhull refuses the points, or `rescale` is set for a triangulation.
       ConcretizationError: points are traced by `jit` or `vmap`.
       ImportError: SciPy is not installed.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
@@ -304,7 +304,7 @@ class CloughTocher2DInterpolator(InTriangles):
       ArgumentError: Qhull refuses the points, or `rescale` is set for a triangulation.
       ConcretizationError: points are traced by `jit` or `vmap`.
       ImportError: SciPy is not installed.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> points = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])

@@ -81,7 +81,7 @@ class UnivariateSpline:
     Args:
       x: real array-like[m]: points, ascending.
       y: real array-like[m]: values.
-      w: real array-like[m]: what the differences are multiplied by; None is 1.
+      w: real array-like[m]: weights of the differences; None is 1.
       bbox: the ends of the interval; None is the first and the last point.
       k: the degree, 1 … 5.
       s: the sum of squares of the differences; None is m, 0 a spline through all
@@ -94,7 +94,7 @@ class UnivariateSpline:
     Raises:
       ArgumentError: an argument is out of range.
       ConcretizationError: samples are traced, and `s` is not 0.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> x = np.linspace(0.0, 3.0, 30)
@@ -269,7 +269,7 @@ class InterpolatedUnivariateSpline(UnivariateSpline):
 
     Raises:
       ArgumentError: an argument is out of range, or `x` does not ascend.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> x = np.linspace(0.0, 3.0, 30)
@@ -304,7 +304,7 @@ class LSQUnivariateSpline(UnivariateSpline):
       x: real array-like[m]: points, ascending.
       y: real array-like[m]: values.
       t: real array-like: the knots inside of the interval.
-      w: real array-like[m]: what the differences are multiplied by; None is 1.
+      w: real array-like[m]: weights of the differences; None is 1.
       bbox: the ends of the interval; None is the first and the last point.
       k: the degree, 1 … 5.
       ext: what stands beyond the interval; see `UnivariateSpline`.
@@ -312,7 +312,7 @@ class LSQUnivariateSpline(UnivariateSpline):
 
     Raises:
       ArgumentError: an argument is out of range, or `x` does not ascend.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> x = np.linspace(0.0, 3.0, 30)

@@ -176,7 +176,7 @@ def cdf2rdf(w: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
       with A V = V W.
 
     Raises:
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> w, v = cdf2rdf(np.array([1j, -1j]), np.array([[1, 1], [1j, -1j]]))

@@ -1,8 +1,8 @@
 """Equations of Lyapunov and Riccati, continuous and discrete.
 
 Riccati's are solved by the structure-preserving doubling algorithm, whose error falls
-quadratically, and Newton's method (Kleinman's), whose steps are Lyapunov's equations.
-The derivatives are those of the steps: at the solution they are those of the solution.
+quadratically, and Newton's method (Kleinman's), whose steps are Lyapunov equations. The
+derivatives are those of the steps: at the solution they are those of the solution.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DIRECT = 10
 
 _docs = shared("""
     Raises:
-      ShapeError: the matrices are not square, or do not fit.
+      ShapeError: the matrices are not square, or their shapes are incompatible.
       ...
 
     Source: `scipy.linalg.{name}`, with derivatives with respect to all matrices.
@@ -90,7 +90,7 @@ def solve_discrete_lyapunov(
       Float or complex array[..., n, n].
 
     Raises:
-      ArgumentError: there is no such method.
+      ArgumentError: unknown method.
 
     Special cases:
       inf or nan where the product of two eigenvalues of A is 1; by "bilinear" also
@@ -211,7 +211,7 @@ _riccati_docs = shared("""
       Hermitian float or complex array[..., n, n].
 
     Raises:
-      ShapeError: the matrices do not fit.
+      ShapeError: the matrices have incompatible shapes.
 
     Special cases:
       Where no stabilising solution exists, the result solves nothing, or is nan.

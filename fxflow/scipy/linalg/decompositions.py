@@ -165,7 +165,7 @@ def qr(
       a[..., p] = Q R.
 
     Raises:
-      ArgumentError: there is no such mode.
+      ArgumentError: unknown mode.
       ShapeError: `a` is not a matrix.
 
     Example:
@@ -258,8 +258,8 @@ def eigh(
 
     Raises:
       ShapeError: the matrices are not square.
-      ArgumentError: there is no such type, there are no such eigenvalues, or they are
-        to be chosen by their values.
+      ArgumentError: unknown type, there are no such eigenvalues, or they are to be
+        chosen by their values.
 
     Example:
       >>> eigh(np.diag([3.0, 1.0, 2.0]), eigvals_only=True, eigvals=(1, 2))

@@ -28,7 +28,7 @@ _docs = shared("""
       check_finite: has no effect.
 
     Raises:
-      ShapeError: the matrices are not square, or do not fit.
+      ShapeError: the matrices are not square, or their shapes are incompatible.
       ...
 
     Source: `scipy.linalg.{name}`.
@@ -360,7 +360,7 @@ def rq(
       with k = min(m, n) R [..., m, k] and Q [..., k, n].
 
     Raises:
-      ArgumentError: there is no such mode.
+      ArgumentError: unknown mode.
 
     Example:
       >>> r, q = rq(np.array([[1.0, 2.0], [3.0, 4.0]]))

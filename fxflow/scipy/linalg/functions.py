@@ -125,7 +125,7 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
              [0.+0.j, 3.+0.j]], dtype=complex64)
 
     Source: `scipy.linalg.sqrtm`; Björck and Hammarling 1983, "A Schur method for the
-    square root of a matrix". The derivative solves Sylvester's equation.
+    square root of a matrix". The derivative solves the Sylvester equation.
     """
     out: Array = _root(matrix_of("sqrtm", A, square=True))
     return out

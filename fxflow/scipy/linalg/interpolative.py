@@ -129,7 +129,7 @@ def reconstruct_interp_matrix(idx: ArrayLike, proj: ArrayLike) -> Array:
       Array[k, n].
 
     Raises:
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> reconstruct_interp_matrix(np.array([1, 0, 2]), np.array([[0.25, 0.5]]))
@@ -184,7 +184,7 @@ def reconstruct_matrix_from_id(B: ArrayLike, idx: ArrayLike, proj: ArrayLike) ->
       Array[m, n].
 
     Raises:
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> order, proj = np.array([1, 0, 2]), np.array([[0.25, 0.5]])
@@ -218,7 +218,7 @@ def id_to_svd(
       U[m, k], float array[k] descending and V[n, k], with A = U diag(S) Vᴴ.
 
     Raises:
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> order, proj = np.array([1, 0, 2]), np.array([[0.25, 0.5]])

@@ -74,7 +74,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
 
 @_docs
 def hadamard(n: int, dtype: DTypeLike = int) -> Array:
-    """Returns Sylvester's matrix of 1 and -1 with orthogonal rows.
+    """Returns the Sylvester matrix of 1 and -1 with orthogonal rows.
 
     Args:
       n: a power of 2.
@@ -129,7 +129,7 @@ def helmert(n: int, full: bool = False) -> Array:
 
 @_docs
 def hilbert(n: int) -> Array:
-    """Returns Hilbert's matrix: 1 / (i + j + 1).
+    """Returns the Hilbert matrix: 1 / (i + j + 1).
 
     Returns:
       Float array[n, n].
@@ -145,7 +145,7 @@ def hilbert(n: int) -> Array:
 
 @_docs
 def invhilbert(n: int, exact: bool = False) -> Array:
-    """Returns the inverse of Hilbert's matrix, which is one of integers.
+    """Returns the inverse of the Hilbert matrix, which is one of integers.
 
     Args:
       exact: has no effect: numbers are computed exactly, and rounded to floats.
@@ -172,7 +172,7 @@ def invhilbert(n: int, exact: bool = False) -> Array:
 
 @_docs
 def pascal(n: int, kind: str | None = None, exact: bool = True) -> Array:
-    """Returns Pascal's matrix of binomial coefficients.
+    """Returns the Pascal matrix of binomial coefficients.
 
     Args:
       kind: "symmetric" (or None), "lower" or "upper": a triangle.
@@ -182,7 +182,7 @@ def pascal(n: int, kind: str | None = None, exact: bool = True) -> Array:
       Float array[n, n].
 
     Raises:
-      ArgumentError: `n` is negative, or there is no such kind.
+      ArgumentError: `n` is negative, or the kind is unknown.
 
     Example:
       >>> pascal(3)
@@ -202,7 +202,7 @@ def pascal(n: int, kind: str | None = None, exact: bool = True) -> Array:
 
 @_docs
 def invpascal(n: int, kind: str | None = None, exact: bool = True) -> Array:
-    """Returns the inverse of Pascal's matrix, which is one of integers.
+    """Returns the inverse of the Pascal matrix, which is one of integers.
 
     Args:
       kind: "symmetric" (or None), "lower" or "upper": a triangle.
@@ -212,7 +212,7 @@ def invpascal(n: int, kind: str | None = None, exact: bool = True) -> Array:
       Float array[n, n].
 
     Raises:
-      ArgumentError: `n` is negative, or there is no such kind.
+      ArgumentError: `n` is negative, or the kind is unknown.
 
     Example:
       >>> invpascal(2)

@@ -1,4 +1,4 @@
-"""Sylvester's equation, polar factors, functions by Schur's form."""
+"""The Sylvester equation, polar factors, functions by Schur's form."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def solve_sylvester(
       Float or complex array[..., m, n].
 
     Raises:
-      ArgumentError: there is no such method.
-      ShapeError: the shapes do not fit.
+      ArgumentError: unknown method.
+      ShapeError: the shapes are incompatible.
 
     Special cases:
       inf or nan where an eigenvalue of A and one of -B are equal.
@@ -139,7 +139,7 @@ def polar(
       positive semidefinite, [..., n, n], or [..., m, m] on the left.
 
     Raises:
-      ArgumentError: there is no such side or method.
+      ArgumentError: unknown side or method.
       ShapeError: `a` is not a matrix.
 
     Example:
@@ -180,7 +180,7 @@ def funm(
       A: array-like[..., n, n].
       func: a function of an array, element by element. It is called with complex ones,
         or if `hermitian` with real scalars; then it may capture traced values, also
-        those to differentiate by.
+        those to differentiate with respect to.
       disp: whether to return the matrix alone.
       hermitian: whether to take the Hermitian part of the matrices: V f(w) Vᴴ, whose
         derivatives of any order are right at equal eigenvalues too.
@@ -269,7 +269,7 @@ def expm_frechet(
       derivative alone.
 
     Raises:
-      ArgumentError: there is no such method.
+      ArgumentError: unknown method.
       ShapeError: the matrices are not square, or not of one shape.
 
     Example:
@@ -318,8 +318,8 @@ def qr_multiply(
       The product, R[..., min(m, n), n], and with `pivoting` the order of the columns.
 
     Raises:
-      ArgumentError: there is no such mode.
-      ShapeError: the shapes do not fit.
+      ArgumentError: unknown mode.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> qr_multiply(np.eye(2), np.array([1.0, 2.0]))[0].shape
@@ -378,7 +378,7 @@ def eigh_tridiagonal(
     Raises:
       ArgumentError: there is no such way to select, or the range is wrong. By values,
         "v", the shape of the result would depend on them.
-      ShapeError: `e` has another length.
+      ShapeError: `e` has the wrong length.
 
     Example:
       >>> eigh_tridiagonal(np.array([2.0, 2.0]), np.array([1.0]), eigvals_only=True)

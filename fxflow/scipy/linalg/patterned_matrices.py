@@ -95,7 +95,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
       Array[..., k, n], k by the mode: m + n - 1, max(m, n), or max - min + 1.
 
     Raises:
-      ArgumentError: there is no such mode, or `n` is not positive.
+      ArgumentError: unknown mode, or `n` is not positive.
 
     Example:
       >>> convolution_matrix(np.array([1, 2]), 2)
@@ -215,7 +215,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 @library()
 @_docs
 def leslie(f: ArrayLike, s: ArrayLike) -> Array:
-    """Returns Leslie's matrix of a population by age.
+    """Returns the Leslie matrix of a population by age.
 
     Args:
       f: array-like[..., n]: fecundities: the first row.

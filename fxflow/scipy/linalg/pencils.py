@@ -35,7 +35,7 @@ _docs = shared("""
       check_finite: has no effect.
 
     Raises:
-      ShapeError: the matrices are not square, or do not fit.
+      ShapeError: the matrices are not square, or their shapes are incompatible.
       ArgumentError: `output` is something else.
       NotDifferentiableError: it is differentiated: signs and the order of eigenvalues
         are free.

@@ -30,7 +30,7 @@ _docs = shared("""
 
     Raises:
       ArgumentError: an index is out of range, or there is no such choice.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Source: `scipy.linalg.{name}`.
 """)

@@ -23,7 +23,7 @@ from fxflow.scipy.linalg.decompositions import qr, svd
 
 _docs = shared("""
     Raises:
-      ShapeError: an argument is not a matrix, or the shapes do not fit.
+      ShapeError: an argument is not a matrix, or the shapes are incompatible.
       ...
 
     Source: `scipy.linalg.{name}`.

@@ -43,8 +43,8 @@ def _divided(f: Callable[[Any], Any], points: tuple[Any, ...]) -> Any:
     """Returns the divided difference of a function at points that may be equal.
 
     Near each other, a quotient of differences has lost its digits, and the mean slope
-    by Gauss's rule has all of them: it is taken where the two agree within the error of
-    the quotient.
+    by Gaussian quadrature has all of them: it is taken where the two agree within the
+    error of the quotient.
     """
     if len(points) == 1:
         return f(points[0])
@@ -227,7 +227,7 @@ def generalized_funm(A: ArrayLike, func: Callable[[Any], Any]) -> Array:
     Args:
       A: array-like[..., m, n].
       func: function of a real scalar, called with values that are not negative; it may
-        capture traced values, also those to differentiate by.
+        capture traced values, also those to differentiate with respect to.
 
     Returns:
       Float or complex array[..., m, n].

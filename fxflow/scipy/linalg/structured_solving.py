@@ -23,7 +23,7 @@ from fxflow.transforms.vmap import vmap
 
 _docs = shared("""
     Raises:
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
       ...
 
     Source: `scipy.linalg.{name}`, with derivatives with respect to all arrays.

@@ -58,7 +58,7 @@ def footprint_of(name: str, what: str, value: Any, axes: Any, ndim: int) -> Foot
 
     Raises:
       ArgumentError: it is traced.
-      ShapeError: it has another number of axes, or no elements.
+      ShapeError: it has the wrong number of axes, or no elements.
     """
     bits = host(name, what, value).astype(bool)
     if bits.ndim != len(axes) or not bits.size:

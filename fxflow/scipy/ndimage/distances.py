@@ -29,7 +29,7 @@ _docs = shared("""
       indices: likewise.
 
     Raises:
-      ArgumentError: nothing is to be returned, there is no such metric, or an array to
+      ArgumentError: nothing is to be returned, the metric is unknown, or an array to
         write to is given.
 
     Source: `scipy.ndimage.{name}`, which has no distances where there is no background.

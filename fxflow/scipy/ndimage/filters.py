@@ -43,29 +43,29 @@ _docs = shared("""
         else of as many axes as `input`.
       axis: the axis.
       output: dtype of the result; None: that of the sums. Integers are truncated.
-      mode: what is beyond the edges: "reflect", the array backwards, the edge twice;
-        "mirror", backwards, the edge once; "nearest", the element at the edge; "wrap",
-        the array again; "constant", `cval`; functions of several axes take a sequence
-        too, one for each axis.
+      mode: how the array is extended beyond its edges: "reflect" reverses it and
+        repeats the edge; "mirror" reverses it without repeating the edge; "nearest"
+        repeats the edge; "wrap" repeats the array; "constant" fills with `cval`;
+        functions of several axes take a sequence too, one for each axis.
       cval: a number.
-      origin: by how many elements the kernel is moved: 0 is centered, positive numbers
-        move the result to the right.
+      origin: offset of the kernel in elements: 0 is centered, positive numbers move the
+        result to the right.
       size: of the neighbourhood.
       sigma: standard deviation; functions of several axes take one for each.
       order: of the derivative of the Gaussian, 0 for none.
       truncate: the kernel's radius in standard deviations.
       radius: the kernel's radius in elements, in place of `truncate`; with it `sigma`
         may be traced, and differentiated.
-      axes: along which; None is all.
+      axes: the axes; None is all.
 
     Returns:
       Float or complex array of the shape of `input`.
 
     Raises:
-      ArgumentError: there is no such mode, `origin` is beyond the kernel, `output` is
-        an array, or a size or deviation is not positive.
-      AxisError: there is no such axis.
-      ShapeError: the kernel has another number of axes, or no elements.
+      ArgumentError: unknown mode, `origin` is beyond the kernel, `output` is an array,
+        or a size or deviation is not positive.
+      AxisError: an axis is out of range.
+      ShapeError: the kernel has the wrong number of axes, or no elements.
 
     Source: `scipy.ndimage.{name}`.
 """)

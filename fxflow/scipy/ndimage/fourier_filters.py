@@ -33,7 +33,7 @@ _docs = shared("""
     Raises:
       ArgumentError: there are neither one nor as many numbers as axes, or `output` is
         an array.
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
 
     Source: `scipy.ndimage.{name}`.
 """)

@@ -24,25 +24,25 @@ _docs = shared("""
     Args:
       input: array-like[...]: integers become floats.
       output: dtype of the result; None is that of what the function returns.
-      mode: what is beyond the edges: "reflect", the array backwards, the edge twice;
-        "mirror", backwards, the edge once; "nearest", the element at the edge; "wrap",
-        the array again; "constant", `cval`; functions of several axes take a sequence
-        too, one for each axis.
+      mode: how the array is extended beyond its edges: "reflect" reverses it and
+        repeats the edge; "mirror" reverses it without repeating the edge; "nearest"
+        repeats the edge; "wrap" repeats the array; "constant" fills with `cval`;
+        functions of several axes take a sequence too, one for each axis.
       cval: a number.
-      origin: by how many elements the neighbourhood is moved: 0 is centered, positive
-        numbers move the result to the right.
+      origin: offset of the neighbourhood in elements: 0 is centered, positive numbers
+        move the result to the right.
       extra_arguments: more arguments of the function.
       extra_keywords: keyword arguments of the function.
-      axes: along which; None is all.
+      axes: the axes; None is all.
 
     Returns:
       Array of the shape of `input`.
 
     Raises:
-      ArgumentError: there is no such mode, `origin` is beyond the neighbourhood,
-        `output` is an array, or a size is not positive.
-      AxisError: there is no such axis.
-      ShapeError: the function returns another shape.
+      ArgumentError: unknown mode, `origin` is beyond the neighbourhood, `output` is an
+        array, or a size is not positive.
+      AxisError: an axis is out of range.
+      ShapeError: the function returns the wrong shape.
 
     Source: `scipy.ndimage.{name}`; the function is traced once, so that it must be one
     of fxflow's arrays, and the result can be differentiated.

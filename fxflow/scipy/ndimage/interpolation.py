@@ -42,18 +42,19 @@ _docs = shared("""
       order: of the spline: 0, the nearest sample, 1, linear interpolation, to 5.
       output: dtype of the result; None: that of `input`.
       output_shape: of the result; None: that of `input`.
-      mode: what is beyond the edges: "constant", `cval`; "grid-constant", `cval`, which
-        is interpolated to between an edge and one element beyond; "nearest", the
-        element at the edge; "mirror", the array backwards, the edge once; "reflect" or
-        "grid-mirror", backwards, the edge twice; "grid-wrap", the array again; "wrap",
-        the array again with the last element in place of the first one.
+      mode: how the array is extended beyond its edges: "constant", `cval`;
+        "grid-constant", `cval`, which is interpolated to between an edge and one
+        element beyond; "nearest", the element at the edge; "mirror", the array
+        backwards, the edge once; "reflect" or "grid-mirror", backwards, the edge twice;
+        "grid-wrap", the array again; "wrap", the array again with the last element in
+        place of the first one.
       cval: a number.
       prefilter: whether `input` has samples, from which the spline's coefficients are
         computed; without it, they are what is given.
 
     Raises:
-      ArgumentError: there is no such order or mode, or `output` is an array.
-      ShapeError: shapes do not fit.
+      ArgumentError: unknown order or mode, or `output` is an array.
+      ShapeError: the shapes are incompatible.
 
     Source: `scipy.ndimage.{name}`; integers are rounded, halves away from 0.
 """)
@@ -324,12 +325,13 @@ def map_coordinates(
         array of them.
       order: of the spline: 0, the nearest element, the next one at halves, 1, linear
         interpolation, to 5.
-      mode: what is beyond the edges: "constant", `cval`; "grid-constant", `cval`, which
-        is interpolated to between an edge and one element beyond; "nearest", the
-        element at the edge; "mirror", the array backwards, the edge once; "reflect" or
-        "grid-mirror", backwards, the edge twice; "grid-wrap", the array again; "wrap",
-        the array again with the last element in place of the first one. For orders 0
-        and 1 "constant" is "grid-constant", and "wrap" is "grid-wrap", as in JAX.
+      mode: how the array is extended beyond its edges: "constant", `cval`;
+        "grid-constant", `cval`, which is interpolated to between an edge and one
+        element beyond; "nearest", the element at the edge; "mirror", the array
+        backwards, the edge once; "reflect" or "grid-mirror", backwards, the edge twice;
+        "grid-wrap", the array again; "wrap", the array again with the last element in
+        place of the first one. For orders 0 and 1 "constant" is "grid-constant", and
+        "wrap" is "grid-wrap", as in JAX.
       cval: a number.
       output: dtype of the result; None: that of `input`.
       prefilter: whether `input` has samples, from which the spline's coefficients are
@@ -339,7 +341,7 @@ def map_coordinates(
       Array[*s] of the dtype of `input`; integers are rounded, halves away from 0.
 
     Raises:
-      ArgumentError: there is no such order or mode.
+      ArgumentError: unknown order or mode.
       ShapeError: there are not as many coordinates as axes.
 
     Example:

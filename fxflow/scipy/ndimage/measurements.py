@@ -94,7 +94,7 @@ def label(
 
     Raises:
       ArgumentError: the structure is traced or not symmetric.
-      ShapeError: it has another shape.
+      ShapeError: it has the wrong shape.
 
     Example:
       >>> label(np.array([1, 1, 0, 1, 0, 1]))
@@ -435,7 +435,7 @@ def labeled_comprehension(
     Args:
       input: array-like[...]: the values; they may be traced and differentiated.
       labels: array-like that broadcasts to the shape of `input`, known (not traced):
-        how many values there are is static. None: the function of all values.
+        the number of values is static. None: the function of all values.
       index: the labels asked for, known: an integer or int array-like[*s]; None is the
         function of the values of all labels that are not 0, together.
       func: of a vector of values; it returns a number.

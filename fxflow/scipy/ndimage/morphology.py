@@ -1,4 +1,4 @@
-"""Shapes and grey levels, eroded and dilated."""
+"""Binary and grayscale erosion and dilation."""
 
 from __future__ import annotations
 
@@ -30,33 +30,35 @@ from fxflow.scipy.ndimage.rank_filters import maximum_filter, minimum_filter
 
 _docs = shared("""
     Args:
-      input: real array-like[...]; for shapes, what is not 0 belongs to them.
-      structure: for shapes a bool array-like, True at the neighbours that count; None
-        is an element and those that share a side with it. For grey levels a real
-        array-like, which is added or taken away.
+      input: real array-like[...]; for binary images, nonzero elements are the
+        foreground.
+      structure: for binary images a bool array-like, True at the neighbours to include;
+        None is an element and those that share a side with it. For grayscale images a
+        real array-like, which is added or subtracted.
       iterations: how often; less than 1 is until nothing changes.
       mask: bool array-like of the shape of `input`: only elements where it is True may
         change.
-      output: dtype of the result; None is bool for shapes, and that of `input` for grey
-        levels.
-      border_value: what is beyond the edges.
+      output: dtype of the result; None is bool for binary images, and that of `input`
+        for grayscale ones.
+      border_value: the value beyond the edges.
       brute_force: has no effect.
       size: of a flat structure: one or one for each of `axes`.
       footprint: bool array-like, True at the elements of the neighbourhood, in place of
         `size`.
-      mode: what is beyond the edges, as for `correlate`.
+      mode: how the array is extended beyond its edges, as for `correlate`.
       cval: a number, for "constant".
-      origin: by how many elements the structure is moved: one or one for each axis.
-      axes: along which; None is all.
+      origin: offset of the structure in elements: one or one for each axis.
+      axes: the axes; None is all.
 
     Returns:
       Array of the shape of `input`.
 
     Raises:
-      ArgumentError: a structure is traced, has no elements, or is not given in any way.
-      AxisError: there is no such axis.
+      ArgumentError: a structure is traced, has no elements, or is missing.
+      AxisError: an axis is out of range.
       DtypeError: `input` is complex.
-      ShapeError: the structure has another number of axes, or the mask another shape.
+      ShapeError: the structure has the wrong number of axes, or the mask has the wrong
+        shape.
 
     Source: `scipy.ndimage.{name}`.
 """)
@@ -371,7 +373,7 @@ def binary_hit_or_miss(
     Args:
       structure1: bool array-like, True at the neighbours that must belong to it.
       structure2: bool array-like, True at those that must not; None is all others.
-      origin1: by how many elements the first structure is moved.
+      origin1: offset of the first structure in elements.
       origin2: by how many the second one is; None is `origin1`.
 
     Example:
@@ -543,7 +545,7 @@ def grey_opening(
     *,
     axes: Any = None,
 ) -> Array:
-    """Erodes and then dilates grey levels: narrow peaks vanish.
+    """Erodes and then dilates a grayscale image: narrow peaks vanish.
 
     Example:
       >>> grey_opening(np.array([1, 1, 5, 1, 3, 3, 3]), 3)
@@ -568,7 +570,7 @@ def grey_closing(
     *,
     axes: Any = None,
 ) -> Array:
-    """Dilates and then erodes grey levels: narrow valleys vanish.
+    """Dilates and then erodes a grayscale image: narrow valleys vanish.
 
     Example:
       >>> grey_closing(np.array([5, 5, 1, 5, 3, 3, 3]), 3)

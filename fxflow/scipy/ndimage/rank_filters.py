@@ -32,20 +32,21 @@ _docs = shared("""
       footprint: bool array-like, True at the elements of the neighbourhood, in place of
         `size`.
       output: dtype of the result; None: that of `input`.
-      mode: what is beyond the edges, as for `correlate`: one or one for each axis.
+      mode: how the array is extended beyond its edges, as for `correlate`: one or one
+        for each axis.
       cval: a number, for "constant".
-      origin: by how many elements the neighbourhood is moved: one or one for each axis.
-      axes: along which; None is all.
+      origin: offset of the neighbourhood in elements: one or one for each axis.
+      axes: the axes; None is all.
 
     Returns:
       Array of the shape of `input`.
 
     Raises:
-      ArgumentError: neither a size nor a footprint is given, it has no elements, there
-        is no such mode, or `origin` is beyond the neighbourhood.
-      AxisError: there is no such axis.
+      ArgumentError: neither a size nor a footprint is given, it has no elements, the
+        mode is unknown, or `origin` is beyond the neighbourhood.
+      AxisError: an axis is out of range.
       DtypeError: `input` is complex.
-      ShapeError: the footprint has another number of axes.
+      ShapeError: the footprint has the wrong number of axes.
 
     Special cases:
       The derivative goes to the chosen element; equal ones share it.
@@ -270,7 +271,7 @@ def rank_filter(
 
     Raises:
       ArgumentError: there are not as many elements, neither a size nor a footprint is
-        given, there is no such mode, or `origin` is beyond the neighbourhood.
+        given, the mode is unknown, or `origin` is beyond the neighbourhood.
 
     Example:
       >>> rank_filter(np.array([3, 1, 4, 1, 5]), -1, 3)
@@ -313,7 +314,7 @@ def percentile_filter(
 
     Raises:
       ArgumentError: it is not in -100 … 100, neither a size nor a footprint is given,
-        there is no such mode, or `origin` is beyond the neighbourhood.
+        the mode is unknown, or `origin` is beyond the neighbourhood.
 
     Example:
       >>> percentile_filter(np.array([3, 1, 4, 1, 5]), 20, 3)

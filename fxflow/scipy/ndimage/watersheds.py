@@ -43,7 +43,7 @@ def watershed_ift(
 
     Raises:
       DtypeError: the dtypes are others.
-      ShapeError: the markers or the structure have another shape.
+      ShapeError: the markers or the structure have the wrong shape.
       ArgumentError: the structure is traced or not symmetric, or `output` is an array.
 
     Example:

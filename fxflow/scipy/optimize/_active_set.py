@@ -28,7 +28,7 @@ def not_negative(matrix: Any, right: Any, maxiter: int) -> tuple[Any, Any, Any]:
     Args:
       matrix: float[m, n], whose columns have norms near 1, or 0.
       right: float[m], of a norm near 1.
-      maxiter: the greatest number of pivots.
+      maxiter: the maximum number of pivots.
 
     Returns:
       x, float[n]; whether it is a solution up to rounding; the number of pivots.

@@ -64,10 +64,10 @@ def branch_and_bound(
       p: a linear program.
       kinds: int32[n]: 0 any number; 1 whole; 2 zero, or within the bounds; 3 that and
         whole.
-      maxiter: the greatest number of iterations of each program.
+      maxiter: the maximum number of iterations of each program.
       tol: their tolerance.
       gap: relative: a node that is better by less is left out.
-      most: the greatest number of programs.
+      most: the maximum number of programs.
       room: for as many nodes that are left.
     """
     n, dtype = p.q.size, p.q.dtype

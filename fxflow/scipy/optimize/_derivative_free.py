@@ -46,8 +46,8 @@ def nelder_mead(
       bounds: lower and upper bounds, or None.
       xatol: the size of the simplex at which to stop.
       fatol: the difference of values at which to stop.
-      maxiter: the greatest number of steps.
-      maxfev: the greatest number of calls; None is 200 n.
+      maxiter: the maximum number of steps.
+      maxfev: the maximum number of calls; None is 200 n.
       initial_simplex: float[n + 1, n], or None.
       adaptive: whether the factors depend on n.
     """
@@ -162,8 +162,8 @@ def powell(
       bounds: lower and upper bounds, or None.
       xtol: the tolerance of searches along lines.
       ftol: the relative decrease of a round at which to stop.
-      maxiter: the greatest number of rounds.
-      maxfev: the greatest number of calls, or None.
+      maxiter: the maximum number of rounds.
+      maxfev: the maximum number of calls, or None.
       direc: float[n, n], rows that are the first directions; None means the axes.
     """
     x = _clipped(problem.x, bounds)

@@ -65,9 +65,9 @@ def descend(
         step; `scaled` says whether a step of length 1 is its natural one.
       gtol: the size of the gradient at which to stop.
       norm: the order of the norm of the gradient.
-      maxiter: the greatest number of steps.
-      maxcalls: the greatest number of calls.
-      searches: the greatest number of calls of a search.
+      maxiter: the maximum number of steps.
+      maxcalls: the maximum number of calls.
+      searches: the maximum number of calls of a search.
       ftol: the relative decrease at which to stop.
       xtol: the mean length of a step's elements at which to stop.
       xrtol: the length of a step, relative to that of x, at which to stop.
@@ -176,10 +176,10 @@ def descend_within(
       high: float[n].
       gtol: the size of the projected gradient at which to stop.
       ftol: the relative decrease at which to stop.
-      maxiter: the greatest number of steps.
-      maxcalls: the greatest number of calls.
+      maxiter: the maximum number of steps.
+      maxcalls: the maximum number of calls.
       rule: for directions: `LBFGS` or `NewtonCG`.
-      searches: the greatest number of calls of a search.
+      searches: the maximum number of calls of a search.
       xtol: the mean length of a step's elements at which to stop.
     """
     x = fnp.clip(problem.x, low, high)

@@ -188,7 +188,7 @@ def solve(
 
     Args:
       program: what to solve.
-      maxiter: the greatest number of iterations.
+      maxiter: the maximum number of iterations.
       tol: the relative tolerance; None is 1e-9, or 1e-5 in float32.
       polish: whether a vertex is made exact.
 

@@ -49,14 +49,14 @@ def levenberg_marquardt(
       both: function of x that returns the cost, the residuals and the Jacobian, as the
         model of the cost has them.
       residuals: function of x that returns the cost and the residuals.
-      x: float[n], where to begin, within the bounds.
+      x: float[n], the initial guess, within the bounds.
       low: float[n].
       high: float[n].
       ftol: the relative decrease of the cost at which to stop.
       xtol: the relative length of a step at which to stop.
       gtol: the size of the projected gradient at which to stop.
       x_scale: float[n], the units of variables; None for norms of the Jacobian.
-      maxcalls: the greatest number of calls.
+      maxcalls: the maximum number of calls.
       tau: the first damping, relative.
       watched: what makes a step call the user's callback.
     """

@@ -284,7 +284,7 @@ def linear_models(
       high: float[n], upper bounds.
       rhobeg: the size of the first steps.
       rhoend: the size of the last steps.
-      maxiter: the greatest number of calls.
+      maxiter: the maximum number of calls.
       catol: the violation that is accepted.
       f_target: a feasible point with such a value is good enough.
 

@@ -31,7 +31,7 @@ class Problem(NamedTuple):
     """A function to minimize.
 
     Attributes:
-      x: float[n], where to begin.
+      x: float[n], the initial guess.
       value: function of x.
       both: function of x that returns the value and the gradient.
       slope: function of x that returns the gradient.
@@ -114,7 +114,7 @@ def options_of(
         accepted, and has no effect.
 
     Raises:
-      ArgumentError: there is no such option.
+      ArgumentError: unknown option.
     """
     given = {k: v for k, v in dict(options or {}).items() if k != "disp"}
     unknown = sorted(given.keys() - known.keys())

@@ -143,7 +143,7 @@ def sequential_programs(
       lagrangian: function of the point and the multipliers, whose Hessian is in the
         model; None means to estimate that by BFGS.
       ftol: the predicted decrease and the violation at which to stop.
-      maxiter: the greatest number of steps.
+      maxiter: the maximum number of steps.
       estimate: how to estimate the Hessian, in place of both: `start(x)` returns a
         memory, `updated(memory, step, change)` one after a step, and `matrix(memory)`
         the estimate.

@@ -43,7 +43,7 @@ def trust_region(
       problem: what to minimize.
       subproblem: function of x, the gradient and the radius that returns a step.
       gtol: the size of the gradient at which to stop.
-      maxiter: the greatest number of iterations.
+      maxiter: the maximum number of iterations.
       initial_trust_radius: the first radius.
       max_trust_radius: the largest radius.
       eta: the least ratio of actual to predicted decrease of a step that is taken.

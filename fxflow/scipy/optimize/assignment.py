@@ -80,9 +80,9 @@ def quadratic_assignment(
       A: float[n, n].
       B: float[n, n].
       maximize: whether to find the greatest sum.
-      P0: where to begin: "barycenter", "randomized", which needs `key`, or a doubly
+      P0: the initial guess: "barycenter", "randomized", which needs `key`, or a doubly
         stochastic float[n, n].
-      maxiter: the greatest number of steps.
+      maxiter: the maximum number of steps.
       tol: the Frobenius norm of a step, over √n, at which to stop.
       key: of `fxflow.random`, in place of `rng`. SciPy's other `options` are keyword
         arguments here; its method "2opt" is missing.

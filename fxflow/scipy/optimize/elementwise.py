@@ -95,7 +95,7 @@ def _limits(name: str, tolerances: Any, known: Mapping[str, Any]) -> dict[str, A
     """Returns tolerances by name, with defaults.
 
     Raises:
-      ArgumentError: there is no such tolerance, or it is negative.
+      ArgumentError: unknown tolerance, or it is negative.
     """
     given = dict(tolerances or {})
     if set(given) - set(known):
@@ -132,15 +132,15 @@ def find_root(
       tolerances: `xatol` and `xrtol`, the absolute and relative error of x (the least
         normal number, 4 ε); `fatol` and `frtol`, how small f is at a root, absolutely
         or relative to its values at the ends (0).
-      maxiter: the greatest number of iterations.
+      maxiter: the maximum number of iterations.
 
     Returns:
       An `ElementwiseResult`.
 
     Raises:
-      ArgumentError: `init` is not a pair, or there is no such tolerance.
+      ArgumentError: `init` is not a pair, or the tolerance is unknown.
       DtypeError: numbers are complex.
-      ShapeError: f returns another shape.
+      ShapeError: f returns the wrong shape.
 
     Example:
       >>> square = lambda x, c: x**2 - c
@@ -210,15 +210,15 @@ def find_minimum(
       args: more arguments, which broadcast with the brackets.
       tolerances: `xatol` and `xrtol`, the absolute and relative error of x (the least
         normal number, √ε).
-      maxiter: the greatest number of iterations.
+      maxiter: the maximum number of iterations.
 
     Returns:
       An `ElementwiseResult`.
 
     Raises:
-      ArgumentError: `init` has not three points, or there is no such tolerance.
+      ArgumentError: `init` has not three points, or the tolerance is unknown.
       DtypeError: numbers are complex.
-      ShapeError: f returns another shape.
+      ShapeError: f returns the wrong shape.
 
     Example:
       >>> bowl = lambda x, c: (x - c) ** 2
@@ -299,14 +299,14 @@ def bracket_root(
       xmax: bounds of the right end.
       factor: how much longer each step is, more than 1.
       args: more arguments, which broadcast with the points.
-      maxiter: the greatest number of steps.
+      maxiter: the maximum number of steps.
 
     Returns:
       A `BracketResult` with two points.
 
     Raises:
       DtypeError: numbers are complex.
-      ShapeError: f returns another shape.
+      ShapeError: f returns the wrong shape.
 
     Example:
       >>> found = bracket_root(lambda x: x - 20, 0.0)
@@ -414,14 +414,14 @@ def bracket_minimum(
       xmax: likewise.
       factor: how much longer each step is, more than 1.
       args: more arguments, which broadcast with the points.
-      maxiter: the greatest number of steps.
+      maxiter: the maximum number of steps.
 
     Returns:
       A `BracketResult` with three points.
 
     Raises:
       DtypeError: numbers are complex.
-      ShapeError: f returns another shape.
+      ShapeError: f returns the wrong shape.
 
     Example:
       >>> found = bracket_minimum(lambda x: (x - 20) ** 2, 0.0)

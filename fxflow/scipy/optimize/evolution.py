@@ -140,7 +140,7 @@ def differential_evolution(
       args: more arguments.
       strategy: SciPy's names: "best1", "best2", "rand1", "rand2", "randtobest1" or
         "currenttobest1", with "bin" or "exp" behind it.
-      maxiter: the greatest number of generations.
+      maxiter: the maximum number of generations.
       popsize: the number of points for each variable.
       tol: the relative spread of values at which to stop.
       mutation: the factor of differences; a pair draws one for each generation.
@@ -169,8 +169,8 @@ def differential_evolution(
       An `OptimizeResults`; with constraints `maxcv` is the greatest violation.
 
     Raises:
-      ArgumentError: there is no such strategy, update or first population, bounds are
-        missing, no integer lies between them, or a number is out of range.
+      ArgumentError: unknown strategy, update or first population, bounds are missing,
+        no integer lies between them, or a number is out of range.
 
     Example:
       >>> waves = lambda x: (x**2 - 2 * fnp.cos(9 * x)).sum()

@@ -1,4 +1,4 @@
-"""Rosenbrock's function, and checks of derivatives by differences."""
+"""The Rosenbrock function, and checks of derivatives by differences."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _points(name: str, given: Any, least: int = 1) -> Array:
 
 @library()
 def rosen(x: ArrayLike) -> Array:
-    """Returns Rosenbrock's function, which has its minimum 0 at ones.
+    """Returns the Rosenbrock function, which has its minimum 0 at ones.
 
     Args:
       x: float[n, ...].
@@ -48,7 +48,7 @@ def rosen(x: ArrayLike) -> Array:
 
 @library()
 def rosen_der(x: ArrayLike) -> Array:
-    """Returns the gradient of Rosenbrock's function.
+    """Returns the gradient of the Rosenbrock function.
 
     Args:
       x: float[n, ...], n ≥ 2.
@@ -74,7 +74,7 @@ def rosen_der(x: ArrayLike) -> Array:
 
 @library()
 def rosen_hess(x: ArrayLike) -> Array:
-    """Returns the Hessian of Rosenbrock's function.
+    """Returns the Hessian of the Rosenbrock function.
 
     Args:
       x: float[n], n ≥ 2.
@@ -105,7 +105,7 @@ def rosen_hess(x: ArrayLike) -> Array:
 
 @library()
 def rosen_hess_prod(x: ArrayLike, p: ArrayLike) -> Array:
-    """Returns the product of the Hessian of Rosenbrock's function and a vector.
+    """Returns the product of the Hessian of the Rosenbrock function and a vector.
 
     Args:
       x: float[n], n ≥ 2.

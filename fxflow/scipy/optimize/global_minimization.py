@@ -142,7 +142,7 @@ def basinhopping(
 
     Args:
       func: called as `func(x, *args)`; returns a real number.
-      x0: where to begin: float[n] or a list of numbers.
+      x0: the initial guess: float[n] or a list of numbers.
       niter: the number of steps.
       T: the temperature; 0 accepts lower minima only.
       stepsize: the largest displacement of an element at first.
@@ -346,7 +346,7 @@ def dual_annealing(
       callback: called on the host with the lowest minimum and its value after each
         temperature, for its side effects (see `debug.callback`); SciPy's third
         argument, which search found it, is missing, and it cannot stop the search.
-      x0: where to begin; None means a random point.
+      x0: the initial guess; None means a random point.
       key: of `fxflow.random`, in place of SciPy's `rng`.
 
     Returns:

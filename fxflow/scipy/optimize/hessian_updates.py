@@ -118,7 +118,7 @@ class _Matrix(HessianUpdateStrategy):
           approx_type: "hess", or "inv_hess" for the inverse.
 
         Raises:
-          ArgumentError: there is no such type, or `n` is not a natural number.
+          ArgumentError: unknown type, or `n` is not a natural number.
           ShapeError: `init_scale` is not a number and not float[n, n].
         """
         name = type(self).__name__

@@ -21,7 +21,7 @@ class IsotonicResult(NamedTuple):
       x: float[n]: the solution.
       weights: float[n]: the total weights of blocks of equal numbers, then zeros.
       blocks: int32[n + 1]: where blocks begin, and n after the last one.
-      number: int: how many blocks there are: `blocks[: number + 1]` are SciPy's.
+      number: int: the number of blocks: `blocks[: number + 1]` are SciPy's.
     """
 
     x: Array

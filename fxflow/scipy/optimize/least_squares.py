@@ -69,7 +69,7 @@ def least_squares(
 
     Args:
       fun: called as `fun(x, *args, **kwargs)`; returns the residuals, float[m].
-      x0: where to begin: float[n], a list of numbers, or a pytree of arrays.
+      x0: the initial guess: float[n], a list of numbers, or a pytree of arrays.
       jac: function that returns the Jacobian, float[m, n]; SciPy's words mean to
         compute it by automatic differentiation.
       bounds: a pair of lower and upper bounds, each float[n] or a number; or `Bounds`.
@@ -89,7 +89,7 @@ def least_squares(
       tr_solver: has no effect: each step is solved by a QR factorization.
       tr_options: likewise.
       jac_sparsity: has no effect: the Jacobian is dense.
-      max_nfev: the greatest number of calls; None is 100 n.
+      max_nfev: the maximum number of calls; None is 100 n.
       verbose: has no effect: nothing is printed.
       args: more arguments.
       kwargs: more arguments, by name.
@@ -101,10 +101,10 @@ def least_squares(
       A `LeastSquaresResults`.
 
     Raises:
-      ArgumentError: there is no such method or loss, "lm" has bounds, a robust loss or
-        fewer residuals than variables, a lower bound is above an upper one, or a known
-        start is outside of the bounds.
-      ShapeError: the residuals are not a vector, or other shapes do not fit.
+      ArgumentError: unknown method or loss, "lm" has bounds, a robust loss or fewer
+        residuals than variables, a lower bound is above an upper one, or a known start
+        is outside of the bounds.
+      ShapeError: the residuals are not a vector, or the other shapes are incompatible.
 
     Special cases:
       A traced start outside the bounds is moved to the nearest point within. Under
@@ -249,7 +249,7 @@ def leastsq(
 
     Args:
       func: called as `func(x, *args)`; returns the residuals, float[m], m ≥ n.
-      x0: where to begin: float[n] or a list of numbers.
+      x0: the initial guess: float[n] or a list of numbers.
       args: more arguments: a tuple of them, or one.
       Dfun: the Jacobian, float[m, n], called as `func` is; None means to compute it.
       full_output: whether to return the covariance and a `LeastSquaresResults`, too.
@@ -257,7 +257,7 @@ def leastsq(
       ftol: the relative decrease of the sum at which to stop.
       xtol: the relative length of a step at which to stop.
       gtol: the size of the gradient at which to stop.
-      maxfev: the greatest number of calls; 0 means 100 n.
+      maxfev: the maximum number of calls; 0 means 100 n.
       epsfcn: has no effect: derivatives are exact.
       factor: has no effect: the first step is damped, not bounded.
       diag: float[n], the reciprocal units of variables; None means norms of the
@@ -331,8 +331,8 @@ def curve_fit(
       f: the curve, called as `f(xdata, *parameters)`.
       xdata: what `f` takes: an array, a list of numbers, or any pytree of arrays.
       ydata: float[m]: what it should return; another shape is flattened.
-      p0: float[n]: where to begin, within the bounds; None is 1 for each parameter of
-        `f`, or a point within the bounds.
+      p0: float[n]: the initial guess, within the bounds; None is 1 for each parameter
+        of `f`, or a point within the bounds.
       sigma: float[m], the standard deviations of `ydata`, or float[m, m], their
         covariance; None means equal ones.
       absolute_sigma: whether `sigma` is in the units of `ydata`; else the covariance is
@@ -357,7 +357,7 @@ def curve_fit(
       ArgumentError: the number of parameters is not known: `f` takes a variable number,
         and `p0` is None; known data is not finite; there is no such policy; or as
         `least_squares`.
-      ShapeError: the shapes of the data do not fit.
+      ShapeError: the shape of the data is incompatible.
 
     Example:
       >>> x = fnp.linspace(0.0, 4.0, 9)
@@ -600,7 +600,7 @@ def lsq_linear(
       tol: the relative decrease of the cost at which to stop.
       lsq_solver: has no effect: each step is solved by a QR factorization.
       lsmr_tol: likewise.
-      max_iter: the greatest number of iterations; None is 100 n.
+      max_iter: the maximum number of iterations; None is 100 n.
       verbose: has no effect: nothing is printed.
       lsmr_maxiter: has no effect, as `lsq_solver`.
 
@@ -608,8 +608,8 @@ def lsq_linear(
       A `LeastSquaresResults`.
 
     Raises:
-      ArgumentError: there is no such method, or a lower bound is above an upper one.
-      ShapeError: the shapes do not fit.
+      ArgumentError: unknown method, or a lower bound is above an upper one.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> A = fnp.array([[1.0, 0.0], [1.0, 1.0]])
@@ -646,14 +646,14 @@ def nnls(
     Args:
       A: float[m, n].
       b: float[m].
-      maxiter: the greatest number of iterations; None is 100 n.
+      maxiter: the maximum number of iterations; None is 100 n.
       atol: has no effect: the solution is exact up to rounding errors.
 
     Returns:
       x, float[n], and the norm of A x - b.
 
     Raises:
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Special cases:
       nan if the solver does not converge.

@@ -49,10 +49,10 @@ _docs = shared("""
       the objective by `b_ub`, `b_eq` and the bounds.
 
     Raises:
-      ArgumentError: a matrix comes without its right side, there is no such option, or
-        a lower bound is above an upper one.
+      ArgumentError: a matrix comes without its right side, the option is unknown, or a
+        lower bound is above an upper one.
       DtypeError: an argument is complex.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 """)
 
 
@@ -145,8 +145,8 @@ def milp(
         for each variable. None means at least 0.
       constraints: a `LinearConstraint`, a triple `(A, lb, ub)`, or a sequence of them.
       options: `mip_rel_gap`, by how much relative to the objective a better point may
-        be missed (0: by rounding errors); `node_limit`, the greatest number of programs
-        (10000); `max_depth`, the greatest number of nodes that wait (8 n + 32, at most
+        be missed (0: by rounding errors); `node_limit`, the maximum number of programs
+        (10000); `max_depth`, the maximum number of nodes that wait (8 n + 32, at most
         1024); `maxiter` and `tol` of each program, as `linprog` has them; `presolve`
         has no effect.
 
@@ -155,10 +155,9 @@ def milp(
       upper side before those with a lower side; `con` and `eqlin` are of the equations.
 
     Raises:
-      ArgumentError: there is no such kind or option, or a constraint is of another
-        type.
+      ArgumentError: unknown kind or option, or a constraint is of another type.
       DtypeError: an argument is complex.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Special cases:
       x is nan for a program without a solution, as of `linprog`; `status` is 1 if there
@@ -240,7 +239,7 @@ def _program(
     Raises:
       ArgumentError: a matrix comes without its right side.
       DtypeError: an argument is complex.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
     """
     P, q, A_ub, b_ub, A_eq, b_eq = map(listed, (P, q, A_ub, b_ub, A_eq, b_eq))
     b_ub, b_eq = (
@@ -359,7 +358,7 @@ def _kinds(name: str, given: np.ndarray, n: int) -> Array:
     """Returns the kind of each variable.
 
     Raises:
-      ArgumentError: there is no such kind.
+      ArgumentError: unknown kind.
       ShapeError: there are more or fewer kinds than variables.
     """
     if given.size and not np.isin(given, (0, 1, 2, 3)).all():

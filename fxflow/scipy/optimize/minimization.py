@@ -162,8 +162,8 @@ def minimize(
 
     Args:
       fun: called as `fun(x, *args)`; returns a real number.
-      x0: where to begin: float[n], a list of numbers, or a pytree of arrays, which is
-        what `fun` gets.
+      x0: the initial guess: float[n], a list of numbers, or a pytree of arrays, which
+        is what `fun` gets.
       args: more arguments of the function and its derivatives.
       method: "BFGS", "L-BFGS-B" (or "L-BFGS"), "CG", "Newton-CG", "TNC" (that with
         bounds), "trust-ncg", "trust-krylov", "trust-exact", "SLSQP", "trust-constr",
@@ -189,22 +189,22 @@ def minimize(
       callback: called on the host with the point after each iteration, for its side
         effects (see `debug.callback`); it cannot stop the program.
       options: `maxiter` (200 n), and for each method its tolerances and settings, with
-        SciPy's names; `gtol` is how small the gradient is to get (1e-5), in the norm
+        SciPy's names; `gtol` is the tolerance of the gradient (1e-5), in the norm
         `norm` (of order inf). "BFGS": `line_search_maxiter` (30), `xrtol`, the length
         of a step relative to `x` to stop at (0), `hess_inv0`, the first estimate of the
         Hessian's inverse (1). "BFGS", "CG", "Newton-CG": `c1` (1e-4) and `c2` (0.9, for
-        "CG" 0.4) of Wolfe's conditions. "Powell": `direc`, rows that are the first
+        "CG" 0.4) of the Wolfe conditions. "Powell": `direc`, rows that are the first
         directions. "COBYLA": `rhobeg` (1) and `tol` (1e-4), the size of the first and
         of the last steps, `catol`, the accepted violation (2e-4), `f_target`, a value
-        that is good enough; its `maxiter` (1000) counts calls. "L-BFGS-B": `maxls`,
-        as that; `maxcor`, the number of remembered steps (10); `ftol`, the relative
+        that is good enough; its `maxiter` (1000) counts calls. "L-BFGS-B": `maxls`, as
+        that; `maxcor`, the number of remembered steps (10); `ftol`, the relative
         decrease to stop at (0); `maxfun` and `maxgrad`, the greatest numbers of calls.
 
     Returns:
       An `OptimizeResults`, of the float dtype of `x0`, at least float32.
 
     Raises:
-      ArgumentError: there is no such method or option, the method takes no bounds or
+      ArgumentError: unknown method or option, the method takes no bounds or
         constraints, `args` is not a tuple, or a lower bound is above an upper one.
       ShapeError: `x0` is a matrix, or the function returns no number.
 

@@ -56,9 +56,9 @@ def direct(
       bounds: `Bounds` with arrays, or a pair (min, max) for each variable; finite.
       args: more arguments.
       eps: the least relative improvement that a rectangle must promise.
-      maxfun: the greatest number of calls; None means 1000 n. There is room for as many
+      maxfun: the maximum number of calls; None means 1000 n. There is room for as many
         rectangles.
-      maxiter: the greatest number of iterations.
+      maxiter: the maximum number of iterations.
       locally_biased: whether a rectangle's size is its longest side, which is faster if
         there are few minima; else half of its diagonal.
       f_min: the least value, if it is known.

@@ -15,12 +15,12 @@ from fxflow.scipy.optimize.roots import root
 _root_docs = shared("""
     Args:
       F: called as `F(x)`; returns values like x.
-      xin: where to begin: float[n], a list of numbers, or a pytree of arrays.
+      xin: the initial guess: float[n], a list of numbers, or a pytree of arrays.
       iter: the number of iterations; None means as many as `f_tol` needs.
       alpha: the first estimate of the inverse Jacobian is -alpha; None means that it
         follows from the values.
       verbose: has no effect: nothing is printed.
-      maxiter: the greatest number of iterations.
+      maxiter: the maximum number of iterations.
       f_tol: the largest value at a root; None means 6e-6, in float32 1e-4.
       f_rtol: the largest value at a root relative to that at `xin`; None for any. Each
         tolerance that is given has to be met, this one and those below.

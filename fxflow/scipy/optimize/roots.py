@@ -74,7 +74,7 @@ def root(
     Args:
       fun: called as `fun(x, *args)`; returns values like x. For "lm" it may return
         more of them.
-      x0: where to begin: float[n], a list of numbers, or a pytree of arrays.
+      x0: the initial guess: float[n], a list of numbers, or a pytree of arrays.
       args: more arguments.
       method: "hybr" and "lm" take Newton's steps in a region where they are trusted, by
         Levenberg's and Marquardt's method. "broyden1", "broyden2" and "anderson" use
@@ -88,22 +88,22 @@ def root(
         for its side effects (see `debug.callback`); not for "hybr" and "lm".
       options: "hybr": `xtol`, the relative length of a step at which to stop, and
         `maxfev`. "lm": `xtol`, `ftol`, `gtol`, `maxiter`, the number of calls. Both:
-        `diag`, float[n], the reciprocal units of unknowns. Others:
-        `fatol`, the largest value at a root (6e-6, in float32 1e-4), `ftol`, the same
-        relative to that at `x0`, `xatol` and `xtol`, the length of the last step,
-        absolute and relative (inf; all have to be met), `tol_norm`, function of a
-        vector that returns its length (the largest absolute element), `maxiter`,
-        `maxls`, the greatest number of steps of a line search; "anderson": `M`, the
-        number of remembered steps, and `w0`, the regularization; "krylov":
-        `inner_maxiter`, and `inner_M`, a preconditioner; "broyden1", "broyden2",
-        "anderson" and the diagonal ones: `alpha`, the first estimate of the inverse
-        Jacobian is -alpha; and "excitingmixing" `alphamax`, the largest factor.
+        `diag`, float[n], the reciprocal units of unknowns. Others: `fatol`, the largest
+        value at a root (6e-6, in float32 1e-4), `ftol`, the same relative to that at
+        `x0`, `xatol` and `xtol`, the length of the last step, absolute and relative
+        (inf; all have to be met), `tol_norm`, function of a vector that returns its
+        length (the largest absolute element), `maxiter`, `maxls`, the maximum number of
+        steps of a line search; "anderson": `M`, the number of remembered steps, and
+        `w0`, the regularization; "krylov": `inner_maxiter`, and `inner_M`, a
+        preconditioner; "broyden1", "broyden2", "anderson" and the diagonal ones:
+        `alpha`, the first estimate of the inverse Jacobian is -alpha; and
+        "excitingmixing" `alphamax`, the largest factor.
 
     Returns:
       A `RootResults`.
 
     Raises:
-      ArgumentError: there is no such method or option, or `args` is not a tuple.
+      ArgumentError: unknown method or option, or `args` is not a tuple.
       ShapeError: the number of values is not that of unknowns.
 
     Special cases:
@@ -260,13 +260,13 @@ def fsolve(
 
     Args:
       func: called as `func(x, *args)`; returns values like x.
-      x0: where to begin: float[n], a list of numbers, or a pytree of arrays.
+      x0: the initial guess: float[n], a list of numbers, or a pytree of arrays.
       args: more arguments: a tuple of them, or one.
       fprime: the Jacobian, float[n, n], called as `func` is; None means to compute it.
       full_output: whether to return a `RootResults`, too.
       col_deriv: whether the columns of what `fprime` returns belong to equations.
       xtol: the relative length of a step at which to stop.
-      maxfev: the greatest number of calls; 0 means 100 (n + 1).
+      maxfev: the maximum number of calls; 0 means 100 (n + 1).
       band: has no effect: the Jacobian is computed exactly, and is dense.
       epsfcn: likewise.
       factor: has no effect: the first step is Newton's.
@@ -585,11 +585,11 @@ def fixed_point(
 
     Args:
       func: called as `func(x, *args)`; returns values like x.
-      x0: where to begin: an array, or a pytree of arrays.
+      x0: the initial guess: an array, or a pytree of arrays.
       args: more arguments.
       xtol: the relative change of all elements at which to stop, at least a few
         rounding errors.
-      maxiter: the greatest number of iterations.
+      maxiter: the maximum number of iterations.
       method: "del2", with Aitken's and Steffensen's acceleration of each element, or
         "iteration".
 
@@ -597,7 +597,7 @@ def fixed_point(
       The point, like `x0`; nan if the iteration does not converge.
 
     Raises:
-      ArgumentError: there is no such method.
+      ArgumentError: unknown method.
       ShapeError: the function returns something that is not like x.
 
     Example:

@@ -66,7 +66,7 @@ def bracketed(
       a: a number.
       b: another number.
       grow_limit: how far a parabola may reach, in lengths of the bracket.
-      maxiter: the greatest number of steps.
+      maxiter: the maximum number of steps.
     """
     fa, fb = function(a), function(b)
     up = fa < fb
@@ -165,7 +165,7 @@ def brent_minimum(
       fx: the value there.
       relative: the tolerance relative to x.
       absolute: the absolute tolerance.
-      maxiter: the greatest number of steps.
+      maxiter: the maximum number of steps.
     """
 
     def tolerance(s: _Brent) -> Any:
@@ -298,8 +298,7 @@ def minimize_scalar(
       An `OptimizeResults` with a 0-d `x`.
 
     Raises:
-      ArgumentError: there is no such method or option, or it does not take bounds or a
-        bracket.
+      ArgumentError: unknown method or option, or it does not take bounds or a bracket.
 
     Example:
       >>> found = minimize_scalar(lambda x, a: (x - a) ** 2, args=(3.0,))
@@ -417,7 +416,7 @@ def bracket(
       xb: the second point.
       args: more arguments: a tuple of them, or one.
       grow_limit: how far a parabola may reach, in lengths of the bracket.
-      maxiter: the greatest number of steps.
+      maxiter: the maximum number of steps.
 
     Returns:
       A named tuple (a, b, c, fa, fb, fc, calls).

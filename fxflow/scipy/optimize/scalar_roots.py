@@ -34,7 +34,7 @@ _docs = shared("""
       args: more arguments: a tuple of them, or one.
       xtol: the absolute error of the root.
       rtol: the relative error, at least a few rounding errors.
-      maxiter: the greatest number of iterations.
+      maxiter: the maximum number of iterations.
       full_output: whether to return a `ScalarRootResults`, too.
       disp: whether the root is nan if the solver does not converge; else it is the
         last estimate.
@@ -46,7 +46,7 @@ _docs = shared("""
 
     Raises:
       ArgumentError: `maxiter` is not positive.
-      ShapeError: f returns another shape.
+      ShapeError: f returns the wrong shape.
 
     Special cases:
       nan if f has the same sign at both ends. Under `checkify`, raises if the solver
@@ -95,7 +95,7 @@ def bracketing(
       b: the other end.
       xtol: the absolute error of the root.
       rtol: the relative error.
-      maxiter: the greatest number of iterations.
+      maxiter: the maximum number of iterations.
       ftols: how small f is at a root, absolutely and relative to its values at the
         ends.
     """
@@ -465,12 +465,12 @@ def newton(
     Args:
       func: called as `func(x, *args)` with a float; returns a float. For an array `x0`
         it must work elementwise.
-      x0: where to begin: a number, or an array of starts of problems of their own.
+      x0: the initial guess: a number, or an array of starts of problems of their own.
       fprime: the derivative, called as `func` is; None means to compute it, where SciPy
         uses the secant method.
       args: more arguments: a tuple of them, or one.
       tol: the absolute length of a step at which to stop.
-      maxiter: the greatest number of iterations.
+      maxiter: the maximum number of iterations.
       fprime2: the second derivative, for Halley's method.
       x1: a second point, for the secant method.
       rtol: the relative length of a step at which to stop.
@@ -485,7 +485,7 @@ def newton(
 
     Raises:
       ArgumentError: `maxiter` is not positive, or `x1` comes with a derivative.
-      ShapeError: func returns another shape.
+      ShapeError: func returns the wrong shape.
 
     Special cases:
       nan where the derivative is 0. Under `checkify`, raises if the solver does not
@@ -565,11 +565,11 @@ def root_scalar(
       bracket: two numbers between which f changes its sign.
       fprime: the derivative, called as `f` is; None means to compute it.
       fprime2: the second derivative, likewise.
-      x0: where to begin.
+      x0: the initial guess.
       x1: a second point, for "secant".
       xtol: the absolute error, or the length of a step, at which to stop.
       rtol: likewise, relative.
-      maxiter: the greatest number of iterations.
+      maxiter: the maximum number of iterations.
       options: any of the last three, by name.
 
     Returns:
@@ -577,8 +577,7 @@ def root_scalar(
       and what `f` closes over: see `optim.implicit`.
 
     Raises:
-      ArgumentError: there is no such method or option, or the method needs a bracket or
-        a point.
+      ArgumentError: unknown method or option, or the method needs a bracket or a point.
 
     Example:
       >>> found = root_scalar(lambda x: x**3 - 1, bracket=(0.0, 3.0))

@@ -1,4 +1,4 @@
-"""`line_search`: a step along a direction that satisfies Wolfe's conditions."""
+"""`line_search`: a step along a direction that satisfies the Wolfe conditions."""
 
 from __future__ import annotations
 

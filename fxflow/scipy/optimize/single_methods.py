@@ -21,15 +21,15 @@ _minimizer_docs = shared("""
     Args:
       f: called as `f(x, *args)`; returns a real number.
       func: called as `func(x, *args)`; returns a real number.
-      x0: where to begin: float[n], a list of numbers, or a pytree of arrays.
+      x0: the initial guess: float[n], a list of numbers, or a pytree of arrays.
       fprime: the gradient, called as the function is; None means to compute it.
       args: more arguments: a tuple of them, or one.
-      gtol: how small the gradient is to get.
+      gtol: tolerance of the gradient.
       norm: the order of the norm of the gradient.
       xtol: how near points are to be.
       ftol: how near values are to be.
-      maxiter: the greatest number of iterations; None means that of `minimize`.
-      maxfun: the greatest number of calls; likewise.
+      maxiter: the maximum number of iterations; None means that of `minimize`.
+      maxfun: the maximum number of calls; likewise.
       bounds: `Bounds`, or pairs (min, max) with None for no bound.
       full_output: whether to return the whole result, too.
       disp: has no effect: nothing is printed.
@@ -304,8 +304,8 @@ def fmin_l_bfgs_b(
       approx_grad: whether `func` returns a number only, whose gradient is computed.
       m: the number of remembered steps.
       factr: the decrease, in rounding errors of the value, at which to stop.
-      pgtol: how small the projected gradient is to get.
-      maxls: the greatest number of steps of a line search.
+      pgtol: tolerance of the projected gradient.
+      maxls: the maximum number of steps of a line search.
 
     Returns:
       The point, like `x0`, the value there, and an `OptimizeResults`, where SciPy has
@@ -383,7 +383,7 @@ def fmin_tnc(
       fmin: see `maxCGit`.
       xtol: the mean length of a step's elements at which to stop; negative means 0.
       ftol: the relative decrease at which to stop; negative means 0.
-      pgtol: how small the projected gradient is to get; negative means 1e-5.
+      pgtol: tolerance of the projected gradient; negative means 1e-5.
 
     Returns:
       The point, like `x0`, the number of calls, and the status of `OptimizeResults`.
@@ -445,7 +445,7 @@ def fmin_slsqp(
       bounds: `Bounds`, or pairs (min, max); none without any.
       fprime_eqcons: has no effect: derivatives are computed.
       fprime_ieqcons: likewise.
-      iter: the greatest number of iterations.
+      iter: the maximum number of iterations.
       acc: the predicted decrease, and the violation, at which to stop.
 
     Example:
@@ -504,7 +504,7 @@ def fmin_cobyla(
       consargs: more arguments of the constraints; None means those of `func`.
       rhobeg: the size of the first steps.
       rhoend: the size of the last steps.
-      maxfun: the greatest number of calls.
+      maxfun: the maximum number of calls.
       catol: the violation that is accepted.
 
     Returns:
@@ -554,7 +554,7 @@ def fminbound(
       x1: where the interval begins.
       x2: where it ends.
       xtol: how near x is to be.
-      maxfun: the greatest number of iterations.
+      maxfun: the maximum number of iterations.
 
     Returns:
       The point, float; with `full_output` also an `OptimizeResults`.

@@ -223,7 +223,7 @@ def window_of(name: str, window: Any, n: int, periodic: bool = True) -> Values:
       periodic: whether the points are one period of it, unless the name says.
 
     Raises:
-      ArgumentError: there is no such window, or it asks for other parameters.
+      ArgumentError: unknown window, or it asks for other parameters.
     """
     if isinstance(window, int | float):
         window = ("kaiser", window)

@@ -342,7 +342,7 @@ def normalize(b: Coefficients, a: Coefficients) -> tuple[Array, Array]:
 
     Raises:
       ArgumentError: all coefficients of `a` are 0.
-      ShapeError: `b` or `a` has another shape.
+      ShapeError: `b` or `a` has the wrong shape.
 
     Example:
       >>> normalize([0.0, 3.0], [2.0, 4.0])

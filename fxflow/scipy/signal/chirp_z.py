@@ -71,7 +71,7 @@ def czt(
 
     Raises:
       ArgumentError: `m` is not positive.
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
       ShapeError: there are no samples.
 
     Example:
@@ -142,7 +142,7 @@ def zoom_fft(
 
     Raises:
       ArgumentError: `fn` is neither a number nor a pair, or `m` is not positive.
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
 
     Example:
       >>> x = np.cos(np.arange(64.0) * 0.3 * np.pi)
@@ -214,8 +214,8 @@ class CZT:
           Complex array with `m` points along `axis`.
 
         Raises:
-          AxisError: there is no such axis.
-          ShapeError: `x` has another length.
+          AxisError: an axis is out of range.
+          ShapeError: `x` has the wrong length.
         """
         (x,) = promote_inexact("CZT", x)
         _require_length("CZT", x, self.n, axis)
@@ -278,8 +278,8 @@ class ZoomFFT:
 
         Raises:
           ArgumentError: `fn` is neither a number nor a pair.
-          AxisError: there is no such axis.
-          ShapeError: `x` has another length.
+          AxisError: an axis is out of range.
+          ShapeError: `x` has the wrong length.
         """
         (x,) = promote_inexact("ZoomFFT", x)
         _require_length("ZoomFFT", x, self.n, axis)

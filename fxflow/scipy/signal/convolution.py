@@ -196,7 +196,7 @@ _docs = shared("""
       Float or complex array; empty if an operand is.
 
     Raises:
-      ArgumentError: there is no such mode, method or boundary.
+      ArgumentError: unknown mode, method or boundary.
       ShapeError: the numbers of axes differ, or for "valid" neither operand fits.
 
     Source: `scipy.signal.{name}`, of floats: integers become floats as in JAX.
@@ -345,10 +345,10 @@ def fftconvolve(
     """Returns the convolution of two arrays by Fourier transforms.
 
     Args:
-      axes: along which ones; None is all. The others are broadcast together.
+      axes: the axes; None means all. The others are broadcast together.
 
     Raises:
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
 
     Example:
       >>> fftconvolve(np.array([1.0, 2.0, 3.0]), np.array([1.0, 10.0])).round(3)
@@ -388,10 +388,10 @@ def oaconvolve(
     It is faster than `fftconvolve` if one array is much longer than the other.
 
     Args:
-      axes: along which ones; None is all. The others are broadcast together.
+      axes: the axes; None means all. The others are broadcast together.
 
     Raises:
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
 
     Example:
       >>> oaconvolve(np.array([1.0, 2.0, 3.0]), np.array([1.0, 10.0])).round(3)
@@ -455,7 +455,7 @@ def choose_conv_method(
       "fft" or "direct"; if `measure`, also a dictionary of the seconds that each takes.
 
     Raises:
-      ArgumentError: there is no such mode.
+      ArgumentError: unknown mode.
       ConcretizationError: `measure` is set and an array is traced.
       ShapeError: the arrays have different numbers of axes.
 
@@ -504,7 +504,7 @@ def correlation_lags(in1_len: int, in2_len: int, mode: str = "full") -> Array:
       int32[n].
 
     Raises:
-      ArgumentError: there is no such mode, or a length is not positive.
+      ArgumentError: unknown mode, or a length is not positive.
 
     Example:
       >>> correlation_lags(3, 2)

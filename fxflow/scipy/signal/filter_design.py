@@ -240,8 +240,8 @@ _docs = shared("""
       them as `zpk2sos`; the filter is the same.
 
     Raises:
-      ArgumentError: there is no such type or output, an edge is out of range, or a
-        ripple is not positive.
+      ArgumentError: unknown type or output, an edge is out of range, or a ripple is not
+        positive.
       ShapeError: `Wn` has not as many edges as the type needs.
 
     Source: `scipy.signal.{name}`. T. W. Parks and C. S. Burrus, Digital Filter Design,

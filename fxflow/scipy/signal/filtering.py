@@ -103,7 +103,7 @@ _docs = shared("""
       ArgumentError: the first coefficient of a denominator is 0 (or for sections not
         1), or there is no such `padtype` or `method`.
       ShapeError: an argument has another shape than the ones above.
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
 
     Source: `scipy.signal.{name}`; integers become floats.
 """)

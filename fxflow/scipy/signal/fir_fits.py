@@ -21,7 +21,7 @@ Values = np.ndarray[Any, Any]
 
 
 def kaiser_atten(numtaps: int, width: float) -> float:
-    """Returns the attenuation of a filter that Kaiser's window makes, in dB.
+    """Returns the attenuation of a filter that the Kaiser window makes, in dB.
 
     Args:
       numtaps: the number of coefficients.
@@ -45,7 +45,7 @@ def kaiser_atten(numtaps: int, width: float) -> float:
 
 
 def kaiser_beta(a: float) -> float:
-    """Returns the shape of Kaiser's window for an attenuation.
+    """Returns the shape of the Kaiser window for an attenuation.
 
     Args:
       a: the attenuation in dB.
@@ -69,7 +69,7 @@ def kaiser_beta(a: float) -> float:
 
 
 def kaiserord(ripple: float, width: float) -> tuple[int, float]:
-    """Returns the number of coefficients and the shape of Kaiser's window.
+    """Returns the number of coefficients and the shape of the Kaiser window.
 
     Args:
       ripple: the greatest deviation in dB, at least 8.
@@ -165,7 +165,7 @@ def firls(
     Raises:
       ArgumentError: `numtaps` is even, edges are out of range or do not ascend, or a
         weight is not positive.
-      ShapeError: `bands`, `desired` and `weight` do not fit each other.
+      ShapeError: `bands`, `desired` and `weight` are incompatible.
 
     Example:
       >>> firls(3, [0.0, 0.4, 0.6, 1.0], [1.0, 1.0, 0.0, 0.0]).round(3)
@@ -266,7 +266,7 @@ def remez(
       weight: array-like[k]: what the error in each band counts; None is ones.
       type: "bandpass", a response in bands; "differentiator", one that is proportional
         to the frequency; "hilbert", one that is odd.
-      maxiter: the greatest number of exchanges.
+      maxiter: the maximum number of exchanges.
       grid_density: how many frequencies lie between two extrema.
       fs: the sampling rate; None is 1.
 
@@ -276,7 +276,7 @@ def remez(
     Raises:
       ArgumentError: there is no such `type`, edges are out of range or do not ascend,
         a weight is not positive, or the exchanges do not settle in `maxiter` steps.
-      ShapeError: `bands`, `desired` and `weight` do not fit each other.
+      ShapeError: `bands`, `desired` and `weight` are incompatible.
 
     Example:
       >>> remez(5, [0.0, 0.1, 0.3, 0.5], [1.0, 0.0]).round(3)
@@ -399,8 +399,8 @@ def minimum_phase(
       Float array[(n + 1) // 2], or array[n] without `half`.
 
     Raises:
-      ArgumentError: there is no such method, `n_fft` is less than n, or `half` is False
-        with "hilbert".
+      ArgumentError: unknown method, `n_fft` is less than n, or `half` is False with
+        "hilbert".
       ShapeError: `h` is not a vector of more than 2 coefficients.
 
     Example:

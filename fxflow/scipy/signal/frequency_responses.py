@@ -32,7 +32,7 @@ _docs = shared("""
 
     Raises:
       ArgumentError: `worN` is not positive.
-      ShapeError: coefficients have another shape.
+      ShapeError: coefficients have the wrong shape.
 
     Source: `scipy.signal.{name}`.
 """)

@@ -401,8 +401,8 @@ def iirdesign(
       Coefficients `b` and `a`; or zeros, poles and gain; or sections.
 
     Raises:
-      ArgumentError: there is no such family or output, an edge is out of range, edges
-        are equal or not nested, or `gstop` is not above `gpass` > 0.
+      ArgumentError: unknown family or output, an edge is out of range, edges are equal
+        or not nested, or `gstop` is not above `gpass` > 0.
       ConcretizationError: an argument is traced.
 
     Example:
@@ -439,7 +439,7 @@ def band_stop_obj(
       Float array[].
 
     Raises:
-      ArgumentError: there is no such type, or `ind` is neither 0 nor 1.
+      ArgumentError: unknown type, or `ind` is neither 0 nor 1.
       ShapeError: edges are not a pair.
 
     Example:

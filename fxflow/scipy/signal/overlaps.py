@@ -27,7 +27,7 @@ _docs = shared("""
       Bool array[].
 
     Raises:
-      ArgumentError: there is no such window, or `noverlap` is not less than `nperseg`.
+      ArgumentError: unknown window, or `noverlap` is not less than `nperseg`.
       ShapeError: the window is not a vector of `nperseg` elements.
 
     Source: `scipy.signal.{name}`.

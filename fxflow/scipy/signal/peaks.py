@@ -46,16 +46,16 @@ def argrelextrema(
       comparator: function of two arrays, such as `fnp.greater`.
       axis: the axis.
       order: how many neighbours on each side.
-      mode: what is beyond the edges: "clip", the element at the edge, or "wrap", the
-        array again.
-      size: how many to report, so that the shape is known when tracing.
+      mode: how the array is extended beyond its edges: "clip", the element at the edge,
+        or "wrap", the array again.
+      size: the number to report, so that the shape is known when tracing.
       fill_value: for missing ones; see `fnp.nonzero`.
 
     Returns:
       For each axis an int32 array of indices.
 
     Raises:
-      ArgumentError: `order` is not positive, or there is no such mode.
+      ArgumentError: `order` is not positive, or the mode is unknown.
       ConcretizationError: `data` is traced and `size` is not given.
 
     Example:
@@ -95,8 +95,8 @@ def argrelmax(
       data: real array-like[...].
       axis: the axis.
       order: how many neighbours on each side.
-      mode: what is beyond the edges; see `argrelextrema`.
-      size: how many to report, so that the shape is known when tracing.
+      mode: how the array is extended beyond its edges; see `argrelextrema`.
+      size: the number to report, so that the shape is known when tracing.
       fill_value: for missing ones.
 
     Returns:
@@ -127,8 +127,8 @@ def argrelmin(
       data: real array-like[...].
       axis: the axis.
       order: how many neighbours on each side.
-      mode: what is beyond the edges; see `argrelextrema`.
-      size: how many to report, so that the shape is known when tracing.
+      mode: how the array is extended beyond its edges; see `argrelextrema`.
+      size: the number to report, so that the shape is known when tracing.
       fill_value: for missing ones.
 
     Returns:

@@ -91,11 +91,11 @@ def place_poles(
       which the poles stay where they are asked for.
 
     Raises:
-      ArgumentError: poles are not in pairs, or repeated too often, or there is no such
-        method.
+      ArgumentError: poles are not in pairs, or repeated too often, or the method is
+        unknown.
       ConcretizationError: arrays of several inputs are traced by `jit` or `vmap`.
       ImportError: SciPy is not installed, and arrays are known.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Special cases:
       SciPy's UserWarning says that the search did not end.

@@ -66,7 +66,7 @@ def upfirdn(
       Float or complex array with ceil(((n - 1) up + m) / down) samples along `axis`.
 
     Raises:
-      ArgumentError: `up` or `down` is not positive, or there is no such mode.
+      ArgumentError: `up` or `down` is not positive, or the mode is unknown.
       ShapeError: `h` is not a vector.
 
     Example:
@@ -212,7 +212,7 @@ def decimate(
 
     Raises:
       ArgumentError: `q` or `n` is not positive, or there is no such `ftype`.
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
 
     Example:
       >>> decimate(np.ones(60, np.float32), 20).round(1)
@@ -270,7 +270,7 @@ def resample(
 
     Raises:
       ArgumentError: `num` is not positive, or there is no such domain or window.
-      ShapeError: the window has another length.
+      ShapeError: the window has the wrong length.
 
     Example:
       >>> resample(np.array([1.0, 0.0, -1.0, 0.0]), 8).round(3)[::2]

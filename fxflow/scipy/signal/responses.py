@@ -15,14 +15,14 @@ _docs = shared("""
       X0: float array-like[n]: the state at the first time; None is 0.
       T: real array-like[t]: times, evenly spaced; None is 7 time constants of the
         slowest pole.
-      N: how many times there are, if `T` is not given; None is 100.
+      N: the number of times, if `T` is not given; None is 100.
       w: real array-like[f]: angular frequencies; None: from poles and zeros.
-      n: how many frequencies there are, if `w` is not given.
+      n: the number of frequencies, if `w` is not given.
 
     Raises:
       ArgumentError: the system is sampled, or the times are not evenly spaced.
       ConcretizationError: the system is traced, and frequencies are to be chosen.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Source: `scipy.signal.{name}`.
 """)
@@ -33,12 +33,12 @@ _docs_of_samples = shared("""
         of `dlti`.
       x0: float array-like[k]: the state at the first sample; None is 0.
       t: real array-like[m]: times, which are known; None is every sample.
-      n: how many samples there are, if `t` is not given; None is 100.
+      n: the number of samples, if `t` is not given; None is 100.
 
     Raises:
       ArgumentError: the system is continuous.
       ConcretizationError: `t` is traced.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Source: `scipy.signal.{name}`.
 """)
@@ -215,7 +215,7 @@ def dfreqresp(
 
     Args:
       w: real array-like[f]: angles in a sample; None is evenly spaced ones.
-      n: how many angles there are, if `w` is not given.
+      n: the number of angles, if `w` is not given.
       whole: whether these go round the circle, or half of it.
 
     Returns:
@@ -236,7 +236,7 @@ def dbode(
 
     Args:
       w: real array-like[f]: angles in a sample; None is evenly spaced ones.
-      n: how many angles there are, if `w` is not given.
+      n: the number of angles, if `w` is not given.
 
     Returns:
       The angular frequencies, angles divided by `dt`; decibels; and degrees, without

@@ -81,7 +81,7 @@ _docs_of_slices = shared("""
 
     Raises:
       ArgumentError: as `stft`.
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
 """)
 
 
@@ -118,7 +118,7 @@ class ShortTimeFFT:
 
     Raises:
       ArgumentError: an argument is out of range, or the mode does not suit the window.
-      ShapeError: a window is not a vector, or the dual one has another length.
+      ShapeError: a window is not a vector, or the dual one has the wrong length.
 
     Example:
       >>> transform = ShortTimeFFT.from_window("hann", fs=8.0, nperseg=8, noverlap=4)
@@ -212,7 +212,7 @@ class ShortTimeFFT:
         )
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        """Returns the windows, and the rest."""
+        """Returns the windows and the static data."""
         return (self.win, self._dual), self._plan
 
     @classmethod
@@ -411,7 +411,7 @@ class ShortTimeFFT:
           Another transform.
 
         Raises:
-          ArgumentError: there is no such scaling.
+          ArgumentError: unknown scaling.
         """
         _one_of("scaling", scaling, _SCALINGS[1:])
         if scaling == self.scaling:
@@ -575,7 +575,7 @@ class ShortTimeFFT:
           Four floats.
 
         Raises:
-          ArgumentError: there is no such order, or the frequencies do not ascend.
+          ArgumentError: unknown order, or the frequencies do not ascend.
         """
         if axes_seq not in ("tf", "ft"):
             raise ArgumentError(
@@ -616,8 +616,8 @@ class ShortTimeFFT:
           Complex array, frequencies in place of `axis` and slices in a last axis.
 
         Raises:
-          ArgumentError: there is no such padding, slices are out of range, the signal
-            is shorter than half of the window, or complex and `fft_mode` one-sided.
+          ArgumentError: unknown padding, slices are out of range, the signal is shorter
+            than half of the window, or complex and `fft_mode` one-sided.
         """
         return self.stft_detrend(
             x, None, p0, p1, k_offset=k_offset, padding=padding, axis=axis

@@ -109,8 +109,8 @@ def savgol_filter(
       Float or complex array of the shape of `x`.
 
     Raises:
-      ArgumentError: a length or degree does not fit, or there is no such mode.
-      AxisError: there is no such axis.
+      ArgumentError: a length or degree does not fit, or the mode is unknown.
+      AxisError: an axis is out of range.
       ShapeError: for "interp" the signal is shorter than a window.
 
     Example:
@@ -171,7 +171,7 @@ def hilbert(x: ArrayLike, N: int | None = None, axis: int = -1) -> Array:
 
     Raises:
       ArgumentError: `N` is not positive.
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
       DtypeError: `x` is complex.
 
     Example:
@@ -333,7 +333,7 @@ def envelope(
 
     Raises:
       ArgumentError: the band or `n_out` does not fit, or there is no such residual.
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
 
     Example:
       >>> t = np.arange(32) * np.pi / 4
@@ -427,7 +427,7 @@ def hilbert2(x: ArrayLike, N: Any = None, axes: tuple[int, int] = (-2, -1)) -> A
     Raises:
       ArgumentError: `N` is not positive, or neither one nor two, or the axes are not
         two different ones.
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
       DtypeError: `x` is complex.
 
     Example:

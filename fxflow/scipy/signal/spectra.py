@@ -233,10 +233,10 @@ _docs = shared("""
       average: "mean" or "median" of the segments.
 
     Raises:
-      ArgumentError: there is no such window, scaling or average, or the lengths of
-        segments, overlaps and transforms do not fit.
+      ArgumentError: unknown window, scaling or average, or the lengths of segments,
+        overlaps and transforms do not fit.
       ShapeError: the window is longer than the signal, or has not one axis.
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
 
     Source: `scipy.signal.{name}`; results have at least 32 bits. P. Welch, The Use of
     Fast Fourier Transform for the Estimation of Power Spectra, 1967.
@@ -584,8 +584,8 @@ def spectrogram(
       `f` where `axis` was.
 
     Raises:
-      ArgumentError: there is no such mode, window or scaling, or the lengths of
-        segments, overlaps and transforms do not fit.
+      ArgumentError: unknown mode, window or scaling, or the lengths of segments,
+        overlaps and transforms do not fit.
 
     Example:
       >>> f, t, power = spectrogram(np.sin(np.arange(1024.0)))

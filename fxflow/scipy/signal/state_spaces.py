@@ -38,7 +38,7 @@ _docs = shared("""
       input: the index of the input.
 
     Raises:
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
       ...
 
     Source: `scipy.signal.{name}`.
@@ -332,9 +332,9 @@ def cont2discrete(
       A tuple of the same form with `dt` behind, or an object of `dlti`.
 
     Raises:
-      ArgumentError: there is no such method, `alpha` is missing or out of range, or
-        "impulse" is asked for and `D` is not 0.
-      ShapeError: the shapes do not fit.
+      ArgumentError: unknown method, `alpha` is missing or out of range, or "impulse" is
+        asked for and `D` is not 0.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> cont2discrete(([1.0], [1.0, 1.0]), 0.5)[1].round(4)

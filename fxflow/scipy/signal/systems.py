@@ -57,10 +57,10 @@ _docs_of_responses = shared("""
       X0: float array-like[n]: the state at the first time; None is 0.
       T: real array-like[t]: times, evenly spaced; None is chosen: of a continuous
         system by its slowest pole.
-      N: how many times there are, if `T` is not given; None is 100.
+      N: the number of times, if `T` is not given; None is 100.
       w: real array-like[f]: angular frequencies (in a sample, if the system is
         sampled); None is chosen.
-      n: how many frequencies there are, if `w` is not given.
+      n: the number of frequencies, if `w` is not given.
 """)
 
 
@@ -364,7 +364,7 @@ class TransferFunction(System):
 
     Raises:
       ArgumentError: the denominator is 0, or `dt` is not positive.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> TransferFunction([1.0], [1.0, 2.0]).poles.real
@@ -444,7 +444,7 @@ class ZerosPolesGain(System):
 
     Raises:
       ArgumentError: `dt` is not positive.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> ZerosPolesGain([], [-2.0], 3.0).to_tf().den
@@ -542,7 +542,7 @@ class StateSpace(System):
 
     Raises:
       ArgumentError: `dt` is not positive.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> system = StateSpace([[-2.0]], [[1.0]], [[3.0]], [[0.0]])
@@ -723,7 +723,7 @@ def lti(*system: Any) -> Any:
 
     Raises:
       ArgumentError: there are fewer or more arguments.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> lti([1.0], [1.0, 3.0, 2.0]).poles.real
@@ -747,7 +747,7 @@ def dlti(*system: Any, dt: Any = True) -> Any:
 
     Raises:
       ArgumentError: there are fewer or more arguments, or `dt` is not positive.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> dlti([1.0], [1.0, -0.5], dt=0.1).poles.real

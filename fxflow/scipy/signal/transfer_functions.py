@@ -155,8 +155,7 @@ def zpk2sos(
       to the unit circle is the last one.
 
     Raises:
-      ArgumentError: there is no such pairing, or complex roots are not in conjugate
-        pairs.
+      ArgumentError: unknown pairing, or complex roots are not in conjugate pairs.
       ConcretizationError: an argument is traced.
 
     Example:
@@ -224,7 +223,7 @@ def sos2tf(sos: Coefficients) -> tuple[Array, Array]:
       The numerator and the denominator, array[2 sections + 1] each.
 
     Raises:
-      ShapeError: `sos` has another shape.
+      ShapeError: `sos` has the wrong shape.
 
     Example:
       >>> sos2tf([[2.0, 2.0, 0.0, 1.0, -0.5, 0.0]])[1]
@@ -250,7 +249,7 @@ def sos2zpk(sos: Coefficients) -> tuple[Array, Array, Array]:
       have 0 beside them.
 
     Raises:
-      ShapeError: `sos` has another shape.
+      ShapeError: `sos` has the wrong shape.
 
     Example:
       >>> z, p, k = sos2zpk([[2.0, 2.0, 0.0, 1.0, -0.5, 0.0]])

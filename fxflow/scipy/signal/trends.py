@@ -37,9 +37,9 @@ def detrend(
       Float or complex array of the shape of `data`.
 
     Raises:
-      ArgumentError: there is no such type, a break lies beyond the data, or
-        `overwrite_data` is given.
-      AxisError: there is no such axis.
+      ArgumentError: unknown type, a break lies beyond the data, or `overwrite_data` is
+        given.
+      AxisError: an axis is out of range.
 
     Example:
       >>> detrend(np.array([1.0, 2.0, 3.0, 6.0]), type="constant")

@@ -59,7 +59,7 @@ def chirp(
       have not one sign, or a "hyperbolic" one is 0, nan.
 
     Raises:
-      ArgumentError: there is no such method.
+      ArgumentError: unknown method.
 
     Example:
       >>> chirp(np.array([0.0, 0.5, 1.0]), 0.0, 1.0, 2.0)

@@ -30,7 +30,7 @@ def get_window(window: Any, Nx: int, fftbins: bool = True) -> Array:
       Float array[Nx], computed on the host.
 
     Raises:
-      ArgumentError: there is no such window, or it asks for other parameters.
+      ArgumentError: unknown window, or it asks for other parameters.
 
     Example:
       >>> get_window("hann", 4)
@@ -346,7 +346,7 @@ def tukey(M: int, alpha: float = 0.5, sym: bool = True) -> Array:
     """Returns the window that is flat between two halves of a cosine.
 
     Args:
-      alpha: the part that is not flat: 0 is a boxcar, 1 Hann's window.
+      alpha: the part that is not flat: 0 is a boxcar, 1 the Hann window.
 
     Example:
       >>> tukey(5).round(3)
@@ -382,7 +382,7 @@ def kaiser_bessel_derived(M: int, beta: float, *, sym: bool = True) -> Array:
 
     Args:
       M: number of points, even.
-      beta: the shape of Kaiser's window.
+      beta: the shape of the Kaiser window.
       sym: True: there is no other.
 
     Raises:
@@ -432,7 +432,7 @@ def dpss(
       tuple of it and a float, or array[Kmax].
 
     Raises:
-      ArgumentError: `NW` or `Kmax` is out of range, or there is no such norm.
+      ArgumentError: `NW` or `Kmax` is out of range, or the norm is unknown.
 
     Example:
       >>> dpss(5, 1.5).round(3)

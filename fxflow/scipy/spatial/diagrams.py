@@ -157,7 +157,7 @@ class HalfspaceIntersection:
       ArgumentError: Qhull refuses the halfspaces, as if the point is not inside.
       ConcretizationError: they are traced by `jit` or `vmap`.
       ImportError: SciPy is not installed.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> square = np.array([[-1.0, 0, 0], [0, -1, 0], [1, 0, -2], [0, 1, -3]])
@@ -222,7 +222,7 @@ class HalfspaceIntersection:
         self.halfspaces, self.interior_point = a, inside
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        """Returns the arrays, and the rest."""
+        """Returns the arrays and the static data."""
         arrays = (
             *(self.halfspaces, self.interior_point, self.dual_vertices),
             *(self._meeting, self._bounded, self._hull),
@@ -383,7 +383,7 @@ class SphericalVoronoi:
       ArgumentError: points are off the sphere, the same, or all on a circle.
       ConcretizationError: points are traced by `jit` or `vmap`.
       ImportError: SciPy is not installed.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> axes = np.concatenate([np.eye(3), -np.eye(3)])
@@ -437,7 +437,7 @@ class SphericalVoronoi:
         self._regions = _frozen(regions)
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        """Returns the arrays, and the rest."""
+        """Returns the arrays and the static data."""
         return (self._hull, self.radius, self.center), self._regions
 
     @classmethod
@@ -455,7 +455,7 @@ class SphericalVoronoi:
           points: real array-like[n, d], as many as there are, on the sphere.
 
         Raises:
-          ShapeError: they have another shape.
+          ShapeError: they have the wrong shape.
         """
         out = object.__new__(SphericalVoronoi)
         out.__dict__.update(self.__dict__)

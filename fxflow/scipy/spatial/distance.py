@@ -295,7 +295,7 @@ def cdist(
       Float array[m, n].
 
     Raises:
-      ArgumentError: there is no such metric or option, or a weight is negative.
+      ArgumentError: unknown metric or option, or a weight is negative.
       ShapeError: the arguments are not vectors of one length.
 
     Special cases:
@@ -330,7 +330,7 @@ def pdist(X: ArrayLike, metric: Any = "euclidean", **options: Any) -> Array:
       `squareform` makes a matrix of it.
 
     Raises:
-      ArgumentError: there is no such metric or option, or a weight is negative.
+      ArgumentError: unknown metric or option, or a weight is negative.
       ShapeError: the argument is not vectors of one length.
 
     Example:
@@ -359,7 +359,7 @@ def squareform(X: ArrayLike, force: str = "no", checks: bool = True) -> Array:
 
     Raises:
       ArgumentError: the matrix is not symmetric, or there is no such `force`.
-      ShapeError: the argument has another shape.
+      ShapeError: the argument has the wrong shape.
 
     Example:
       >>> squareform(np.array([1.0, 3.0, 2.0]))
@@ -680,7 +680,7 @@ def mahalanobis(u: ArrayLike, v: ArrayLike, VI: ArrayLike) -> Array:
       VI: real array-like[d, d]: the inverse of the covariance.
 
     Raises:
-      ShapeError: the arguments do not fit each other.
+      ShapeError: the arguments have incompatible shapes.
 
     Example:
       >>> float(mahalanobis(np.array([0.0, 0.0]), np.array([3.0, 4.0]), np.eye(2)))
@@ -697,7 +697,7 @@ def seuclidean(u: ArrayLike, v: ArrayLike, V: ArrayLike) -> Array:
       V: real array-like[d]: the variances.
 
     Raises:
-      ShapeError: the arguments do not fit each other.
+      ShapeError: the arguments have incompatible shapes.
 
     Example:
       >>> float(seuclidean(np.array([0.0, 0.0]), np.array([6.0, 4.0]), [4.0, 1.0]))
@@ -727,7 +727,7 @@ def jensenshannon(
       Float array, the shape of the arguments without `axis`.
 
     Raises:
-      AxisError: there is no such axis.
+      AxisError: an axis is out of range.
 
     Example:
       >>> float(jensenshannon(np.array([1.0, 0.0]), np.array([0.0, 1.0]), 2.0))

@@ -133,7 +133,7 @@ def minkowski_distance_p(x: ArrayLike, y: ArrayLike, p: float = 2.0) -> Array:
 
     Raises:
       ArgumentError: p is less than 1.
-      ShapeError: the vectors do not fit.
+      ShapeError: the vectors have incompatible shapes.
 
     Example:
       >>> minkowski_distance_p(np.array([[0.0, 0.0], [1.0, 1.0]]), np.array([3.0, 4.0]))
@@ -168,7 +168,7 @@ def minkowski_distance(x: ArrayLike, y: ArrayLike, p: float = 2.0) -> Array:
 
     Raises:
       ArgumentError: p is less than 1.
-      ShapeError: the vectors do not fit.
+      ShapeError: the vectors have incompatible shapes.
 
     Special cases:
       The derivative of a distance of 0 is 0.

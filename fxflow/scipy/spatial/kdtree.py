@@ -123,7 +123,7 @@ class KDTree:
 
         Raises:
           ArgumentError: `k` is not positive, or `p` less than 1.
-          ShapeError: points have another number of coordinates.
+          ShapeError: points have the wrong number of coordinates.
         """
         name = "KDTree.query"
         k, p = natural(name, "k", k), _norm(name, p)
@@ -187,7 +187,7 @@ class KDTree:
         Raises:
           ArgumentError: `p` is less than 1.
           ConcretizationError: arrays are traced, and lists are asked for.
-          ShapeError: places have another number of coordinates, or `r` does not
+          ShapeError: places have the wrong number of coordinates, or `r` does not
             broadcast to them.
         """
         name = "KDTree.query_ball_point"

@@ -52,7 +52,7 @@ class OfPoints:
     _STATIC: tuple[str, ...] = ()
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        """Returns the arrays, and the rest."""
+        """Returns the arrays and the static data."""
         arrays = tuple(getattr(self, name) for name in ("points", *self._ARRAYS))
         return arrays, tuple(getattr(self, name) for name in self._STATIC)
 
@@ -83,7 +83,7 @@ class OfPoints:
           points: real array-like[n, d], as many as there are.
 
         Raises:
-          ShapeError: they have another shape.
+          ShapeError: they have the wrong shape.
         """
         name = type(self).__name__
         moved = promote_inexact(name, fnp.asarray(points))[0]
@@ -249,7 +249,7 @@ class Delaunay(OfPoints):
           simplices one is negative.
 
         Raises:
-          ShapeError: points have another number of coordinates.
+          ShapeError: points have the wrong number of coordinates.
         """
         name = "Delaunay"
         x, points = promote_inexact(name, fnp.asarray(xi), self.points)
@@ -278,7 +278,7 @@ class Delaunay(OfPoints):
           int32[*s], -1 for points outside.
 
         Raises:
-          ShapeError: points have another number of coordinates.
+          ShapeError: points have the wrong number of coordinates.
         """
         at, shares = self.barycentric(xi)
         slack = 100 * float(np.finfo(shares.dtype).eps) if tol is None else tol
@@ -417,7 +417,7 @@ def tsearch(tri: Delaunay, xi: ArrayLike) -> Array:
 
     Raises:
       ArgumentError: `tri` is not a `Delaunay`.
-      ShapeError: points have another number of coordinates.
+      ShapeError: points have the wrong number of coordinates.
 
     Example:
       >>> mesh = Delaunay(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))

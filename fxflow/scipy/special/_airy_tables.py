@@ -1,7 +1,7 @@
-"""Chebyshev's coefficients of Airy's functions.
+"""Chebyshev's coefficients of Airy functions.
 
-They come from interpolation at 30 to 60 of Chebyshev's nodes with 40 digits (mpmath),
-and end where terms are below 3e-17 of the largest. `airy_functions.py` says what of.
+They come from interpolation at 30 to 60 Chebyshev nodes with 40 digits (mpmath), and
+end where terms are below 3e-17 of the largest. `airy_functions.py` says what of.
 """
 
 # fmt: off

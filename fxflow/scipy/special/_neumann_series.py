@@ -1,4 +1,4 @@
-"""Bessel's J and Struve's H as quotients of Neumann's series, and J and Y far from 0.
+"""Bessel's J and Struve's H as quotients of Neumann series, and J and Y far from 0.
 
 Miller's algorithm gives J of the orders μ, μ + 1, … but for a factor, which follows
 from (x / 2)^μ = ∑ cₖ J of the order μ + 2 k (DLMF 10.23.15). So J and other sums of

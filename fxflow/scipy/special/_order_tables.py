@@ -1,6 +1,6 @@
 """Chebyshev's coefficients of Bessel functions of the orders 0 and 1.
 
-They come from interpolation at 36 of Chebyshev's nodes with 30 digits (mpmath), and end
+They come from interpolation at 36 Chebyshev nodes with 30 digits (mpmath), and end
 where terms are below 1e-17 of the largest. `order_zero_one.py` says what of.
 """
 

@@ -1,6 +1,6 @@
-"""Airy's functions Ai and Bi, plain and scaled.
+"""Airy functions Ai and Bi, plain and scaled.
 
-Chebyshev's polynomials: in x near 0; from 1 in the inverse of ζ = 2 x^(3/2) / 3, of Ai
+Chebyshev polynomials: in x near 0; from 1 in the inverse of ζ = 2 x^(3/2) / 3, of Ai
 and Bi without their exponential factors, Bi up to 8 in x; below -4 in the inverse of
 ζ², of the modulus and phase of their waves (DLMF 9.7).
 """
@@ -162,7 +162,7 @@ def _four(function: Any, name: str, z: Any) -> tuple[Array, Array, Array, Array]
 @library()
 @_docs
 def airy(z: ArrayLike) -> tuple[Array, Array, Array, Array]:
-    """Airy's functions Ai and Bi, and their derivatives.
+    """Airy functions Ai and Bi, and their derivatives.
 
     Accurate to a few units in the last place, relative to the amplitude where they
     oscillate.
@@ -181,7 +181,7 @@ def airy(z: ArrayLike) -> tuple[Array, Array, Array, Array]:
 @library()
 @_docs
 def airye(z: ArrayLike) -> tuple[Array, Array, Array, Array]:
-    """Airy's functions without their exponential factors.
+    """Airy functions without their exponential factors.
 
     With ζ = 2 z^(3/2) / 3 for positive `z`: exp(ζ) Ai and exp(ζ) Ai', exp(-ζ) Bi and
     exp(-ζ) Bi'. For negative `z` Bi and Bi' are those of `airy`.

@@ -1,4 +1,4 @@
-"""Functions of angles in degrees, and Dirichlet's kernel."""
+"""Functions of angles in degrees, and the Dirichlet kernel."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def radian(d: ArrayLike, m: ArrayLike, s: ArrayLike) -> Array:
 @library()
 @_docs
 def diric(x: ArrayLike, n: ArrayLike) -> Array:
-    """Dirichlet's kernel, sin(n x / 2) / (n sin(x / 2)), in radians.
+    """The Dirichlet kernel, sin(n x / 2) / (n sin(x / 2)), in radians.
 
     Special cases:
       Multiples of 2π → ±1; `n` not a positive integer: nan.

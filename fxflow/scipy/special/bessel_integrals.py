@@ -272,7 +272,7 @@ _AIRY_NEAR = 2.0
 
 
 def _airy_series(x: Any) -> tuple[Any, Any]:
-    """Returns the integrals of both power series of Airy's equation (DLMF 9.4)."""
+    """Returns the integrals of both power series of the Airy equation (DLMF 9.4)."""
     cube = x * x * x
 
     def going(state: Any) -> Any:
@@ -463,7 +463,7 @@ def it2i0k0(x: ArrayLike) -> tuple[Array, Array]:
 @library()
 @_docs_of("Four float arrays of the shape of `x`.")
 def itairy(x: ArrayLike) -> tuple[Array, Array, Array, Array]:
-    """Integrals of Airy's functions Ai(t), Bi(t), Ai(-t) and Bi(-t) from 0 to `x`.
+    """Integrals of Airy functions Ai(t), Bi(t), Ai(-t) and Bi(-t) from 0 to `x`.
 
     Special cases:
       inf → 1/3, inf, 2/3 and 0; beyond ±104.5: inf of Bi on its growing side.
@@ -479,7 +479,7 @@ def itairy(x: ArrayLike) -> tuple[Array, Array, Array, Array]:
 @library()
 @_one
 def itstruve0(x: ArrayLike) -> Array:
-    """Integral of Struve's function H₀ from 0 to `x`.
+    """Integral of the Struve function H₀ from 0 to `x`.
 
     Special cases:
       Even; inf → inf.
@@ -495,7 +495,7 @@ def itstruve0(x: ArrayLike) -> Array:
 @library()
 @_one
 def it2struve0(x: ArrayLike) -> Array:
-    """Integral of Struve's function H₀(t) / t from `x` to infinity.
+    """Integral of the Struve function H₀(t) / t from `x` to infinity.
 
     Special cases:
       0 → π/2; inf → 0; -inf → π.

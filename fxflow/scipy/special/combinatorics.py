@@ -1,4 +1,4 @@
-"""Combinations, permutations, factorials, Stirling's and Bernoulli's numbers.
+"""Combinations, permutations, factorials, Stirling and Bernoulli numbers.
 
 Also Box and Cox's transformation.
 """
@@ -262,7 +262,7 @@ def euler(n: int) -> Array:
 
 
 def bernoulli(n: int) -> Array:
-    """Returns Bernoulli's numbers B0 … Bn, B1 being -1/2.
+    """Returns the Bernoulli numbers B0 … Bn, B1 being -1/2.
 
     Args:
       n: the last one's number.

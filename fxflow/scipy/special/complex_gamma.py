@@ -17,7 +17,7 @@ _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
 def _zeta(k: int) -> float:
-    """Returns Riemann's function of an integer above 1."""
+    """Returns the Riemann zeta function of an integer above 1."""
     head = sum(n**-k for n in range(1, 100))
     # The rest by Euler's and Maclaurin's formula.
     rest = 100 / (k - 1) + 1 / 2 + k / 1200 - k * (k + 1) * (k + 2) / 720e6

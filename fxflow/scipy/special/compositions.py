@@ -154,7 +154,7 @@ def binom(n: ArrayLike, k: ArrayLike) -> Array:
 @library()
 @special_docs
 def voigt_profile(x: ArrayLike, sigma: ArrayLike, gamma: ArrayLike) -> Array:
-    """Voigt's profile: a normal density convolved with a Lorentzian one.
+    """The Voigt profile: a normal density convolved with a Lorentzian one.
 
     Args:
       x: real array-like.
@@ -170,7 +170,7 @@ def voigt_profile(x: ArrayLike, sigma: ArrayLike, gamma: ArrayLike) -> Array:
       >>> voigt_profile(0.0, 1.0, 1.0).round(4)
       Array(0.2087, dtype=float32)
 
-    Source: `scipy.special.voigt_profile`; by Faddeeva's function.
+    Source: `scipy.special.voigt_profile`; by the Faddeeva function.
     """
 
     def values(x: Any, sigma: Any, gamma: Any) -> Any:

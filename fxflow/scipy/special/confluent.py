@@ -181,7 +181,7 @@ _hyperu: Any = by_forward(
 @library()
 @_docs
 def hyperu(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """Tricomi's confluent hypergeometric function U(a, b, x) of positive `x`.
+    """The Tricomi confluent hypergeometric function U(a, b, x) of positive `x`.
 
     To some tens of units of the last place, and as far as rounding the arguments does
     not matter. Digits are lost where `a` is negative, `b` large and `x` small: half of

@@ -1,4 +1,4 @@
-"""Elliptic integrals: Carlson's symmetric forms, Legendre's forms; Jacobi's functions.
+"""Elliptic integrals: Carlson's symmetric forms, Legendre's forms; Jacobi functions.
 
 Legendre's forms are Carlson's of other arguments (DLMF 19.25), which leaves no digits
 to cancel. Carlson's forms come from the duplication theorem, a fixed number of times,

@@ -1,4 +1,4 @@
-"""Jacobi's elliptic functions, by Landen's transformation (R. Bulirsch 1965)."""
+"""The Jacobi elliptic functions, by Landen's transformation (R. Bulirsch 1965)."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ _functions: Any = by_forward(_values, _by_u, None)
 
 @library()
 def ellipj(u: ArrayLike, m: ArrayLike) -> tuple[Array, Array, Array, Array]:
-    """Jacobi's elliptic functions sn, cn and dn, and the amplitude.
+    """The Jacobi elliptic functions sn, cn and dn, and the amplitude.
 
     Args:
       u: real array-like.

@@ -181,7 +181,7 @@ _wofz.defjvps(lambda t, out, z: t * (2j / _ROOT_PI - 2 * z * out))
 
 @library()
 def wofz(z: ArrayLike) -> Array:
-    """Faddeeva's function: exp(-z²) erfc(-i z).
+    """The Faddeeva function: exp(-z²) erfc(-i z).
 
     Args:
       z: array-like, taken for complex.

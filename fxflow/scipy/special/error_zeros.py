@@ -1,4 +1,4 @@
-"""Complex zeros of the error function and of Fresnel's integrals.
+"""Complex zeros of the error function and of Fresnel integrals.
 
 The numbers depend on Python's integers only, and are computed by the host: by Newton's
 method from asymptotic approximations (DLMF 7.13), with the continued fraction of the
@@ -40,13 +40,13 @@ def _complex(z: Any) -> Array:
 
 _docs = shared("""
     Args:
-      nt: Python integer from 1 to 10,000: how many zeros.
+      nt: Python integer from 1 to 10,000: the number of zeros.
 
     Returns:
       Complex array[nt] of ascending absolute values.
 
     Raises:
-      ArgumentError: `nt` is not such an integer.
+      ArgumentError: `nt` is not an integer in this range.
 
     Source: `scipy.special.{name}`; DLMF 7.13.
 """)
@@ -89,7 +89,7 @@ def _fresnel_zeros(name: str, nt: Any, sine: bool) -> Array:
 
 @_docs
 def fresnelc_zeros(nt: int) -> Array:
-    """Returns the first zeros of Fresnel's cosine integral in the first quadrant.
+    """Returns the first zeros of the Fresnel cosine integral in the first quadrant.
 
     Example:
       >>> fresnelc_zeros(1).round(4)
@@ -100,7 +100,7 @@ def fresnelc_zeros(nt: int) -> Array:
 
 @_docs
 def fresnels_zeros(nt: int) -> Array:
-    """Returns the first zeros of Fresnel's sine integral in the first quadrant.
+    """Returns the first zeros of the Fresnel sine integral in the first quadrant.
 
     Example:
       >>> fresnels_zeros(1).round(4)
@@ -110,16 +110,16 @@ def fresnels_zeros(nt: int) -> Array:
 
 
 def fresnel_zeros(nt: int) -> tuple[Array, Array]:
-    """Returns the first zeros of Fresnel's sine integral and of the cosine integral.
+    """Returns the first zeros of the Fresnel sine integral and of the cosine integral.
 
     Args:
-      nt: Python integer from 1 to 10,000: how many zeros of each.
+      nt: Python integer from 1 to 10,000: the number of zeros of each.
 
     Returns:
       Two complex arrays[nt] of ascending absolute values, in the first quadrant.
 
     Raises:
-      ArgumentError: `nt` is not such an integer.
+      ArgumentError: `nt` is not an integer in this range.
 
     Example:
       >>> fresnel_zeros(1)[0].round(4)

@@ -30,15 +30,15 @@ def logsumexp(
       a: array-like[...].
       axis: int, tuple of ints, or None for all axes.
       b: array-like of factors of the exponentials, broadcast against `a`.
-      keepdims: whether reduced axes stay, with length 1.
+      keepdims: whether to keep the reduced axes, with length 1.
       return_sign: whether to return the logarithm of the absolute value, and the sign.
-      where: bool array that broadcasts to `a`: which elements count.
+      where: bool array that broadcasts to `a`: the elements to include.
 
     Returns:
       Float or complex array without the reduced axes; with `return_sign` a pair.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
+      AxisError: an axis is out of range or repeated.
       ArgumentError: an argument is not an array.
 
     Special cases:
@@ -73,7 +73,7 @@ def softmax(x: ArrayLike, axis: Axes = None) -> Array:
       Float array of the shape of `x`.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
+      AxisError: an axis is out of range or repeated.
 
     Example:
       >>> softmax(np.array([0.0, 0.0]))
@@ -99,7 +99,7 @@ def log_softmax(x: ArrayLike, axis: Axes = None) -> Array:
       Float array of the shape of `x`.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
+      AxisError: an axis is out of range or repeated.
 
     Example:
       >>> log_softmax(np.array([0.0]))

@@ -92,7 +92,7 @@ def _series(
 def _expanded(
     next_term: Any, h: Any, f: Any, df: Any, through: bool
 ) -> tuple[Any, Any]:
-    """Returns a function and its derivative at a distance, by Taylor's series.
+    """Returns a function and its derivative at a distance, by Taylor series.
 
     Args:
       next_term: of n, uₙ hⁿ, uₙ₊₁ hⁿ⁺¹ and h: uₙ₊₂ hⁿ⁺², by a differential equation.
@@ -369,7 +369,7 @@ _hyp2f1: Callable[..., Any] = by_forward(
 
 @library()
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
-    """Gauss' hypergeometric function ₂F₁(a, b; c; x).
+    """The Gauss hypergeometric function ₂F₁(a, b; c; x).
 
     Args:
       a: real array-like.

@@ -266,7 +266,7 @@ _fresnel_c.defjvps(lambda t, out, x: t * lax.cos(_phase(x)))
 @library()
 @special_docs
 def fresnel(x: ArrayLike) -> tuple[Array, Array]:
-    """Fresnel's integrals S and C: of sin(π t²/2) and cos(π t²/2) from 0 to `x`.
+    """Fresnel integrals S and C: of sin(π t²/2) and cos(π t²/2) from 0 to `x`.
 
     Returns:
       Two float arrays of the shape of `x`.

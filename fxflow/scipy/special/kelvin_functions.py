@@ -1,4 +1,4 @@
-"""Kelvin's functions: the real and imaginary parts of I₀ and K₀ on the line arg = π/4.
+"""Kelvin functions: the real and imaginary parts of I₀ and K₀ on the line arg = π/4.
 
 By their series near 0 (DLMF 10.65), farther by the trapezoidal rule, whose error falls
 exponentially, for the integrals of I (10.32.3) and K (10.32.9), and by the asymptotic
@@ -201,7 +201,7 @@ _docs = docs_of("x: real array-like.", ", with derivatives; DLMF 10.61–10.68")
 
 @library()
 def kelvin(x: ArrayLike) -> tuple[Array, Array, Array, Array]:
-    """Kelvin's functions ber + i bei and ker + i kei, and their derivatives.
+    """Kelvin functions ber + i bei and ker + i kei, and their derivatives.
 
     Accurate to a few units in the last place, relative to their complex absolute
     values.
@@ -241,7 +241,7 @@ def kelvin(x: ArrayLike) -> tuple[Array, Array, Array, Array]:
 @library()
 @_docs
 def ber(x: ArrayLike) -> Array:
-    """Kelvin's function ber, the real part of I₀(x exp(i π / 4)).
+    """The Kelvin function ber, the real part of I₀(x exp(i π / 4)).
 
     Special cases:
       Even; ±inf → nan.
@@ -256,7 +256,7 @@ def ber(x: ArrayLike) -> Array:
 @library()
 @_docs
 def bei(x: ArrayLike) -> Array:
-    """Kelvin's function bei, the imaginary part of I₀(x exp(i π / 4)).
+    """The Kelvin function bei, the imaginary part of I₀(x exp(i π / 4)).
 
     Special cases:
       Even; ±inf → nan.
@@ -271,7 +271,7 @@ def bei(x: ArrayLike) -> Array:
 @library()
 @_docs
 def ker(x: ArrayLike) -> Array:
-    """Kelvin's function ker, the real part of K₀(x exp(i π / 4)).
+    """The Kelvin function ker, the real part of K₀(x exp(i π / 4)).
 
     Special cases:
       0 → inf; inf → 0; negative `x` → nan.
@@ -286,7 +286,7 @@ def ker(x: ArrayLike) -> Array:
 @library()
 @_docs
 def kei(x: ArrayLike) -> Array:
-    """Kelvin's function kei, the imaginary part of K₀(x exp(i π / 4)).
+    """The Kelvin function kei, the imaginary part of K₀(x exp(i π / 4)).
 
     Special cases:
       0 → -π/4; inf → 0; negative `x` → nan.
@@ -301,7 +301,7 @@ def kei(x: ArrayLike) -> Array:
 @library()
 @_docs
 def berp(x: ArrayLike) -> Array:
-    """Derivative of Kelvin's function ber.
+    """Derivative of the Kelvin function ber.
 
     Special cases:
       Odd; ±inf → nan.
@@ -316,7 +316,7 @@ def berp(x: ArrayLike) -> Array:
 @library()
 @_docs
 def beip(x: ArrayLike) -> Array:
-    """Derivative of Kelvin's function bei.
+    """Derivative of the Kelvin function bei.
 
     Special cases:
       Odd; ±inf → nan.
@@ -331,7 +331,7 @@ def beip(x: ArrayLike) -> Array:
 @library()
 @_docs
 def kerp(x: ArrayLike) -> Array:
-    """Derivative of Kelvin's function ker.
+    """Derivative of the Kelvin function ker.
 
     Special cases:
       0 → -inf; inf → 0; negative `x` → nan.
@@ -346,7 +346,7 @@ def kerp(x: ArrayLike) -> Array:
 @library()
 @_docs
 def keip(x: ArrayLike) -> Array:
-    """Derivative of Kelvin's function kei.
+    """Derivative of the Kelvin function kei.
 
     Special cases:
       0 and inf → 0; negative `x` → nan.

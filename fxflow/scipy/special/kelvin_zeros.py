@@ -1,4 +1,4 @@
-"""Zeros of Kelvin's functions and of their derivatives.
+"""Zeros of Kelvin functions and of their derivatives.
 
 The numbers depend on Python's integers only, and are computed by the host: sign changes
 on a grid finer than the zeros' distance, about 4.44, improved by Newton's method. I₀
@@ -67,13 +67,13 @@ def _zeros(name: str, nt: Any, second: bool, slopes: bool, imaginary: bool) -> A
 
 _docs = shared("""
     Args:
-      nt: Python integer from 1 to 1,000: how many zeros.
+      nt: Python integer from 1 to 1,000: the number of zeros.
 
     Returns:
       Float array[nt] of ascending numbers.
 
     Raises:
-      ArgumentError: `nt` is not such an integer.
+      ArgumentError: `nt` is not an integer in this range.
 
     Source: `scipy.special.{name}`; DLMF 10.70.
 """)
@@ -81,7 +81,7 @@ _docs = shared("""
 
 @_docs
 def ber_zeros(nt: int) -> Array:
-    """Returns the first positive zeros of Kelvin's function ber.
+    """Returns the first positive zeros of the Kelvin function ber.
 
     Example:
       >>> ber_zeros(2).round(4)
@@ -92,7 +92,7 @@ def ber_zeros(nt: int) -> Array:
 
 @_docs
 def bei_zeros(nt: int) -> Array:
-    """Returns the first positive zeros of Kelvin's function bei.
+    """Returns the first positive zeros of the Kelvin function bei.
 
     Example:
       >>> bei_zeros(2).round(4)
@@ -103,7 +103,7 @@ def bei_zeros(nt: int) -> Array:
 
 @_docs
 def ker_zeros(nt: int) -> Array:
-    """Returns the first positive zeros of Kelvin's function ker.
+    """Returns the first positive zeros of the Kelvin function ker.
 
     Example:
       >>> ker_zeros(2).round(4)
@@ -114,7 +114,7 @@ def ker_zeros(nt: int) -> Array:
 
 @_docs
 def kei_zeros(nt: int) -> Array:
-    """Returns the first positive zeros of Kelvin's function kei.
+    """Returns the first positive zeros of the Kelvin function kei.
 
     Example:
       >>> kei_zeros(2).round(4)
@@ -125,7 +125,7 @@ def kei_zeros(nt: int) -> Array:
 
 @_docs
 def berp_zeros(nt: int) -> Array:
-    """Returns the first positive zeros of the derivative of Kelvin's function ber.
+    """Returns the first positive zeros of the derivative of the Kelvin function ber.
 
     Example:
       >>> berp_zeros(2).round(4)
@@ -136,7 +136,7 @@ def berp_zeros(nt: int) -> Array:
 
 @_docs
 def beip_zeros(nt: int) -> Array:
-    """Returns the first positive zeros of the derivative of Kelvin's function bei.
+    """Returns the first positive zeros of the derivative of the Kelvin function bei.
 
     Example:
       >>> beip_zeros(2).round(4)
@@ -147,7 +147,7 @@ def beip_zeros(nt: int) -> Array:
 
 @_docs
 def kerp_zeros(nt: int) -> Array:
-    """Returns the first positive zeros of the derivative of Kelvin's function ker.
+    """Returns the first positive zeros of the derivative of the Kelvin function ker.
 
     Example:
       >>> kerp_zeros(2).round(4)
@@ -158,7 +158,7 @@ def kerp_zeros(nt: int) -> Array:
 
 @_docs
 def keip_zeros(nt: int) -> Array:
-    """Returns the first positive zeros of the derivative of Kelvin's function kei.
+    """Returns the first positive zeros of the derivative of the Kelvin function kei.
 
     Example:
       >>> keip_zeros(2).round(4)
@@ -171,14 +171,14 @@ def kelvin_zeros(nt: int) -> tuple[Array, ...]:
     """Returns the first positive zeros of each Kelvin function and derivative.
 
     Args:
-      nt: Python integer from 1 to 1,000: how many zeros of each.
+      nt: Python integer from 1 to 1,000: the number of zeros of each.
 
     Returns:
       Eight float arrays[nt] of ascending numbers: of ber, bei, ker, kei and of their
       derivatives in this order.
 
     Raises:
-      ArgumentError: `nt` is not such an integer.
+      ArgumentError: `nt` is not an integer in this range.
 
     Example:
       >>> kelvin_zeros(1)[2].round(4)

@@ -345,7 +345,7 @@ _all_docs = shared("""
 @library("diff_n")
 @_docs
 def legendre_p(n: ArrayLike, z: ArrayLike, *, diff_n: int = 0) -> Array:
-    """Legendre's polynomial.
+    """The Legendre polynomial.
 
     Special cases:
       A negative degree `n` is the degree -n - 1.
@@ -366,7 +366,7 @@ def legendre_p(n: ArrayLike, z: ArrayLike, *, diff_n: int = 0) -> Array:
 @library("n", "diff_n")
 @_all_docs
 def legendre_p_all(n: int, z: ArrayLike, *, diff_n: int = 0) -> Array:
-    """Legendre's polynomials of all degrees up to `n`.
+    """Legendre polynomials of all degrees up to `n`.
 
     Returns:
       Array[diff_n + 1, n + 1, ...]: derivatives and degrees.

@@ -1,6 +1,6 @@
 """Distributions with a parameter of noncentrality, and their inverses.
 
-Noncentral chi² and F are mixtures of central ones with Poisson's weights (DLMF 8; P.
+Noncentral chi² and F are mixtures of central ones with Poisson weights (DLMF 8; P.
 Patnaik 1949): sums of positive terms, from the last one that counts downwards, where
 the recurrence of the central distributions adds. Noncentral t is an integral over the
 scale, whose integrand is positive, by the trapezoidal rule.
@@ -45,7 +45,7 @@ _MOST = 1e5
 
 
 def _last_term(center: Any) -> Any:
-    """Returns a number beyond which Poisson's weights of a mean do not count."""
+    """Returns a number beyond which Poisson weights of a mean do not count."""
     more = 3 + 20 / (1 + 0.5 * lax.log1p(1 / fnp.maximum(center, 1e-30)))
     return lax.stop_gradient(lax.ceil(center + 9 * lax.sqrt(center) + more))
 
@@ -123,7 +123,7 @@ def _guarded(values: Any, positive: int) -> Callable[..., Any]:
 
     Args:
       values: of x > 0, parameters > 0, and a noncentrality > 0.
-      positive: how many parameters there are between them.
+      positive: the number of parameters between them.
     """
 
     def function(x: Any, *args: Any) -> Any:

@@ -1,8 +1,8 @@
 """Bessel functions J, Y and K of the orders 0 and 1.
 
-Chebyshev's polynomials in x² near 0, of the smooth parts of the functions (DLMF 10.8,
-10.31), and far from it in 1/x, of the modulus and phase of Hankel's functions (10.17)
-and of √x exp(x) K.
+Chebyshev polynomials in x² near 0, of the smooth parts of the functions (DLMF 10.8,
+10.31), and far from it in 1/x, of the modulus and phase of Hankel functions (10.17) and
+of √x exp(x) K.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Orthogonal polynomials: their values, and the nodes of Gauss' rules.
+"""Orthogonal polynomials: their values, and the nodes of Gaussian quadrature rules.
 
 Polynomials of whole degrees follow their recurrences in one loop, others are
-hypergeometric functions (DLMF 18.5). Nodes are eigenvalues of Jacobi's matrix (Golub
+hypergeometric functions (DLMF 18.5). Nodes are eigenvalues of the Jacobi matrix (Golub
 and Welsch 1969), improved by Newton's method.
 """
 
@@ -170,7 +170,7 @@ def _evaluated(function: str, name: str, n: Any, *args: Any) -> Array:
 @library()
 @_docs
 def eval_legendre(n: ArrayLike, x: ArrayLike) -> Array:
-    """Legendre's polynomials, or functions of a real degree.
+    """Legendre polynomials, or functions of a real degree.
 
     Example:
       >>> eval_legendre(2, 0.5).round(4)
@@ -182,7 +182,7 @@ def eval_legendre(n: ArrayLike, x: ArrayLike) -> Array:
 @library()
 @_docs
 def eval_chebyt(n: ArrayLike, x: ArrayLike) -> Array:
-    """Chebyshev's polynomials of the first kind.
+    """Chebyshev polynomials of the first kind.
 
     Example:
       >>> eval_chebyt(2, 0.5).round(4)
@@ -194,7 +194,7 @@ def eval_chebyt(n: ArrayLike, x: ArrayLike) -> Array:
 @library()
 @_docs
 def eval_chebyu(n: ArrayLike, x: ArrayLike) -> Array:
-    """Chebyshev's polynomials of the second kind.
+    """Chebyshev polynomials of the second kind.
 
     Example:
       >>> eval_chebyu(2, 0.5).round(4)
@@ -206,7 +206,7 @@ def eval_chebyu(n: ArrayLike, x: ArrayLike) -> Array:
 @library()
 @_docs
 def eval_chebyc(n: ArrayLike, x: ArrayLike) -> Array:
-    """Chebyshev's polynomials of the first kind on [-2, 2].
+    """Chebyshev polynomials of the first kind on [-2, 2].
 
     Example:
       >>> eval_chebyc(2, 1.0).round(4)
@@ -219,7 +219,7 @@ def eval_chebyc(n: ArrayLike, x: ArrayLike) -> Array:
 @library()
 @_docs
 def eval_chebys(n: ArrayLike, x: ArrayLike) -> Array:
-    """Chebyshev's polynomials of the second kind on [-2, 2].
+    """Chebyshev polynomials of the second kind on [-2, 2].
 
     Example:
       >>> eval_chebys(2, 1.0).round(4)
@@ -232,7 +232,7 @@ def eval_chebys(n: ArrayLike, x: ArrayLike) -> Array:
 @library()
 @_docs
 def eval_sh_legendre(n: ArrayLike, x: ArrayLike) -> Array:
-    """Legendre's polynomials on [0, 1].
+    """Legendre polynomials on [0, 1].
 
     Example:
       >>> eval_sh_legendre(2, 0.75).round(4)
@@ -245,7 +245,7 @@ def eval_sh_legendre(n: ArrayLike, x: ArrayLike) -> Array:
 @library()
 @_docs
 def eval_sh_chebyt(n: ArrayLike, x: ArrayLike) -> Array:
-    """Chebyshev's polynomials of the first kind on [0, 1].
+    """Chebyshev polynomials of the first kind on [0, 1].
 
     Example:
       >>> eval_sh_chebyt(2, 0.75).round(4)
@@ -258,7 +258,7 @@ def eval_sh_chebyt(n: ArrayLike, x: ArrayLike) -> Array:
 @library()
 @_docs
 def eval_sh_chebyu(n: ArrayLike, x: ArrayLike) -> Array:
-    """Chebyshev's polynomials of the second kind on [0, 1].
+    """Chebyshev polynomials of the second kind on [0, 1].
 
     Example:
       >>> eval_sh_chebyu(2, 0.75).round(4)
@@ -271,7 +271,7 @@ def eval_sh_chebyu(n: ArrayLike, x: ArrayLike) -> Array:
 @library()
 @_docs
 def eval_hermite(n: ArrayLike, x: ArrayLike) -> Array:
-    """Hermite's polynomials of the physicists; degrees are rounded down.
+    """Physicists' Hermite polynomials; degrees are rounded down.
 
     Example:
       >>> eval_hermite(2, 0.5).round(4)
@@ -283,7 +283,7 @@ def eval_hermite(n: ArrayLike, x: ArrayLike) -> Array:
 @library()
 @_docs
 def eval_hermitenorm(n: ArrayLike, x: ArrayLike) -> Array:
-    """Hermite's polynomials of probability; degrees are rounded down.
+    """Probabilists' Hermite polynomials; degrees are rounded down.
 
     Example:
       >>> eval_hermitenorm(2, 0.5).round(4)
@@ -295,7 +295,7 @@ def eval_hermitenorm(n: ArrayLike, x: ArrayLike) -> Array:
 @library()
 @_docs
 def eval_laguerre(n: ArrayLike, x: ArrayLike) -> Array:
-    """Laguerre's polynomials.
+    """Laguerre polynomials.
 
     Example:
       >>> eval_laguerre(2, 0.5).round(4)
@@ -320,7 +320,7 @@ def eval_genlaguerre(n: ArrayLike, alpha: ArrayLike, x: ArrayLike) -> Array:
 @library()
 @_docs
 def eval_gegenbauer(n: ArrayLike, alpha: ArrayLike, x: ArrayLike) -> Array:
-    """Gegenbauer's polynomials.
+    """Gegenbauer polynomials.
 
     Example:
       >>> eval_gegenbauer(2, 1.0, 0.5).round(4)
@@ -332,7 +332,7 @@ def eval_gegenbauer(n: ArrayLike, alpha: ArrayLike, x: ArrayLike) -> Array:
 @library()
 @_docs
 def eval_jacobi(n: ArrayLike, alpha: ArrayLike, beta: ArrayLike, x: ArrayLike) -> Array:
-    """Jacobi's polynomials.
+    """Jacobi polynomials.
 
     Example:
       >>> eval_jacobi(2, 1.0, 0.0, 0.5).round(4)
@@ -344,7 +344,7 @@ def eval_jacobi(n: ArrayLike, alpha: ArrayLike, beta: ArrayLike, x: ArrayLike) -
 @library()
 @_docs
 def eval_sh_jacobi(n: ArrayLike, p: ArrayLike, q: ArrayLike, x: ArrayLike) -> Array:
-    """Jacobi's polynomials on [0, 1], with the coefficient 1 of the highest power.
+    """Jacobi polynomials on [0, 1], with the coefficient 1 of the highest power.
 
     Example:
       >>> eval_sh_jacobi(2, 3.0, 1.0, 0.5).round(4)

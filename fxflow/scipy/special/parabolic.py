@@ -2,7 +2,7 @@
 
 D of a negative order is an integral of a positive function (12.5.1), which the
 trapezoidal rule gives to its last digits; the recurrence to larger orders is stable for
-positive x. Solutions that grow, or neither grow nor fall, come from Taylor's series of
+positive x. Solutions that grow, or neither grow nor fall, come from Taylor series of
 the differential equation, step by step from 0.
 """
 

@@ -1,6 +1,6 @@
-"""Nodes and weights of Gauss' rules: zeros of orthogonal polynomials.
+"""Nodes and weights of Gaussian quadrature rules: zeros of orthogonal polynomials.
 
-Nodes are eigenvalues of Jacobi's matrix (Golub and Welsch 1969), improved by Newton's
+Nodes are eigenvalues of the Jacobi matrix (Golub and Welsch 1969), improved by Newton's
 method, by which they have derivatives with respect to the parameters.
 """
 
@@ -54,7 +54,7 @@ def _rule(name: str, n: Any, jacobi: Any, *args: Any, mu: bool, even: bool) -> A
     Args:
       name: of the public function.
       n: the number of nodes.
-      jacobi: of k = 1, …, n - 1 and parameters of 64 bits: the diagonal of Jacobi's
+      jacobi: of k = 1, …, n - 1 and parameters of 64 bits: the diagonal of the Jacobi
         matrix, the squares below it, and the logarithm of the sum of the weights.
       *args: the parameters.
       mu: whether to return the sum.
@@ -179,7 +179,7 @@ def _moved(rule: Any, scale: float, shift: float, size: float) -> Any:
 @library("n", "mu")
 @_docs
 def roots_legendre(n: int, mu: bool = False) -> Any:
-    """Returns Gauss' rule of the weight 1 on [-1, 1].
+    """Returns the Gaussian quadrature rule of the weight 1 on [-1, 1].
 
     Example:
       >>> roots_legendre(2)[0].round(4)
@@ -191,7 +191,7 @@ def roots_legendre(n: int, mu: bool = False) -> Any:
 @library("n", "mu")
 @_docs
 def roots_sh_legendre(n: int, mu: bool = False) -> Any:
-    """Returns Gauss' rule of the weight 1 on [0, 1].
+    """Returns the Gaussian quadrature rule of the weight 1 on [0, 1].
 
     Example:
       >>> roots_sh_legendre(2)[0].round(4)
@@ -204,7 +204,7 @@ def roots_sh_legendre(n: int, mu: bool = False) -> Any:
 @library("n", "mu")
 @_docs
 def roots_chebyt(n: int, mu: bool = False) -> Any:
-    """Returns Gauss' rule of the weight 1 / √(1 - x²) on [-1, 1].
+    """Returns the Gaussian quadrature rule of the weight 1 / √(1 - x²) on [-1, 1].
 
     Example:
       >>> roots_chebyt(2)[0].round(4)
@@ -216,7 +216,7 @@ def roots_chebyt(n: int, mu: bool = False) -> Any:
 @library("n", "mu")
 @_docs
 def roots_chebyu(n: int, mu: bool = False) -> Any:
-    """Returns Gauss' rule of the weight √(1 - x²) on [-1, 1].
+    """Returns the Gaussian quadrature rule of the weight √(1 - x²) on [-1, 1].
 
     Example:
       >>> roots_chebyu(2)[0].round(4)
@@ -228,7 +228,7 @@ def roots_chebyu(n: int, mu: bool = False) -> Any:
 @library("n", "mu")
 @_docs
 def roots_chebyc(n: int, mu: bool = False) -> Any:
-    """Returns Gauss' rule of the weight 1 / √(1 - (x / 2)²) on [-2, 2].
+    """Returns the Gauss rule of the weight 1 / √(1 - (x / 2)²) on [-2, 2].
 
     Example:
       >>> roots_chebyc(2)[0].round(4)
@@ -241,7 +241,7 @@ def roots_chebyc(n: int, mu: bool = False) -> Any:
 @library("n", "mu")
 @_docs
 def roots_chebys(n: int, mu: bool = False) -> Any:
-    """Returns Gauss' rule of the weight √(1 - (x / 2)²) on [-2, 2].
+    """Returns the Gaussian quadrature rule of the weight √(1 - (x / 2)²) on [-2, 2].
 
     Example:
       >>> roots_chebys(2)[0].round(4)
@@ -254,7 +254,7 @@ def roots_chebys(n: int, mu: bool = False) -> Any:
 @library("n", "mu")
 @_docs
 def roots_sh_chebyt(n: int, mu: bool = False) -> Any:
-    """Returns Gauss' rule of the weight 1 / √(x - x²) on [0, 1].
+    """Returns the Gaussian quadrature rule of the weight 1 / √(x - x²) on [0, 1].
 
     Example:
       >>> roots_sh_chebyt(2)[0].round(4)
@@ -267,7 +267,7 @@ def roots_sh_chebyt(n: int, mu: bool = False) -> Any:
 @library("n", "mu")
 @_docs
 def roots_sh_chebyu(n: int, mu: bool = False) -> Any:
-    """Returns Gauss' rule of the weight √(x - x²) on [0, 1].
+    """Returns the Gaussian quadrature rule of the weight √(x - x²) on [0, 1].
 
     Example:
       >>> roots_sh_chebyu(2)[0].round(4)
@@ -280,7 +280,7 @@ def roots_sh_chebyu(n: int, mu: bool = False) -> Any:
 @library("n", "mu")
 @_docs
 def roots_hermite(n: int, mu: bool = False) -> Any:
-    """Returns Gauss' rule of the weight exp(-x²).
+    """Returns the Gaussian quadrature rule of the weight exp(-x²).
 
     Example:
       >>> roots_hermite(2)[0].round(4)
@@ -292,7 +292,7 @@ def roots_hermite(n: int, mu: bool = False) -> Any:
 @library("n", "mu")
 @_docs
 def roots_hermitenorm(n: int, mu: bool = False) -> Any:
-    """Returns Gauss' rule of the weight exp(-x² / 2).
+    """Returns the Gaussian quadrature rule of the weight exp(-x² / 2).
 
     Example:
       >>> roots_hermitenorm(2)[0].round(4)
@@ -304,7 +304,7 @@ def roots_hermitenorm(n: int, mu: bool = False) -> Any:
 @library("n", "mu")
 @_docs
 def roots_laguerre(n: int, mu: bool = False) -> Any:
-    """Returns Gauss' rule of the weight exp(-x) on [0, inf).
+    """Returns the Gaussian quadrature rule of the weight exp(-x) on [0, inf).
 
     Example:
       >>> roots_laguerre(2)[0].round(4)
@@ -316,7 +316,7 @@ def roots_laguerre(n: int, mu: bool = False) -> Any:
 @library("n", "mu")
 @_docs
 def roots_genlaguerre(n: int, alpha: ArrayLike, mu: bool = False) -> Any:
-    """Returns Gauss' rule of the weight x^alpha exp(-x) on [0, inf).
+    """Returns the Gaussian quadrature rule of the weight x^alpha exp(-x) on [0, inf).
 
     Example:
       >>> roots_genlaguerre(2, 1.0)[0].round(4)
@@ -328,7 +328,7 @@ def roots_genlaguerre(n: int, alpha: ArrayLike, mu: bool = False) -> Any:
 @library("n", "mu")
 @_docs
 def roots_gegenbauer(n: int, alpha: ArrayLike, mu: bool = False) -> Any:
-    """Returns Gauss' rule of the weight (1 - x²)^(alpha - 1/2) on [-1, 1].
+    """Returns the Gauss rule of the weight (1 - x²)^(alpha - 1/2) on [-1, 1].
 
     Example:
       >>> roots_gegenbauer(2, 1.0)[0].round(4)
@@ -340,7 +340,7 @@ def roots_gegenbauer(n: int, alpha: ArrayLike, mu: bool = False) -> Any:
 @library("n", "mu")
 @_docs
 def roots_jacobi(n: int, alpha: ArrayLike, beta: ArrayLike, mu: bool = False) -> Any:
-    """Returns Gauss' rule of the weight (1 - x)^alpha (1 + x)^beta on [-1, 1].
+    """Returns the Gauss rule of the weight (1 - x)^alpha (1 + x)^beta on [-1, 1].
 
     Example:
       >>> roots_jacobi(2, 1.0, 0.0)[0].round(4)
@@ -352,7 +352,7 @@ def roots_jacobi(n: int, alpha: ArrayLike, beta: ArrayLike, mu: bool = False) ->
 @library("n", "mu")
 @_docs
 def roots_sh_jacobi(n: int, p1: ArrayLike, q1: ArrayLike, mu: bool = False) -> Any:
-    """Returns Gauss' rule of the weight (1 - x)^(p1 - q1) x^(q1 - 1) on [0, 1].
+    """Returns the Gauss rule of the weight (1 - x)^(p1 - q1) x^(q1 - 1) on [0, 1].
 
     Example:
       >>> roots_sh_jacobi(2, 1.0, 1.0)[0].round(4)

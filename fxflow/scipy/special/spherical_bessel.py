@@ -245,7 +245,7 @@ _riccati_docs = shared("""
       derivatives with respect to `x`.
 
     Raises:
-      ArgumentError: `n` is not such an integer.
+      ArgumentError: `n` is not an integer in this range.
       DtypeError: `x` is complex.
 
     Source: `scipy.special.{name}`, of any `x` and with derivatives; DLMF 10.51.

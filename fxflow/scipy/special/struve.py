@@ -1,4 +1,4 @@
-"""Struve's functions H and L (DLMF 11)."""
+"""Struve functions H and L (DLMF 11)."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ _modstruve: Any = by_forward(_modstruve_values, None, None)
 @library()
 @_docs
 def struve(v: ArrayLike, x: ArrayLike) -> Array:
-    """Struve's function H of an order above -1/2.
+    """The Struve function H of an order above -1/2.
 
     Accurate to a few units in the last place, relative to its amplitude.
 

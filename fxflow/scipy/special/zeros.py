@@ -1,8 +1,8 @@
-"""Zeros of Bessel functions of integer order and of Airy's functions.
+"""Zeros of Bessel functions of integer order and of Airy functions.
 
 The numbers depend on Python's integers only, and are computed by the host: sign changes
 on a grid finer than the zeros' distance, improved by Newton's method. Bessel functions
-come from Miller's algorithm and Neumann's series (DLMF 10.23.16), Airy's from Taylor's
+come from Miller's algorithm and Neumann series (DLMF 10.23.16), Airy's from Taylor
 series of their differential equation.
 """
 
@@ -26,13 +26,13 @@ _HIGHEST, _MOST = 10_000, 10_000
 _docs = shared("""
     Args:
       n: Python integer from 0 to 10,000: the order.
-      nt: Python integer from 1 to 10,000: how many zeros.
+      nt: Python integer from 1 to 10,000: the number of zeros.
 
     Returns:
       Float array[nt] of ascending numbers.
 
     Raises:
-      ArgumentError: a number is not such an integer.
+      ArgumentError: an argument is not an integer in its range.
 
     Source: `scipy.special.{name}`; DLMF 10.21.
 """)
@@ -190,13 +190,13 @@ def jnyn_zeros(n: int, nt: int) -> tuple[Array, Array, Array, Array]:
 
     Args:
       n: Python integer from 0 to 10,000: the order.
-      nt: Python integer from 1 to 10,000: how many zeros.
+      nt: Python integer from 1 to 10,000: the number of zeros.
 
     Returns:
       Four float arrays[nt] of ascending numbers.
 
     Raises:
-      ArgumentError: a number is not such an integer.
+      ArgumentError: an argument is not an integer in its range.
 
     Example:
       >>> jn, jnp, yn, ynp = jnyn_zeros(0, 1)
@@ -224,7 +224,7 @@ def jnjnp_zeros(nt: int) -> tuple[Array, Array, Array, Array]:
     """Returns the first positive zeros of all Jₙ and of their derivatives.
 
     Args:
-      nt: Python integer from 1 to 1,200: how many zeros.
+      nt: Python integer from 1 to 1,200: the number of zeros.
 
     Returns:
       A float array[nt] of ascending numbers and three integer arrays[nt]: the orders n,
@@ -232,7 +232,7 @@ def jnjnp_zeros(nt: int) -> tuple[Array, Array, Array, Array]:
       As SciPy's, it begins with the zero of J₀' at 0, which is number 0 of order 0.
 
     Raises:
-      ArgumentError: `nt` is not such an integer.
+      ArgumentError: `nt` is not an integer in this range.
 
     Example:
       >>> zeros, orders, numbers, kinds = jnjnp_zeros(3)
@@ -268,7 +268,7 @@ _TERMS = 30
 
 
 def _taylor(x: float, value: float, slope: float) -> list[float]:
-    """Returns Taylor's coefficients at x of a solution of y'' = x y."""
+    """Returns Taylor coefficients at x of a solution of y'' = x y."""
     c = [value, slope, x * value / 2]
     for k in range(1, _TERMS):
         c.append((x * c[k] + c[k - 1]) / ((k + 2) * (k + 1)))
@@ -317,14 +317,14 @@ def _airy_zeros(name: str, nt: Any, value: float, slope: float) -> tuple[Array, 
 
 _airy_docs = shared("""
     Args:
-      nt: Python integer from 1 to 10,000: how many zeros.
+      nt: Python integer from 1 to 10,000: the number of zeros.
 
     Returns:
       Four float arrays[nt]: descending zeros of the function, those of its derivative,
       the function at the latter and the derivative at the former.
 
     Raises:
-      ArgumentError: `nt` is not such an integer.
+      ArgumentError: `nt` is not an integer in this range.
 
     Source: `scipy.special.{name}`; DLMF 9.9.
 """)
@@ -332,7 +332,7 @@ _airy_docs = shared("""
 
 @_airy_docs
 def ai_zeros(nt: int) -> tuple[Array, Array, Array, Array]:
-    """Returns the first zeros of Airy's function Ai and of its derivative.
+    """Returns the first zeros of the Airy function Ai and of its derivative.
 
     Example:
       >>> a, ap, ai, aip = ai_zeros(2)
@@ -346,7 +346,7 @@ def ai_zeros(nt: int) -> tuple[Array, Array, Array, Array]:
 
 @_airy_docs
 def bi_zeros(nt: int) -> tuple[Array, Array, Array, Array]:
-    """Returns the first negative zeros of Airy's function Bi and of its derivative.
+    """Returns the first negative zeros of the Airy function Bi and of its derivative.
 
     Example:
       >>> b, bp, bi, bip = bi_zeros(2)

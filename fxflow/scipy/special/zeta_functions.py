@@ -1,6 +1,6 @@
 """Zeta functions: Hurwitz's as the compiler has it, and Riemann's of all real numbers.
 
-Riemann's by Euler's and Maclaurin's formula, which continues the sum below 1, and by
+Riemann's by the Euler-Maclaurin formula, which continues the sum below 1, and by
 reflection for negative numbers (DLMF 25.2.9, 25.4.1).
 """
 
@@ -73,13 +73,13 @@ _zetac: Any = by_forward(lambda s: _completed(s, 1.0, _above(s)), None)
 
 @special_docs
 def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
-    """Riemann's zeta function; with `q` Hurwitz's, the sum of (n + q)⁻ˣ.
+    """The Riemann zeta function; with `q` Hurwitz's, the sum of (n + q)⁻ˣ.
 
     Riemann's has derivatives; Hurwitz's by `q` only.
 
     Args:
       x: real array-like.
-      q: real array-like, or None for Riemann's function.
+      q: real array-like, or None for the Riemann zeta function.
 
     Special cases:
       1 → inf; `x` below 1 with `q` → nan: that sum is not continued.
@@ -104,7 +104,7 @@ def _riemann(x: Any) -> Array:
 @library()
 @special_docs
 def zetac(x: ArrayLike) -> Array:
-    """Riemann's zeta function minus 1, exact where that is small.
+    """The Riemann zeta function minus 1, exact where that is small.
 
     Special cases:
       1 → inf; inf → 0; -inf → nan.

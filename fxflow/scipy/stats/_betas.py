@@ -253,7 +253,7 @@ def _cot(q: Any) -> Any:
 
 cauchy: Final = Continuous(
     "cauchy",
-    "Cauchy's distribution.",
+    "The Cauchy distribution.",
     no_shape,
     logpdf=_cauchy_logpdf,
     cdf=lambda z: lax.atan2(lax.full_like(z, 1), -z) / math.pi,

@@ -249,7 +249,7 @@ class _Wallenius(Discrete[Any]):
 nchypergeom_wallenius: Final = _Wallenius(
     "nchypergeom_wallenius",
     "How many of N objects, drawn one by one from M, are of the n that have other odds "
-    "(Wallenius' distribution).",
+    "(the Wallenius distribution).",
     _mnn,
     **_URN,
     logpmf=_wallenius_logpmf,

@@ -207,7 +207,7 @@ def _laplace_fit(x: Any, fixed: Any) -> Any:
 
 laplace: Final = Continuous(
     "laplace",
-    "Laplace's distribution: density exp(-|z|) / 2.",
+    "The Laplace distribution: density exp(-|z|) / 2.",
     no_shape,
     logpdf=lambda z: -abs(z) - math.log(2),
     cdf=_laplace_cdf,
@@ -276,7 +276,7 @@ def _mises_logpdf(z: Any, kappa: Any) -> Any:
 
 
 def _mises_tail(z: Any, kappa: Any) -> Any:
-    """Returns the probability from -π to z for z in -π … 0, by Gauss's rule."""
+    """Returns the probability from -π to z for z in -π … 0, by Gaussian quadrature."""
     nodes, weights = np.polynomial.legendre.leggauss(64)
     shape = fnp.broadcast_shapes(fnp.shape(z), fnp.shape(kappa))
     wide: Any = lambda v: fnp.expand_dims(fnp.broadcast_to(v, shape), -1)
@@ -311,7 +311,7 @@ _mises_ppf = inverse_of(
 
 vonmises: Final = Continuous(
     "vonmises",
-    "Von Mises' distribution on a circle: around 0, from -π to π, or any turn of it.",
+    "The von Mises distribution on a circle: around 0, from -π to π, or any turn.",
     shape_kappa,
     kappa=NOT_NEGATIVE,
     logpdf=_mises_logpdf,
@@ -351,7 +351,7 @@ def _wrapped_ppf(q: Any, c: Any) -> Any:
 
 wrapcauchy: Final = Continuous(
     "wrapcauchy",
-    "Cauchy's distribution wrapped around a circle, on 0 … 2 π.",
+    "The Cauchy distribution wrapped around a circle, on 0 … 2 π.",
     shape_c,
     c=INSIDE_UNIT,
     support=(0, 2 * math.pi),

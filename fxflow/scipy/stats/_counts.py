@@ -394,7 +394,7 @@ boltzmann: Final = Discrete(
 
 planck: Final = Discrete(
     "planck",
-    "Planck's distribution: a geometric variable of rate `lambda_`.",
+    "The Planck distribution: a geometric variable of rate `lambda_`.",
     _lambda,
     logpmf=lambda k, a: lax.log(-lax.expm1(-a)) - a * k,
     cdf=lambda k, a: -lax.expm1(-a * (k + 1)),

@@ -537,7 +537,7 @@ class Discrete(Distribution[P]):
 def raw_of_factorial(factorial: Formula, low: int) -> Formula:
     """Returns the means of kⁿ, of those of (k - low) … (k - low - n + 1).
 
-    By Stirling's numbers of the second kind, moved by `low`, which is 0 or 1.
+    By Stirling numbers of the second kind, moved by `low`, which is 0 or 1.
     """
 
     def raw(n: int, *shapes: Any) -> Any:
@@ -559,8 +559,8 @@ def tail_sum(masses: Formula, first: Any, terms: int, shapes: Any, more: Any) ->
     """Returns a sum from an integer on, of what falls as a power of it.
 
     It is some terms, and the integral from half a step after them with the first
-    correction of Euler's and Maclaurin's formula for midpoints; the next one is smaller
-    by the square of the number.
+    correction of the Euler-Maclaurin formula for midpoints; the next one is smaller by
+    the square of the number.
 
     Args:
       masses: of numbers, `shapes` and `more`; smooth.

@@ -45,7 +45,7 @@ def geometric_discrepancy(
       A float.
 
     Raises:
-      ArgumentError: there is no such method or metric.
+      ArgumentError: unknown method or metric.
       ShapeError: the sample is not an array of at least two points.
 
     Example:
@@ -130,7 +130,7 @@ def discrepancy(
       A float.
 
     Raises:
-      ArgumentError: there is no such method.
+      ArgumentError: unknown method.
       ShapeError: the sample is not an array of points.
 
     Example:

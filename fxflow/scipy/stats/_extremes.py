@@ -120,7 +120,7 @@ def _weibull_hazard(z: Any, c: Any) -> Any:
 
 weibull_min: Final = Continuous(
     "weibull_min",
-    "Weibull's distribution, of the least of many positive variables.",
+    "The Weibull distribution, of the least of many positive variables.",
     shape_c,
     support=LINE,
     **_WEIBULL,
@@ -165,14 +165,14 @@ _GUMBEL: dict[str, Any] = {
 }
 gumbel_r: Final = Continuous(
     "gumbel_r",
-    "Gumbel's distribution, of the greatest of many variables.",
+    "The Gumbel distribution, of the greatest of many variables.",
     no_shape,
     **_GUMBEL,
     first={"ppf": "p"},
 )
 gumbel_l: Final = Continuous(
     "gumbel_l",
-    "Gumbel's distribution, of the least of many variables.",
+    "The Gumbel distribution, of the least of many variables.",
     no_shape,
     **mirrored(_GUMBEL),
     first={"ppf": "p"},
@@ -334,7 +334,7 @@ def _pareto_fit(x: Any, fixed: Any) -> Any:
 
 pareto: Final = Continuous(
     "pareto",
-    "Pareto's distribution: sf(z) is z^-b.",
+    "The Pareto distribution: sf(z) is z^-b.",
     shape_b,
     support=(1, math.inf),
     logpdf=lambda z, b: lax.log(b) - (b + 1) * lax.log(z),
@@ -350,7 +350,7 @@ pareto: Final = Continuous(
 )
 lomax: Final = Continuous(
     "lomax",
-    "Pareto's distribution, moved to 0: sf(z) is (1 + z)^-c.",
+    "The Pareto distribution, moved to 0: sf(z) is (1 + z)^-c.",
     shape_c,
     support=LINE,
     logpdf=lambda z, c: lax.log(c) - (c + 1) * lax.log1p(z),

@@ -274,7 +274,7 @@ def _breit(name: str) -> Any:
 
 rel_breitwigner: Final = Continuous(
     "rel_breitwigner",
-    "Breit and Wigner's relativistic distribution of masses of unstable particles.",
+    "The relativistic Breit-Wigner distribution of masses of unstable particles.",
     _rho,
     support=(0, math.inf),
     logpdf=lambda x, rho: (
@@ -554,7 +554,7 @@ def _gauss_raw(n: int, a: Any, b: Any, c: Any, z: Any) -> Any:
 
 gausshyper: Final = Continuous(
     "gausshyper",
-    "Gauss' hypergeometric distribution: x^(a-1) (1 - x)^(b-1) (1 + z x)^-c.",
+    "The Gauss hypergeometric distribution: x^(a-1) (1 - x)^(b-1) (1 + z x)^-c.",
     _abcz,
     c=REAL.but(1.0),
     z=_FACTOR,

@@ -340,7 +340,7 @@ levy: Final = Continuous(
 
 moyal: Final = Continuous(
     "moyal",
-    "Moyal's distribution, of -log N², N being normal.",
+    "The Moyal distribution, of -log N², N being normal.",
     no_shape,
     logpdf=lambda z: -0.5 * (z + lax.exp(-z) + math.log(2 * math.pi)),
     logcdf=lambda z: log_ndtr(-lax.exp(-0.5 * z)) + math.log(2),

@@ -116,7 +116,7 @@ rdist: Final = Continuous(
 
 semicircular: Final = Continuous(
     "semicircular",
-    "Wigner's distribution, whose density is half a circle.",
+    "The Wigner distribution, whose density is half a circle.",
     no_shape,
     support=(-1, 1),
     logpdf=lambda z: math.log(2 / math.pi) + xlog1py(0.5, -z) + xlog1py(0.5, z),
@@ -150,7 +150,7 @@ _MISES: dict[str, Any] = {
 }
 vonmises_line: Final = Continuous(
     "vonmises_line",
-    "Von Mises' distribution on the line, from -π to π.",
+    "The von Mises distribution on the line, from -π to π.",
     shape_kappa,
     support=(-math.pi, math.pi),
     **_MISES,

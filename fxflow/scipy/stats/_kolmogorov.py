@@ -58,7 +58,7 @@ def two_samples_sf(n1: int, n2: int, d: Any, alternative: str) -> Any:
     after the other; those that leave the lines are summed where they leave.
 
     Args:
-      n1: how many elements there are in the first sample.
+      n1: the number of elements in the first sample.
       n2: in the second one.
       d: the distance: float[...].
       alternative: "greater" is that the first distribution function is above.

@@ -192,7 +192,7 @@ def _laplace_quantile(log_lower: Any, log_upper: Any, kappa: Any) -> Any:
 
 laplace_asymmetric: Final = Continuous(
     "laplace_asymmetric",
-    "Laplace's distribution with rates kappa above 0, and 1 / kappa below.",
+    "The Laplace distribution with rates kappa above 0, and 1 / kappa below.",
     shape_kappa,
     logpdf=lambda z, kappa: (
         fnp.where(z >= 0, -kappa * z, z / kappa) - lax.log(kappa + 1 / kappa)
@@ -232,7 +232,7 @@ _SKEW = Domain(
 )
 skewcauchy: Final = Continuous(
     "skewcauchy",
-    "Cauchy's distribution, 1 + a times as wide above 0, 1 - a times below.",
+    "The Cauchy distribution, 1 + a times as wide above 0, 1 - a times below.",
     shape_a,
     a=_SKEW,
     logpdf=lambda z, a: (
@@ -366,7 +366,7 @@ def _kappa4_back(log: Any, h: Any, k: Any) -> Any:
 
 kappa4: Final = Continuous(
     "kappa4",
-    "Hosking's distribution of four parameters: (1 - h (1 - k z)^(1/k))^(1/h).",
+    "The Hosking distribution of four parameters: (1 - h (1 - k z)^(1/k))^(1/h).",
     shapes_hk,
     h=REAL,
     k=REAL,

@@ -56,7 +56,7 @@ def matrices(
     """Returns a mean, roots of what rows and columns have, and other operands.
 
     Raises:
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
     """
     mean, rows, columns, *more_ = promote_inexact(name, mean, rows, columns, *more)
     sizes = [a.aval.shape[-2:] for a in (mean, rows, columns, *more_[:1])]

@@ -1,6 +1,6 @@
 """Noncentral distributions: chi², F, t, and the length of a vector with a shift.
 
-Noncentral chi² and F are mixtures of central ones with Poisson's weights. Their upper
+Noncentral chi² and F are mixtures of central ones with Poisson weights. Their upper
 tails and densities are sums of positive terms upwards from below the largest term, so
 that logarithms keep their digits where the tails underflow; lower tails are those of
 `scipy.special`. Noncentral t is an integral over the scale.
@@ -191,7 +191,7 @@ def _rice_raw(n: int, b: Any) -> Any:
 
 rice: Final = Continuous(
     "rice",
-    "Rice's distribution: the length of a normal vector of two elements and mean b.",
+    "The Rice distribution: the length of a normal vector of two elements and mean b.",
     shape_b,
     b=NOT_NEGATIVE,
     support=(0, math.inf),

@@ -149,7 +149,7 @@ johnsonsb: Final = Continuous(
 
 fatiguelife: Final = Continuous(
     "fatiguelife",
-    "Birnbaum and Saunders' distribution: (√z - 1/√z) / c is normal.",
+    "The Birnbaum-Saunders distribution: (√z - 1/√z) / c is normal.",
     shape_c,
     support=(0, math.inf),
     closed=False,

@@ -131,7 +131,7 @@ def _kappa3_raw(n: int, a: Any) -> Any:
 
 kappa3: Final = Continuous(
     "kappa3",
-    "Mielke's distribution of one parameter: cdf(z) is z / (a + z^a)^(1/a).",
+    "The Mielke distribution of one parameter: cdf(z) is z / (a + z^a)^(1/a).",
     shape_a,
     support=LINE,
     logpdf=lambda z, a: (
@@ -273,7 +273,7 @@ _OF_MEAN_ONE: dict[str, Any] = {
 }
 wald: Final = Continuous(
     "wald",
-    "Wald's distribution: the inverse Gaussian one of mean 1.",
+    "The Wald distribution: the inverse Gaussian one of mean 1.",
     no_shape,
     support=LINE,
     closed=False,

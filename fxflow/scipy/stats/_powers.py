@@ -125,7 +125,7 @@ _zipf_moments = _moments(_zipf_power)
 
 zipf: Final = Discrete(
     "zipf",
-    "Zipf's distribution: probabilities k^-a.",
+    "The Zipf distribution: probabilities k^-a.",
     _a,
     a=ABOVE_ONE,
     support=(1, math.inf),
@@ -159,7 +159,7 @@ def _zipfian_power(mean_power: Any, order: int, a: Any, n: Any) -> Any:
 
 zipfian: Final = Discrete(
     "zipfian",
-    "Zipf's distribution on 1 … n.",
+    "The Zipf distribution on 1 … n.",
     _an,
     a=NOT_NEGATIVE,
     n=COUNT,

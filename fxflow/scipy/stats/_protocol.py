@@ -58,13 +58,13 @@ _COMMON = """
       scale: positive real array-like: scale, the factor of its width.
 
     Returns:
-      Float array of the broadcast shape; nan where a parameter describes no
-      distribution, such as a negative scale.
+      Float array of the broadcast shape; nan where a parameter is invalid, such as a
+      negative scale.
 
     Raises:
       ArgumentError: an argument is not an array.
       DtypeError: an argument is complex.
-      ShapeError: the shapes do not broadcast together.
+      ShapeError: the shapes do not broadcast.
 
     Source: `scipy.stats.{distribution}.{name}`.
 """

@@ -46,21 +46,22 @@ _COMMON = """
       y: real array-like[...]: another one.
       *samples: real array-likes[...]: two or more samples.
       axis: an axis, several, or None, which flattens the array first.
-      ddof: what is subtracted from the number of elements in the variance.
+      ddof: delta degrees of freedom: the variance divides by the number of elements
+        minus this.
       alternative: "two-sided", "less" or "greater".
       method: how the p-value is found.
-      nan_policy: "propagate": nan gives nan; "omit": nan is left out; "raise": nan is
-        an error, which needs values that are known.
-      keepdims: whether the axis stays, with length 1.
+      nan_policy: "propagate": nan gives nan; "omit": nans are ignored; "raise": a nan
+        raises an error, which needs concrete values.
+      keepdims: whether to keep the reduced axis, with length 1.
 
     Returns:
       {returns}
 
     Raises:
-      ArgumentError: there is no such option, or an argument is not an array.
-      AxisError: there is no such axis.
+      ArgumentError: unknown option, or an argument is not an array.
+      AxisError: an axis is out of range.
       DtypeError: a sample is complex.
-      ShapeError: the shapes do not fit together.
+      ShapeError: the shapes are incompatible.
 
     Source: `scipy.stats.{name}`.
 """
@@ -307,9 +308,9 @@ def taken(
       Samples whose other axes are broadcast together, and a function of float[..., 1].
 
     Raises:
-      ArgumentError: there is no such policy.
-      AxisError: there is no such axis.
-      ShapeError: the shapes do not fit together.
+      ArgumentError: unknown policy.
+      AxisError: an axis is out of range.
+      ShapeError: the shapes are incompatible.
     """
     require_choice(name, "nan_policy", nan_policy, POLICIES)
     found, dtype = operands(name, *arrays)

@@ -1,4 +1,4 @@
-"""Landau's distribution, a stable one, by Zolotarev's integral."""
+"""The Landau distribution, a stable one, by Zolotarev's integral."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _both(x: Any) -> Any:
 
 landau: Final = Continuous(
     "landau",
-    "Landau's distribution of the energy that a fast particle loses in a thin layer.",
+    "The Landau distribution of the energy that a fast particle loses in a thin layer.",
     no_shape,
     logpdf=lambda x: in_64_bits(_logpdf, "landau", x),
     logs=lambda x: tuple(_both(x)),

@@ -164,7 +164,7 @@ def _yule_factorial(r: int, a: Any) -> Any:
 
 yulesimon: Final = Discrete(
     "yulesimon",
-    "Yule and Simon's distribution: probabilities alpha B(k, alpha + 1).",
+    "The Yule-Simon distribution: probabilities alpha B(k, alpha + 1).",
     _alpha,
     support=(1, math.inf),
     logpmf=lambda k, alpha: lax.log(alpha) + betaln(k, alpha + 1),

@@ -43,7 +43,7 @@ __all__ = [
 
 _docs = shared("""
     Raises:
-      ArgumentError: an argument is not an array, or there is no such option.
+      ArgumentError: an argument is not an array, or the option is unknown.
 
     Source: `scipy.stats.contingency.{name}`.
 """)
@@ -222,7 +222,7 @@ class RelativeRiskResult(Result):
       exposed_cases: how many of the exposed are cases.
       exposed_total: how many are exposed.
       control_cases: how many of the others are cases.
-      control_total: how many others there are.
+      control_total: the number of others.
     """
 
     relative_risk: Array

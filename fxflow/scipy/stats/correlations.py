@@ -88,7 +88,7 @@ def pearsonr(
     method: None = None,
     axis: Any = 0,
 ) -> PearsonRResult:
-    """Returns Pearson's correlation, and the p-value of the hypothesis of none.
+    """Returns Pearson's correlation coefficient and the p-value for no correlation.
 
     Args:
       method: None. Call `permutation_test` for another p-value.

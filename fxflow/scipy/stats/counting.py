@@ -129,7 +129,7 @@ class RelfreqResult(NamedTuple):
 
 _docs_of_bins = shared("""
     Args:
-      numbins: how many bins there are.
+      numbins: the number of bins.
       defaultreallimits: the ends, a pair; None is a little wider than the sample.
       weights: real array-like, like `a`: what each element counts; None is 1.
 """)

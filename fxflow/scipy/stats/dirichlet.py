@@ -1,4 +1,4 @@
-"""Dirichlet's distribution, of numbers from 0 to 1 whose sum is 1."""
+"""The Dirichlet distribution, of numbers from 0 to 1 whose sum is 1."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
       Float array of the shape of `x` without its first axis.
 
     Raises:
-      ShapeError: `alpha` is not a vector, or `x` has another length.
+      ShapeError: `alpha` is not a vector, or `x` has the wrong length.
     """
     x, alpha = promote_inexact("dirichlet.logpdf", x, alpha)
     n = alpha.aval.shape[0] if alpha.aval.ndim == 1 else -1

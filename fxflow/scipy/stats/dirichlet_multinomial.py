@@ -24,7 +24,7 @@ __all__ = ["cov", "logpmf", "mean", "pmf", "var"]
 _of = Distribution("""
 x: int array-like[..., r]: how often each result occurs.
 alpha: positive real array-like[..., r].
-n: int array-like[...]: how many trials.
+n: int array-like[...]: the number of trials.
 """)
 
 
@@ -51,7 +51,7 @@ def logpmf(x: ArrayLike, alpha: ArrayLike, n: ArrayLike) -> Array:
 
     Raises:
       DtypeError: `x` or `n` are not integers.
-      ShapeError: the shapes do not broadcast together.
+      ShapeError: the shapes do not broadcast.
 
     Special cases:
       -inf where the sum of `x` is not `n`, or a number is negative.

@@ -186,8 +186,8 @@ def fit(
       respect to the sample.
 
     Raises:
-      ArgumentError: there is no such method or parameter, bounds are missing or not
-        finite, or the sample is empty or not finite.
+      ArgumentError: unknown method or parameter, bounds are missing or not finite, or
+        the sample is empty or not finite.
       ShapeError: the sample is not a row.
 
     Example:
@@ -401,8 +401,8 @@ def goodness_of_fit(
       `null_distribution`.
 
     Raises:
-      ArgumentError: there is no such statistic or parameter, `dist` is not a
-        continuous distribution, or a number is out of range.
+      ArgumentError: unknown statistic or parameter, `dist` is not a continuous
+        distribution, or a number is out of range.
       ShapeError: the sample is not a row.
 
     Example:

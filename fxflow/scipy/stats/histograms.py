@@ -157,7 +157,7 @@ class rv_histogram:
         return self._edges[0], self._edges[-1]
 
     def _mean_of(self, func: Any, low: Any = None, high: Any = None) -> Any:
-        """Returns the mean of a function, by Gauss's rule in each bin."""
+        """Returns the mean of a function, by Gaussian quadrature in each bin."""
         first, last = self._edges[:-1], self._edges[1:]
         if low is not None:
             first, last = (fnp.clip(e, low, high) for e in (first, last))

@@ -41,7 +41,7 @@ class gaussian_kde:
       neff: how many elements of equal weights there would be.
 
     Raises:
-      ArgumentError: there is no such method, or the sample has less than 2 elements.
+      ArgumentError: unknown method, or the sample has less than 2 elements.
       ShapeError: `weights` is not one number for each element.
 
     Example:

@@ -38,7 +38,7 @@ def logpdf(
       Float array[...].
 
     Raises:
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
 
     Special cases:
       nan where a covariance is not positive definite.

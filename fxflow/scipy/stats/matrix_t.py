@@ -53,7 +53,7 @@ def logpdf(
       Float array[...].
 
     Raises:
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
 
     Special cases:
       nan where a matrix is not positive definite, or `df` is not positive.

@@ -34,7 +34,7 @@ __all__ = ["cov", "logpmf", "mean", "pmf", "rvs"]
 _of = Distribution(
     """
 x: int array-like[..., r]: how often each result occurs.
-n: int array-like[...]: how many trials.
+n: int array-like[...]: the number of trials.
 p: real array-like[..., r]: the probability of each result.
 """,
     "shape",
@@ -51,7 +51,7 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
 
     Raises:
       DtypeError: `x` or `n` are not integers.
-      ShapeError: the shapes do not broadcast together.
+      ShapeError: the shapes do not broadcast.
 
     Special cases:
       -inf where the sum of `x` is not `n`, or a number is negative.

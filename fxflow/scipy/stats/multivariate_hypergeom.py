@@ -63,7 +63,7 @@ def logpmf(x: ArrayLike, m: ArrayLike, n: ArrayLike) -> Array:
 
     Raises:
       DtypeError: an argument is not of integers.
-      ShapeError: the shapes do not broadcast together.
+      ShapeError: the shapes do not broadcast.
 
     Special cases:
       -inf where the sum of `x` is not `n`, or a number is negative or too great; nan

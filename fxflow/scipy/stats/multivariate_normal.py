@@ -63,7 +63,7 @@ def logpdf(
       Float array[...].
 
     Raises:
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
 
     Special cases:
       nan where `cov` is not positive definite, unless `allow_singular`; -inf then
@@ -124,7 +124,7 @@ def pdf(
       Float array[...].
 
     Raises:
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
     """
     return lax.exp(logpdf(x, mean, cov, allow_singular))
 
@@ -133,7 +133,7 @@ def _vector(name: str, mean: Any, cov: Any, *more: Any) -> tuple[Array, ...]:
     """Returns a mean [..., n] and covariance [..., n, n], and other operands.
 
     Raises:
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
     """
     if isinstance(cov, Covariance):
         cov = cov.covariance
@@ -173,7 +173,7 @@ def cdf(
 
     Raises:
       ArgumentError: `maxpts` is not positive.
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
 
     Special cases:
       nan where `cov` is not positive definite.
@@ -201,7 +201,7 @@ def logcdf(
 
     Raises:
       ArgumentError: `maxpts` is not positive.
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
     """
     return lax.log(cdf(x, mean, cov, lower_limit, maxpts))
 

@@ -66,7 +66,7 @@ def logpdf(
       Float array[...].
 
     Raises:
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
 
     Special cases:
       nan where `shape` is not positive definite, or `df` is not positive.
@@ -123,7 +123,7 @@ def cdf(
       Float array[...].
 
     Raises:
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
 
     Source: `scipy.stats.multivariate_t.cdf`; A. Genz and F. Bretz, Computation of
     Multivariate Normal and t Probabilities, 2009.

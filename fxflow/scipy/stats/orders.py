@@ -200,7 +200,7 @@ def bws_test(
       A named tuple of `statistic`, `pvalue` and `null_distribution`.
 
     Raises:
-      ArgumentError: there is no such option, or a nan is in a sample that is known.
+      ArgumentError: unknown option, or a nan is in a sample that is known.
       ShapeError: a sample is not a row.
 
     Example:

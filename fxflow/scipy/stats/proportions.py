@@ -56,7 +56,7 @@ def binomtest(
     """Tests whether the probability of success is a given one, exactly.
 
     Args:
-      k: an integer: how many trials succeeded.
+      k: an integer: the number of successful trials.
       n: an integer: how many there were.
       p: the probability of the hypothesis.
 

@@ -353,7 +353,7 @@ class MultivariateNormalQMC:
 
     Raises:
       ArgumentError: there is neither a key nor an engine.
-      ShapeError: the shapes do not fit together.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> from fxflow import random
@@ -419,7 +419,7 @@ class MultinomialQMC:
 
     Args:
       pvals: real array-like[k]: the probability of each outcome; they add to 1.
-      n_trials: how many trials there are.
+      n_trials: the number of trials.
       key: of `fxflow.random`.
       engine: with `d` 1; None is a scrambled `Sobol`.
 

@@ -58,7 +58,7 @@ def logpmf(x: ArrayLike, row: ArrayLike, col: ArrayLike) -> Array:
 
     Raises:
       DtypeError: an argument is not of integers.
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
 
     Special cases:
       -inf where the sums of `x` are others, or a count is negative; nan where there is

@@ -58,14 +58,14 @@ def mode(
       a: real array-like[...].
       axis: the axis; None flattens the array first.
       nan_policy: "propagate": nan is a value like others.
-      keepdims: whether the axis stays, with length 1.
+      keepdims: whether to keep the reduced axis, with length 1.
 
     Returns:
       `mode` of the dtype of `a`, and `count`, integers: a named tuple.
 
     Raises:
-      ArgumentError: there is no such policy.
-      AxisError: there is no such axis.
+      ArgumentError: unknown policy.
+      AxisError: an axis is out of range.
 
     Special cases:
       No elements: nan (0 for integers), 0 times. All nan are one value, the
@@ -161,8 +161,8 @@ def rankdata(
       Float array of the shape of `a`; a vector, if `axis` is None.
 
     Raises:
-      ArgumentError: there is no such method or policy.
-      AxisError: there is no such axis.
+      ArgumentError: unknown method or policy.
+      AxisError: an axis is out of range.
 
     Example:
       >>> rankdata(np.array([0, 2, 3, 2]))
@@ -212,16 +212,16 @@ def sem(
     Args:
       a: array-like[...].
       axis: the axis; None is all elements.
-      ddof: what is subtracted from n in the variance.
-      nan_policy: "propagate", or "omit": nan is left out.
-      keepdims: whether the axis stays, with length 1.
+      ddof: delta degrees of freedom: the variance divides by n minus this.
+      nan_policy: "propagate", or "omit": nans are ignored.
+      keepdims: whether to keep the reduced axis, with length 1.
 
     Returns:
       Float array without the axis; of complex numbers the error is real.
 
     Raises:
-      ArgumentError: there is no such policy.
-      AxisError: there is no such axis.
+      ArgumentError: unknown policy.
+      AxisError: an axis is out of range.
 
     Special cases:
       nan, if there are no more than `ddof` elements.

@@ -50,15 +50,15 @@ _docs = shared("""
         number; if it has an argument `axis`, it is called with arrays and `axis=-1`.
       key: of `fxflow.random`, in place of SciPy's generator.
       vectorized: whether the statistic has an argument `axis`; None looks.
-      n_resamples: how many resamples there are.
+      n_resamples: the number of resamples.
       batch: how many of them are worked on at a time; None is what 4 million numbers
         make.
       alternative: "two-sided", "less" or "greater".
       axis: of the samples.
 
     Raises:
-      ArgumentError: there is no such option, or an argument is not what it should be.
-      ShapeError: the shapes do not fit together.
+      ArgumentError: unknown option, or an argument is not what it should be.
+      ShapeError: the shapes are incompatible.
 
     Source: `scipy.stats.{name}`.
 """)
@@ -299,7 +299,7 @@ def bootstrap(
     """Returns a confidence interval of a statistic, by resampling the samples.
 
     Args:
-      n_resamples: how many resamples there are; 0 with a `bootstrap_result`.
+      n_resamples: the number of resamples; 0 with a `bootstrap_result`.
       paired: whether elements of the samples belong together.
       confidence_level: a probability.
       alternative: "two-sided"; "less" and "greater" have one end, the other is

@@ -372,7 +372,7 @@ class BinomTestResult(Result):
     """What `binomtest` returns.
 
     Attributes:
-      k: how many trials succeeded.
+      k: the number of successful trials.
       n: how many there were.
       statistic: k/n.
       pvalue: how probable it is that k is at least as extreme.
@@ -405,7 +405,7 @@ class BinomTestResult(Result):
           A named tuple of `low` and `high`.
 
         Raises:
-          ArgumentError: there is no such method, or the level is not between 0 and 1.
+          ArgumentError: unknown method, or the level is not between 0 and 1.
 
         Example:
           >>> from fxflow.scipy import stats

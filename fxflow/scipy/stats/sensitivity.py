@@ -83,7 +83,7 @@ class SobolResult(Result):
         Args:
           key: of `fxflow.random`.
           confidence_level: a probability.
-          n_resamples: how many resamples there are.
+          n_resamples: the number of resamples.
 
         Returns:
           A named tuple of `first_order` and `total_order`, as `bootstrap` returns them.
@@ -129,7 +129,7 @@ def sobol_indices(
       func: a function of float[d, n], n points of d arguments, that returns float[n] or
         float[s, n]; or a dict of its values "f_A", "f_B" (float[s, n]) and "f_AB"
         (float[d, s, n]).
-      n: how many points there are: a power of 2.
+      n: the number of points: a power of 2.
       dists: the distributions of the arguments, with a `ppf`.
       method: "saltelli_2010", or a function of the values at three sets of points that
         returns two float[s, d].

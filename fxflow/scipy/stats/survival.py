@@ -272,7 +272,7 @@ class EmpiricalDistributionFunction:
           A named tuple of `low` and `high`, two functions.
 
         Raises:
-          ArgumentError: there is no such method, or the function is a bound itself.
+          ArgumentError: unknown method, or the function is a bound itself.
 
         Special cases:
           nan where the formula divides 0 by 0.

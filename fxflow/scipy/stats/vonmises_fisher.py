@@ -34,7 +34,7 @@ def _parts(name: str, mu: Any, kappa: Any, *more: Any) -> tuple[Array, ...]:
     """Returns the operands; nan where they describe no distribution.
 
     Raises:
-      ShapeError: a direction has another number of elements, or less than 2.
+      ShapeError: a direction has the wrong number of elements, or less than 2.
     """
     mu, kappa, *more_ = promote_inexact(name, mu, kappa, *more)
     sizes = {a.aval.shape[-1] if a.aval.ndim else 1 for a in (mu, *more_)}

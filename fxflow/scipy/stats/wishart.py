@@ -1,4 +1,4 @@
-"""Wishart's distribution, of the sum of squares of normal vectors."""
+"""The Wishart distribution, of the sum of squares of normal vectors."""
 
 from __future__ import annotations
 

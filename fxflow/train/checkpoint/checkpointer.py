@@ -96,7 +96,7 @@ class Checkpointer:
     # -- saving ------------------------------------------------------------------------
 
     def is_due(self, step: int) -> bool:
-        """Returns whether `save` would save now.
+        """Returns whether `save` would write a checkpoint at this step.
 
         If `every` is a time, process 0's clock decides for all processes.
 

@@ -22,7 +22,7 @@ def create_device_mesh(
 
     Args:
       mesh_shape: lengths of the axes.
-      devices: which; None is all.
+      devices: the devices; None means all.
       contiguous_submeshes: has no effect.
       allow_split_physical_axes: has no effect.
 
@@ -52,7 +52,7 @@ def create_hybrid_device_mesh(
     Args:
       mesh_shape: lengths of the axes within what the fast network connects.
       dcn_mesh_shape: how many of these there are along each axis.
-      devices: which; None is all.
+      devices: the devices; None means all.
       process_is_granule: whether the fast network connects the devices of a process;
         otherwise those of a slice (one process, where devices name no slice).
       should_sort_granules_by_key: whether processes or slices are in their order.

@@ -27,7 +27,7 @@ def get_attached_topology(platform: str | None = None) -> TopologyDescription:
     """Returns the devices of this process.
 
     Args:
-      platform: which; None is the default one.
+      platform: the platform; None is the default one.
 
     Returns:
       A `TopologyDescription`.

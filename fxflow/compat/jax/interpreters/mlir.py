@@ -45,7 +45,7 @@ def register_lowering(
     Args:
       prim: the primitive.
       rule: what `lower_fun` returns; another raises when it is used.
-      platform: for which; None is all.
+      platform: the platform; None means all.
       inline: has no effect.
       cacheable: has no effect.
 

@@ -52,7 +52,7 @@ def newton(
 
     Args:
       correction: of x, to what is to be added.
-      x: where to begin.
+      x: the initial guess.
       scale: what corrections are measured by.
       enough: how small the estimated error must become.
       most: how many iterations are made at most.

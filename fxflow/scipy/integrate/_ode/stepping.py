@@ -105,7 +105,7 @@ class Steps(NamedTuple):
       notes: see `Step`.
       hits: which events happened in a step, bool[capacity, events].
       last: the last state.
-      number: how many steps there are.
+      number: the number of steps.
       status: as SciPy's, or `EXHAUSTED`.
       counts: calls of functions.
     """

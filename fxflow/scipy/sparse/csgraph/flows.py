@@ -46,8 +46,8 @@ def maximum_flow(
       A `MaximumFlow`: the value, and the flow of each edge.
 
     Raises:
-      ArgumentError: `csgraph` is not a matrix, there are no such vertices, or there is
-        no such method.
+      ArgumentError: `csgraph` is not a matrix, there are no such vertices, or the
+        method is unknown.
       DtypeError: the capacities are not integers of at most 32 bits.
       ShapeError: `csgraph` is not square.
       ImportError: SciPy is not installed.
@@ -146,8 +146,8 @@ def yen(
     """Returns the lengths of the shortest paths without loops between two vertices.
 
     Args:
-      csgraph: (n, n) sparse or dense array of weights, which must be known: how many
-        paths there are depends on them.
+      csgraph: (n, n) sparse or dense array of weights, which must be known: the number
+        of paths depends on them.
       source: the first vertex.
       sink: the last vertex.
       K: how many paths at most.

@@ -206,7 +206,7 @@ def shortest_path(
       int32 like the lengths, -9999 where there is none.
 
     Raises:
-      ArgumentError: `csgraph` is not a matrix, or there is no such method.
+      ArgumentError: `csgraph` is not a matrix, or the method is unknown.
 
     Special cases:
       nan if a path has a cycle of negative length.

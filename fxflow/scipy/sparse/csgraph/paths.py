@@ -84,7 +84,7 @@ def construct_dist_matrix(
 
     Raises:
       ArgumentError: `graph` is not a matrix, or the predecessors are not integers.
-      ShapeError: `graph` is not square, or the predecessors have another shape.
+      ShapeError: `graph` is not square, or the predecessors have the wrong shape.
 
     Example:
       >>> A = fnp.array([[0.0, 1.0, 5.0], [0.0, 0.0, 2.0], [0.0, 0.0, 0.0]])

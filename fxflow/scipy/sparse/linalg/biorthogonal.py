@@ -27,7 +27,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _docs = shared("""
     Args:
-      rtol: how small the residual is to get, relative to `b`.
+      rtol: relative tolerance of the residual: it is at most this times the norm of
+        `b`.
 
     Returns:
       x, like `b`, of its float dtype, and an integer: 0, or the number of iterations if
@@ -129,8 +130,9 @@ def qmr(
     """Solves A x = b by quasi-minimal residuals: for any maps; adjoints are derived.
 
     Args:
-      M1: the inverse of the left factor of what is nearly `A`; None is 1.
-      M2: the inverse of its right factor; None is 1.
+      M1: the inverse of the left factor of a preconditioner, an approximation of `A`;
+        None is the identity.
+      M2: the inverse of its right factor; None is the identity.
 
     Raises:
       ArgumentError: `A`, `M1` or `M2` is neither a matrix nor a function.

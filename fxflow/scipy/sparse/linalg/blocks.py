@@ -61,7 +61,7 @@ def lobpcg(
     Args:
       A: symmetric or Hermitian matrix, dense or sparse, `LinearOperator`, or function
         of matrices (n, k).
-      X: (n, k): where to begin. 3 k must not be more than n.
+      X: (n, k): the initial guess. 3 k must not be more than n.
       B: positive definite, of A x = λ B x; given as `A` is; None is 1.
       M: preconditioner, nearly the inverse of `A`, given as `A` is; None is 1.
       Y: (n, q): the eigenvectors are sought in the space B-orthogonal to its columns.

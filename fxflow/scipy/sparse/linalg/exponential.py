@@ -72,7 +72,7 @@ def expm_multiply(
       B: (n,) or (n, k).
       start: the first t; None: the result is exp(A) B.
       stop: the last t; with `start` only.
-      num: how many t there are, `stop` included: `linspace`'s. None is 50. Static.
+      num: the number of points `t`, `stop` included: `linspace`'s. None is 50. Static.
       endpoint: whether `stop` is one of them; None is yes.
       traceA: the trace of `A`, by which it is shifted; None: it is computed, and 0 for
         operators.
@@ -82,7 +82,7 @@ def expm_multiply(
 
     Raises:
       ArgumentError: `start` or `stop` is given alone, or `num` is not positive.
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
 
     Special cases:
       nan if it would need more than 4096 steps: if the 1-norm is more than about 40,000

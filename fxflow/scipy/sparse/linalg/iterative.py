@@ -41,15 +41,16 @@ docs_of_solvers: Completes = shared("""
       A: the linear map: a matrix, dense or sparse, a `LinearOperator`, or a function of
         pytrees like `b`.
       b: right side: an array-like, or a pytree of them.
-      x0: where to begin, like `b`; None is 0.
-      tol: how small the residual is to get, relative to `b`.
-      atol: or how small it is to get absolutely; the larger bound holds.
+      x0: the initial guess, like `b`; None is 0.
+      tol: relative tolerance of the residual: it is at most this times the norm of `b`.
+      atol: absolute tolerance of the residual; the larger bound applies.
       maxiter: how many iterations are made at most; None is ten times the size of `b`.
-      M: what is nearly the inverse of `A`, given as `A` is; None is 1.
+      M: preconditioner: an approximate inverse of `A`, in any form that `A` takes; None
+        is the identity.
 
     Raises:
       ArgumentError: `A` or `M` is neither a matrix nor a function.
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
       TreeError: `A` returns another structure.
 
     Special cases:
@@ -136,8 +137,8 @@ def gmres(
       x, like `b`, of its float dtype, and an integer: 0, or -1 if there is a nan in x.
 
     Raises:
-      ArgumentError: `A` or `M` is neither a matrix nor a function, or there is no such
-        method.
+      ArgumentError: `A` or `M` is neither a matrix nor a function, or the method is
+        unknown.
 
     Example:
       >>> x, _ = gmres(np.array([[4.0, 1.0], [0.0, 2.0]]), np.array([6.0, 2.0]))
@@ -183,7 +184,7 @@ def solved(
         square of the norm that is left, and the number of iterations.
       A: see `cg`, as are the arguments from here on.
       b: right side.
-      x0: where to begin.
+      x0: the initial guess.
       tol: relative bound.
       atol: absolute bound.
       maxiter: bound of iterations.

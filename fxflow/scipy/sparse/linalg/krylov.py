@@ -33,11 +33,12 @@ def minres(
     Args:
       A: symmetric or Hermitian matrix, dense or sparse, operator or function.
       b: vector.
-      x0: where to begin; None is 0.
-      rtol: how small the residual is to get, relative to ‖A‖ ‖x‖ + ‖b‖.
+      x0: the initial guess; None is 0.
+      rtol: tolerance of the residual, relative to ‖A‖ ‖x‖ + ‖b‖.
       shift: is subtracted from the diagonal.
       maxiter: how many iterations are made at most; None is 5 n.
-      M: what is nearly the inverse of `A`, positive definite, given as `A` is.
+      M: preconditioner: a positive definite approximate inverse of `A`, in any form
+        that `A` takes.
 
     Returns:
       x, like `b`, and an integer: 0, or the number of iterations if the residual is not
@@ -45,7 +46,7 @@ def minres(
 
     Raises:
       ArgumentError: `A` or `M` is neither a matrix nor a function.
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> x, info = minres(fnp.array([[2.0, 1.0], [1.0, -1.0]]), fnp.array([3.0, 0.0]))
@@ -202,16 +203,17 @@ _docs_of_least_squares = shared("""
       A: matrix, dense or sparse, or `LinearOperator`, of any shape.
       b: vector.
       damp: of the solution.
-      atol: how small the residual of the normal equations is to get, relative.
-      btol: how small the residual is to get, relative to `b`.
-      x0: where to begin; None is 0.
+      atol: relative tolerance of the residual of the normal equations.
+      btol: relative tolerance of the residual: it is at most this times the norm of
+        `b`.
+      x0: the initial guess; None is 0.
 
     Returns:
       A `LeastSquares`: x first, and what is known of it.
 
     Raises:
       ArgumentError: `A` is not a matrix or an operator.
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
 """)
 
 

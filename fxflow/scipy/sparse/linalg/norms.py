@@ -28,7 +28,7 @@ def norm(x: Any, ord: Any = None, axis: int | None = None) -> Array:
       A scalar, or a vector of norms.
 
     Raises:
-      ArgumentError: there is no such norm.
+      ArgumentError: unknown norm.
 
     Example:
       >>> from fxflow.sparse import csr_array

@@ -82,7 +82,7 @@ class RigidTransform:
           rotation: one or n.
 
         Raises:
-          ShapeError: there are not as many, or the translation has another shape.
+          ShapeError: there are not as many, or the translation has the wrong shape.
           DtypeError: the translation is complex.
           ArgumentError: `rotation` is not a `Rotation`.
         """
@@ -126,7 +126,7 @@ class RigidTransform:
           matrix: real array-like[4, 4] or [n, 4, 4]; R is orthogonal.
 
         Raises:
-          ShapeError: it has another shape.
+          ShapeError: it has the wrong shape.
           ArgumentError: the last row of a known matrix is another one.
         """
         name = "RigidTransform.from_matrix"
@@ -148,7 +148,7 @@ class RigidTransform:
             velocity; a screw.
 
         Raises:
-          ShapeError: it has another shape.
+          ShapeError: it has the wrong shape.
         """
         x = _numbers("RigidTransform.from_exp_coords", exp_coords, 6)
         turn, along = x[..., :3], x[..., 3:]
@@ -165,7 +165,7 @@ class RigidTransform:
           scalar_first: whether each part is (w, x, y, z).
 
         Raises:
-          ShapeError: it has another shape.
+          ShapeError: it has the wrong shape.
         """
         x = _numbers("RigidTransform.from_dual_quat", dual_quat, 8)
         real, dual = x[..., :4], x[..., 4:]
@@ -257,7 +257,7 @@ class RigidTransform:
           Float array[3] for one point and one movement, else [n, 3].
 
         Raises:
-          ShapeError: they have another shape, or there are not as many as movements.
+          ShapeError: they have the wrong shape, or there are not as many as movements.
         """
         v = _numbers("RigidTransform.apply", vector, 3)
         if inverse:

@@ -157,7 +157,7 @@ class Rotation:
           scalar_first: whether it is (w, x, y, z).
 
         Raises:
-          ShapeError: it has another shape.
+          ShapeError: it has the wrong shape.
           DtypeError: it is complex.
 
         Example:
@@ -176,7 +176,7 @@ class Rotation:
             made so, as in JAX and unlike SciPy.
 
         Raises:
-          ShapeError: it has another shape.
+          ShapeError: it has the wrong shape.
           DtypeError: it is complex.
         """
         return cls(_of_matrix(_numbers("Rotation.from_matrix", matrix, 3, 3)))
@@ -190,7 +190,7 @@ class Rotation:
           degrees: whether the angles are in degrees.
 
         Raises:
-          ShapeError: it has another shape.
+          ShapeError: it has the wrong shape.
           DtypeError: it is complex.
         """
         v = _numbers("Rotation.from_rotvec", rotvec, 3)
@@ -204,7 +204,7 @@ class Rotation:
           mrp: real array-like[3] or [n, 3].
 
         Raises:
-          ShapeError: it has another shape.
+          ShapeError: it has the wrong shape.
           DtypeError: it is complex.
         """
         return cls(_of_mrp(_numbers("Rotation.from_mrp", mrp, 3)))
@@ -246,7 +246,7 @@ class Rotation:
           degrees: whether the angles are in degrees.
 
         Raises:
-          ArgumentError: there is no such order.
+          ArgumentError: unknown order.
           ShapeError: axes or angles have another shape.
           DtypeError: they are complex.
 
@@ -281,7 +281,7 @@ class Rotation:
           axis: "X", "Y" or "Z": of cyclic and dihedral groups.
 
         Raises:
-          ArgumentError: there is no such group or axis.
+          ArgumentError: unknown group or axis.
           ImportError: SciPy is not installed.
 
         Example:
@@ -436,7 +436,7 @@ class Rotation:
           degrees: whether the angles are in degrees.
 
         Raises:
-          ArgumentError: there is no such order, or known axes are not orthogonal.
+          ArgumentError: unknown order, or known axes are not orthogonal.
           ShapeError: there are not three axes.
         """
         name = "Rotation.as_davenport"
@@ -481,7 +481,7 @@ class Rotation:
           Float array[3] for one vector and one rotation, else [n, 3].
 
         Raises:
-          ShapeError: they have another shape, or there are not as many as rotations.
+          ShapeError: they have the wrong shape, or there are not as many as rotations.
           DtypeError: they are complex.
         """
         v = _numbers("Rotation.apply", vectors, 3)

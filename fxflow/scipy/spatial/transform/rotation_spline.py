@@ -229,7 +229,7 @@ class RotationSpline:
           Rotation, or float array[3] or [m, 3], in the axes that turn along.
 
         Raises:
-          ArgumentError: there is no such order.
+          ArgumentError: unknown order.
           ShapeError: times have more than one axis.
         """
         name = "RotationSpline"

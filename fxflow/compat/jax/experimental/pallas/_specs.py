@@ -24,7 +24,7 @@ class Element:
     """An axis of which the index map returns the first element.
 
     Attributes:
-      block_size: how many there are.
+      block_size: the number of them.
       padding: elements before and behind the axis; what they hold is zero.
     """
 

@@ -260,7 +260,7 @@ def roll(
     Args:
       x: an array.
       shift: by how much, an integer, which may be traced.
-      axis: along which.
+      axis: the axis.
       stride: by how much more for each element of `stride_axis`.
       stride_axis: another axis.
 

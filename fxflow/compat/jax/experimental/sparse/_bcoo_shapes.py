@@ -303,7 +303,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
 
     Args:
       operands: sparse arrays.
-      dimension: along which.
+      dimension: the axis.
 
     Returns:
       A sparse array.

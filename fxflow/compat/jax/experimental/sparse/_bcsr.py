@@ -312,7 +312,7 @@ def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
 
     Args:
       operands: sparse arrays.
-      dimension: along which.
+      dimension: the axis.
 
     Returns:
       A sparse array.
