@@ -2,9 +2,9 @@
 # # Quickstart
 #
 # fxflow runs pure functions over immutable arrays. A function is *traced* into a
-# dataflow graph; the graph is transformed (`grad`, `vmap`), compiled by XLA (`jit`)
-# and run on CPU, GPU or TPU. This notebook introduces arrays, graphs, the three
-# transforms and explicit state, and trains a classifier on MNIST.
+# dataflow graph; the graph is transformed (`grad`, `vmap`), compiled by XLA (`jit`) and
+# run on CPU, GPU or TPU. This notebook introduces arrays, graphs, the three transforms
+# and explicit state, and trains a classifier on MNIST.
 
 # %%
 import sys
@@ -21,8 +21,8 @@ from fxflow import nn, optim, random
 # ## Arrays
 #
 # `fxflow.numpy` follows NumPy. Two things differ: the default dtypes have 32 bits, and
-# arrays are immutable. Operations return new arrays; `.at[...]` returns a copy with
-# some elements changed.
+# arrays are immutable. Operations return new arrays; `x.at[...].set(y)` returns a copy
+# with some elements changed.
 
 # %%
 x = fnp.arange(12.0).reshape(3, 4)
@@ -129,8 +129,8 @@ print(fxflow.make_graph(fxflow.vmap(distance, (0, None)))(a, b[0]))
 # ## `jit`
 #
 # `jit(f)` compiles the graph of `f` once for each combination of shapes and dtypes;
-# compiled programs are cached on disk for the next process. A `print` inside shows when
-# the function is traced.
+# compiled programs are cached on disk for the next process. The `print` inside shows
+# when the function is traced.
 
 
 # %%
@@ -167,8 +167,8 @@ print(
 
 # %% [markdown]
 # Parameters are a *pytree*: dictionaries, tuples and lists of arrays, nested in any
-# way. `fxflow.tree.map` maps over all of its arrays, and `grad` returns a tree of the
-# same structure.
+# way. `fxflow.tree.map` maps a function over all of its arrays, and `grad` returns a
+# tree of the same structure.
 
 # %%
 # The code that reads MNIST is in fxflow's repository: in a folder above this notebook,
@@ -215,7 +215,7 @@ fxflow.tree.map(lambda leaf: leaf.shape, params)
 
 # %% [markdown]
 # An untrained net guesses: its loss is that of ten equally likely digits, ln 10 ≈ 2.3,
-# plus a part for its confidence in wrong answers.
+# plus a penalty for confident wrong answers.
 
 # %%
 images, labels = mnist.train_images[:128], mnist.train_labels[:128]
@@ -224,8 +224,8 @@ print(f"{float(loss(params, images, labels)):.2f}")
 # %% [markdown]
 # ## The training step
 #
-# One function takes the state and a batch and returns the next state. Donating the
-# state lets XLA write the new state to the memory of the old one.
+# One function takes the state and a batch and returns the next state. Donating the old
+# state lets XLA reuse its memory for the new one.
 
 # %%
 optimizer = optim.adam(1e-3)
@@ -259,7 +259,7 @@ _ = plt.ylabel("training loss")
 
 
 # %% [markdown]
-# The result is the accuracy on images that the net was not trained on.
+# The accuracy on the test set, which the net was not trained on:
 
 
 # %%
@@ -273,7 +273,8 @@ print(f"test accuracy: {reached:.1%}")
 assert reached > 0.97, reached
 
 # %% [markdown]
-# Some predictions and some mistakes, with the prediction and the label above each:
+# Eight correct predictions and eight mistakes; above each mistake are the prediction
+# and the label:
 
 # %%
 guesses = np.asarray(fnp.argmax(logits(state[0], mnist.test_images), axis=-1))
@@ -295,6 +296,6 @@ for axis, place in zip(axes.flat, [*right, *wrong], strict=True):
 #
 # - `examples/mnist.py` trains a convolutional net to 99 %, with the same parts.
 # - `examples/mnist_pmap.py` trains on several devices; `docs/guides/multi-host.md`
-#   explains several machines.
+#   explains how to use several machines.
 # - `fxflow.make_graph` shows the graph of any transformed function;
 #   `fxflow.jit(f).lower(...)` shows the program that XLA compiles.

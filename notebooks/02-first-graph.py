@@ -2,8 +2,8 @@
 # # A first graph
 #
 # fxflow converts Python functions to dataflow graphs: nodes are operations, edges are
-# arrays. This notebook makes a first graph, draws and runs it, adds state, branches
-# and loops, and differentiates it. It takes ten minutes to read.
+# arrays. This notebook makes a first graph, draws and runs it, adds state, branches and
+# loops, and differentiates it. It takes ten minutes to read.
 
 # %%
 import matplotlib.pyplot as plt
@@ -16,8 +16,8 @@ from fxflow import debug, lax, random, viz
 # %% [markdown]
 # ## Constants and a product
 #
-# Two constants, a row and a column, and their product. Outside any transformation,
-# each operation runs at once.
+# Two constants, a row and a column, and their product. Outside any transformation, each
+# operation runs at once.
 
 # %%
 m1 = fnp.array([[6.2, 12.0, 5.9]])
@@ -39,8 +39,8 @@ graph = fxflow.make_graph(product)(m1, m2)
 graph
 
 # %% [markdown]
-# You can call a graph. `jit` first compiles it with XLA, so that the next call is
-# faster.
+# You can call a graph. `jit` compiles the function's graph with XLA first, so that
+# later calls are faster.
 
 # %%
 print(graph(m1, m2), fxflow.jit(product)(m1, m2))
@@ -56,8 +56,8 @@ viz.graph(product, m1, m2)
 # ## Feeds and fetches
 #
 # A graph is *fed* with the arguments of its function, and its results are *fetched*.
-# There may be several of both. One run computes all results; values that are not
-# fetched are not in the graph.
+# There may be several of both. One run computes all results; values that no result
+# needs are not in the graph.
 
 
 # %%
@@ -72,8 +72,8 @@ results = fxflow.jit(several)(m1, m2)
 print(results)
 
 # %% [markdown]
-# Feed it with other numbers any number of times. A graph is compiled once for each
-# type, here `f32[1,3]`.
+# Feed it other numbers as often as you like. It is compiled once for each combination
+# of argument types, here `f32[1,3]` and `f32[3,1]`.
 
 # %%
 fast = fxflow.jit(several)
@@ -98,7 +98,7 @@ _ = watched(m1).block_until_ready()
 # ## Variables are arguments and results
 #
 # A graph has no memory. A variable is an argument and a result, and the caller stores
-# it. Initial values are drawn from a key.
+# it. Random initial values are drawn from a key.
 
 
 # %%

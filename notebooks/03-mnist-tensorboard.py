@@ -2,10 +2,11 @@
 # # MNIST: three models, logged to TensorBoard
 #
 # This notebook trains softmax regression, a perceptron and a convolutional net on
-# handwritten digits. The same loop trains each, logs to TensorBoard, and figures show
-# the results. A part of the data and a few epochs are enough here; on all of the data,
-# `python examples/mnist.py --model cnn --logdir runs` reaches 92 % with softmax
-# regression, 98 % with the perceptron and 99.3 % with the convolutional net.
+# handwritten digits. The same loop trains all three and logs to TensorBoard. A part of
+# the data and a few epochs are enough here; on all of the data, `python
+# examples/mnist.py --model NAME --logdir runs` reaches 92 % with softmax regression
+# (`softmax`), 98 % with the perceptron (`mlp`) and 99.3 % with the convolutional net
+# (`cnn`).
 
 # %%
 import sys
@@ -33,10 +34,10 @@ folder = Path(tempfile.mkdtemp()) / "runs"
 # %% [markdown]
 # ## Three models
 #
-# A model is a function that makes parameters, and a function that uses them. Softmax
-# regression is one linear layer, the perceptron three. The convolutional net looks at
-# 5 × 5 pixels, twice, each time with half the resolution. `named_scope` names the
-# layers in graphs and profiles.
+# A model is two functions: one makes the parameters, the other applies them. Softmax
+# regression has one linear layer, the perceptron three. The convolutional net has two
+# convolutions with 5 × 5 filters, each of which halves the resolution, and two linear
+# layers. `named_scope` names the layers in graphs and profiles.
 
 
 # %%
@@ -115,7 +116,7 @@ def loss_of(model):
 #
 # A step is a pure function of a state and a batch. `train.loop.run` calls it for each
 # batch of a pipeline, and logs the values that it returns. The loop does not depend on
-# the model: the models differ only in `MODELS[name].init` and `.apply`.
+# the model: the models differ only in the two functions in `MODELS[name]`.
 
 
 # %%
@@ -194,7 +195,7 @@ viz.curves(
 #
 #     pip install tensorboard && tensorboard --logdir runs
 #
-# The page *Graphs* shows the model's scopes, *Distributions* and *Histograms* show its
+# The tab *Graphs* shows the model's scopes, *Distributions* and *Histograms* show its
 # weights after each epoch, and *HParams* compares the runs.
 
 # %%
@@ -202,7 +203,7 @@ for path in sorted(folder.rglob("events*")):
     print(path.parent.name, f"{path.stat().st_size / 1000:.0f} kB")
 
 # %% [markdown]
-# ## Confusions
+# ## The confusion matrix
 #
 # The confusion matrix of the convolutional net, and its outputs as points in two
 # dimensions:
@@ -236,7 +237,7 @@ print(report.table("scope"))
 report.picture()
 
 # %% [markdown]
-# More layers are more accurate:
+# The more layers, the higher the accuracy:
 
 # %%
 reached = {name: run[-1] for name, run in runs.items()}

@@ -3,8 +3,8 @@
 #
 # Words that occur next to the same words have similar meanings. *word2vec* learns a
 # vector for each word that predicts its neighbours, so the vectors of similar words
-# point in similar directions. This notebook uses a part of 25,000 film reviews;
-# `examples/word2vec.py` uses all 5.8 million words, ten times.
+# point in similar directions. This notebook uses 8,000 of 25,000 film reviews;
+# `examples/word2vec.py` uses all 5.8 million words, for ten epochs.
 
 # %%
 import sys
@@ -30,7 +30,7 @@ from helpers.texts import load_reviews
 # ## Words to numbers
 #
 # The most frequent word has the number 0. Frequent words (*the*, *and*) say little
-# about their neighbours, so most of their occurrences are left out at random.
+# about their neighbours, so most of their occurrences are dropped at random.
 
 # %%
 texts = load_reviews().texts[:8000]
@@ -48,10 +48,11 @@ print(f"{len(words):,} words; {len(stream):,} occurrences are left of {counts.su
 # %% [markdown]
 # ## The loss
 #
-# The score of a pair is the product of two vectors: each word has one for predicting
-# (`in`) and one for being predicted (`out`). Pairs from the text should have high
-# scores, and pairs with words drawn at random low ones. The loss is a function of the
-# *rows* of a few words, and so is its gradient: whole tables are never differentiated.
+# The score of a pair is the dot product of two vectors: each word has one for
+# predicting (`in`) and one for being predicted (`out`). Pairs from the text should have
+# high scores, and pairs with words drawn at random should have low ones (*negative
+# sampling*). The loss is a function of the *rows* of a few words, and so is its
+# gradient: whole tables are never differentiated.
 
 
 # %%
@@ -71,11 +72,11 @@ print(fxflow.tree.map(lambda slope: slope.shape, fxflow.grad(loss)(rows)))
 # %% [markdown]
 # ## A step
 #
-# Each word of a stretch of the text predicts one neighbour, at a random distance, so
-# that near words count more. The step gathers the rows, differentiates, and adds to the
-# same rows: `.at[ids].add`. Adagrad divides by the root of all earlier squares, of each
-# row. The tables are *donated*: the result is written to their memory, and a step takes
-# the same time for a vocabulary of any size.
+# Each word of a stretch of the text predicts one neighbour, at a random distance; near
+# words are drawn more often. The step gathers the rows, differentiates, and adds to the
+# same rows: `.at[ids].add`. Adagrad divides the update of each row by the root of the
+# sum of its squared gradients so far. The tables are *donated*: the result is written
+# to their memory, so a step never copies a table.
 
 
 # %%
@@ -137,7 +138,7 @@ plt.xlabel("step")
 _ = plt.ylabel("loss of a pair")
 
 # %% [markdown]
-# ## Near words
+# ## Nearest words
 #
 # The nearest words are those with the largest cosine similarity.
 
@@ -181,10 +182,10 @@ with train.logs.Logger(train.logs.tensorboard(folder)) as log:
 len(list(Path(folder).rglob("*.tsv")))
 
 # %% [markdown]
-# ## The number
+# ## Evaluation
 #
-# 24 pairs of words, chosen before the training: how often is the second word among the
-# ten nearest of the first?
+# In how many of 24 pairs, which were chosen before training, is the second word among
+# the ten nearest to the first?
 
 # %%
 TESTED = """

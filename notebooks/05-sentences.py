@@ -2,10 +2,10 @@
 # # Sentiment: a convolutional net for sentences
 #
 # In Kim's net (2014), filters three, four and five words wide slide over the vectors of
-# a sentence's words; the largest response of each filter, at any position, is an input
-# of one dense layer. This notebook trains a small net on a third of the sentences;
-# `examples/sentences.py` uses all of them in ten folds, optionally with pretrained
-# vectors from `examples/word2vec.py`.
+# a sentence's words; the largest response of each filter over all positions is one
+# input of a dense layer. This notebook trains a small net on a third of the sentences;
+# `examples/sentences.py` uses all of them, with ten-fold cross-validation and
+# optionally with pretrained vectors from `examples/word2vec.py`.
 
 # %%
 import sys
@@ -71,7 +71,7 @@ _ = plt.ylabel("filter")
 
 # %% [markdown]
 # The whole net is a function of its weights: vectors of words, filters of three widths,
-# and a dense layer with one output for each answer. Dropout needs a key; without one
+# and a dense layer with one output for each class. Dropout needs a key; without one
 # nothing is dropped.
 
 
@@ -106,9 +106,9 @@ fxflow.tree.map(fnp.shape, init(random.key(0)))
 # %% [markdown]
 # ## A step
 #
-# The loss is the mean cross entropy of a batch. A step differentiates it with
-# respect to all weights and lets Adam change them; state goes in and comes out, so that
-# the compiled program needs nothing else.
+# The loss is the mean cross entropy of a batch. A step differentiates it with respect
+# to all weights and applies Adam's update. Parameters and optimizer state are arguments
+# and results of the step, which has no other state.
 
 # %%
 optimizer = optim.adam(3e-3)
@@ -134,10 +134,10 @@ def right(params, words, labels):
 
 
 # %% [markdown]
-# ## Learning
+# ## Training
 #
-# 2,700 sentences are learned from. After each pass, 300 others decide which weights
-# to keep; 1,000 that are used for nothing else are for the test.
+# The net is trained on 2,700 sentences. After each epoch, the accuracy on 300 others
+# decides which weights to keep; another 1,000 are used only for the test.
 
 # %%
 generator = np.random.default_rng(0)
@@ -161,7 +161,7 @@ plt.xlabel("step")
 _ = plt.ylabel("loss of a batch")
 
 # %% [markdown]
-# ## The number
+# ## Evaluation
 
 # %%
 reached = float(right(kept, words[tested], labels[tested]))
@@ -169,5 +169,5 @@ print(f"{reached:.1%} of {len(tested)} sentences it has not seen")
 assert reached > 0.62, reached
 
 # %% [markdown]
-# With all sentences and filters, about three of four predictions are right, and
+# With all sentences and filters, about three in four predictions are right, and
 # slightly more with vectors that were pretrained on texts without labels.

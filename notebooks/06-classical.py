@@ -24,10 +24,11 @@ print(x.shape, new_x.shape)
 # %% [markdown]
 # ## k-means
 #
-# Begin with points that are far from each other: each is drawn with a chance that grows
-# with the distance to those drawn before (k-means++, a `scan`). Then move each centre
-# to the mean of its points, until none changes (a `while_loop`). `vmap` does both from
-# ten keys in one program, and the best result counts.
+# Begin with centres that are far apart: each is a point, drawn with a probability
+# proportional to its squared distance from the nearest centre so far (k-means++, a
+# `scan`). Then move each centre to the mean of its points until no point changes its
+# centre (a `while_loop`). `vmap` does both for ten keys in one program, and the best
+# result is kept.
 
 
 # %%
@@ -72,7 +73,7 @@ for axis, centre in zip(axes, centres[spread.argmin()], strict=True):
     axis.axis("off")
 
 # %% [markdown]
-# The centres are digits, found without any label.
+# The centres look like digits, and were found without any label.
 #
 # ## Logistic regression
 #
@@ -100,11 +101,11 @@ print(f"{int(found.nit)} steps, accuracy {by_logistic:.3f}")
 # %% [markdown]
 # ## A random forest
 #
-# A tree asks at each node whether a feature is above a bound. All trees have the same
-# depth, so a tree is three arrays: the feature and the bound of each node, and the
-# fractions of the classes in each leaf. At a node, count the classes for every value of
-# a few random features (`segment_sum` makes the histograms of all nodes of a level at
-# once), and split where both sides become purest. Pixels have 17 values.
+# Each node of a tree tests whether a feature is above a threshold (`bound`). All trees
+# have the same depth, so a tree is three arrays: the feature and the threshold of each
+# node, and the fractions of the classes in each leaf. At a node, count the classes for
+# every value of a few random features (`segment_sum` makes the histograms of all nodes
+# of a level at once), and split where the two sides are purest. Pixels have 17 values.
 
 # %%
 VALUES, DEPTH, TREES, TRIED = 17, 8, 30, 8
@@ -168,9 +169,10 @@ _ = plt.ylabel("accuracy")
 # %% [markdown]
 # ## Bayesian regression
 #
-# How certain are the weights of a linear model? Look for the normal distribution that
-# is nearest to the posterior: its means and deviations are parameters, and the gradient
-# passes through samples. The noise of the data is a parameter too.
+# How certain are the weights of a linear model? Variational inference looks for the
+# normal distribution that is nearest to the posterior: its means and standard
+# deviations are parameters, and the gradient passes through samples. The noise of the
+# data is a parameter too.
 
 # %%
 table, target = datasets.load_diabetes(return_X_y=True)
@@ -220,7 +222,7 @@ plt.xticks(range(10), datasets.load_diabetes().feature_names)
 _ = plt.ylabel("weight, with two deviations")
 
 # %% [markdown]
-# ## The numbers
+# ## Results
 
 # %%
 guesses = table[held] @ normal["mean"]

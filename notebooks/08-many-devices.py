@@ -3,7 +3,7 @@
 #
 # A training step is written once, for one device. This notebook runs it on four: with
 # the batch divided, with the parameters divided too, with communication written by
-# hand, and in two processes. The result is the same each time, up to the order of sums.
+# hand, and in two processes. The result is the same each time, up to rounding.
 
 # %%
 import subprocess
@@ -79,8 +79,8 @@ _, curves["one device"] = run(fxflow.jit(step), start())
 #
 # A *mesh* names the axes along which devices are arranged. A *sharding* says which axis
 # of an array is divided along which axis of the mesh. The step does not change: it is
-# compiled for the placement of its arguments, and XLA adds the sum of the gradients
-# over the devices.
+# compiled for the placement of its arguments, and XLA inserts the all-reduces that sum
+# the gradients over the devices.
 
 # %%
 mesh = Mesh(fxflow.devices(), ("data",))
@@ -101,8 +101,8 @@ fxflow.debug.visualize_array_sharding(over_devices(images[0]))
 # %% [markdown]
 # ## Divide the parameters too
 #
-# Now each device keeps a quarter of each matrix and of Adam's two moments.
-# Again only the placement changes.
+# Now each device keeps a quarter of each matrix and of Adam's two moments. Again only
+# the placement changes.
 
 
 # %%
@@ -120,9 +120,9 @@ print(first.shape, "of which each device has", first.addressable_shards[0].data.
 # %% [markdown]
 # ## Communicate by hand
 #
-# In `shard_map` a function sees the part of one device, and communicates explicitly:
-# here it takes the mean of the gradients and of the loss. (`pmap` is the
-# older form of the same idea.)
+# In `shard_map`, a function sees one device's part of each array and communicates
+# explicitly: here it takes the mean of the gradients and of the loss over all devices.
+# (`pmap` is the older form of the same idea.)
 
 
 # %%
@@ -148,7 +148,7 @@ _, curves["by hand"] = run(fxflow.jit(by_hand), start(), over_devices)
 # %% [markdown]
 # ## The same result
 #
-# Sums over devices are added in another order, so only the last digits differ.
+# Sums over devices add their terms in another order, so only the last digits differ.
 
 # %%
 for (name, curve), style in zip(curves.items(), ("-", "--", "-.", ":"), strict=True):
@@ -166,9 +166,9 @@ assert max(differences) < 1e-3, differences
 # ## Two processes
 #
 # `fxflow launch` starts processes, and `fxflow.distributed.initialize` connects them.
-# Then `fxflow.devices()` are those of all processes, and the mesh spans them: the rest
-# of a program is as above. The same program runs on the hosts of a cluster
-# ([guide](../docs/guides/multi-host.md)).
+# Then `fxflow.devices()` lists the devices of all processes, and a mesh of them spans
+# the processes: the rest of a program is as above. The same program runs on the hosts
+# of a cluster ([guide](../docs/guides/multi-host.md)).
 
 # %%
 PROGRAM = """
@@ -196,5 +196,5 @@ assert done.stdout.count("sum 28.0") == 2
 #
 # - `examples/mnist_sharded.py`: a sharded optimizer, also over processes.
 # - `fxflow.distributed.elastic`: the run continues when a process dies or joins.
-# - `examples/tensor_parallel.py`, `examples/sharded_transformer.py`: layers divided by
-#   their features.
+# - `examples/tensor_parallel.py`, `examples/sharded_transformer.py`: layers whose
+#   features are divided over devices.

@@ -2,7 +2,7 @@
 # # Parts of a program on different devices
 #
 # A sharding runs *one* program on all devices. `dataflow.jit` runs *different* parts of
-# a function on different devices. This notebook cuts a small function, looks at the
+# a function on different devices. This notebook divides a small function, looks at the
 # plan, and then trains a transformer in stages: a pipeline.
 
 # %%
@@ -25,8 +25,8 @@ devices = fxflow.devices()
 # %% [markdown]
 # ## Scopes and a plan
 #
-# `on` says where the operations of a block run: here labels, which `devices=` resolves.
-# It changes no value and no type.
+# `on` says where the operations of a `with` block run. Here it takes labels, which
+# `devices=` maps to devices. It changes neither values nor types.
 
 
 # %%
@@ -50,7 +50,7 @@ print(step.plan(params, x))
 
 # %% [markdown]
 # Each row is a *fragment*, a program of its own. The gradients of the encoder's weights
-# are computed where the encoder is. In the picture each device has its colour; values
+# are computed where the encoder is. In the picture, each device has a colour; values
 # that pass between devices are sent and received.
 
 # %%
@@ -194,9 +194,9 @@ print(f"loss {losses[0]:.3f} → {losses[-1]:.3f}")
 assert max(abs(a - b) for a, b in zip(losses, alone, strict=True)) < 1e-3
 
 # %% [markdown]
-# The ten steps over two devices gave the losses of one device. The plan's schedule
-# shows when each device works on which microbatch, by the estimated work of the
-# fragments:
+# The ten steps on two devices gave the same losses as on one. The schedule of the plan
+# shows which microbatch each device works on and when, with times estimated from the
+# work of the fragments:
 
 # %%
 SVG(plan.to_svg())
@@ -205,9 +205,9 @@ SVG(plan.to_svg())
 # ## Bubbles
 #
 # At the beginning and at the end of a step, stages wait for each other. With p equal
-# stages and m microbatches they are idle for (p − 1) / (m + p − 1) of the time; `zb-h1`
-# fills a part of it with the gradients of weights. Plans need no devices to run on and
-# compile nothing: many can be compared quickly.
+# stages and m microbatches they are idle for (p − 1) / (m + p − 1) of the time; the
+# zero-bubble schedule `zb-h1` fills a part of it with the gradients of weights.
+# Planning neither compiles nor runs the program, so comparing plans is quick.
 
 
 # %%
@@ -238,7 +238,8 @@ _ = plt.legend()
 # ## Unequal stages
 #
 # With a vocabulary of a thousand words the head takes more work than a block. Simulate
-# every cut of six blocks: the best one gives the last stage fewer blocks.
+# every way to divide six blocks over two stages: the best one gives the last stage
+# fewer blocks.
 
 # %%
 params = fxflow.eval_shape(lambda: init(random.key(0), 1000, 6, length=16))
@@ -258,10 +259,10 @@ assert best[0] > best[1], seconds
 # %% [markdown]
 # ## Next steps
 #
-# - The guide [Parts of a program on different devices](../docs/guides/dataflow.md) has
-#   all scopes, schedules and options, and says how to run the parts in several
+# - The guide [Parts of a program on different devices](../docs/guides/dataflow.md)
+#   describes all scopes, schedules and options, and how to run the parts in several
 #   processes.
 # - `examples/pipeline_transformer.py`: this model in full, also over processes;
-#   `examples/unequal_stages.py` chooses the cut of a model on words.
+#   `examples/unequal_stages.py` chooses the stages of a word-level model.
 # - `examples/host_embedding.py`: a table on the host, the rest on the accelerator.
 # - `examples/mnist_replicas.py`: losses on workers, averaged on a master, in one graph.

@@ -1,10 +1,10 @@
 # %% [markdown]
 # # Kernels
 #
-# A kernel is a function on *blocks* of arrays, which a grid of programs runs. This
-# notebook writes a softmax, looks at what it computes, differentiates it, lets the
-# checker find a mistake, and ends with an attention that never has an array of queries
-# times keys, whose blocks are chosen by measuring.
+# A kernel is a function on *blocks* of arrays. A grid of programs runs it, each on its
+# own blocks. This notebook writes a softmax, looks at what it computes, differentiates
+# it, lets the checker find a mistake, and ends with an attention that never stores the
+# array of queries times keys, and whose block lengths are chosen by measuring.
 
 # %%
 import time
@@ -21,8 +21,9 @@ x = random.normal(random.key(0), (1024, 1024))
 # %% [markdown]
 # ## One line says how arrays are divided
 #
-# `i:8` is an axis in blocks of eight rows: each of the 128 programs gets eight. `v` is
-# a whole axis. The body reads and writes references.
+# In the notation, `i:8` is an axis in blocks of eight rows: each of the 128 programs
+# gets one block. `v` is a whole axis. The body gets references: it reads `z[...]` and
+# writes `o[...]`.
 
 
 # %%
@@ -40,8 +41,8 @@ print(kernels.explain(softmax, x))
 # ## Derivatives and batches
 #
 # A kernel is a function like any other. The gradient is a kernel too: its programs read
-# their blocks again, so nothing is stored between the two. `vmap` adds an axis to the
-# grid.
+# their blocks again, so nothing is stored between the forward and the backward pass.
+# `vmap` adds an axis to the grid.
 
 
 # %%
@@ -62,8 +63,8 @@ print("batched:", fxflow.vmap(softmax)(fnp.stack([x, 2 * x])).shape)
 # %% [markdown]
 # ## Finding a mistake
 #
-# 21 rows are two blocks of eight and a block of five. The last block reads zeros past
-# the end of the array. A maximum over *rows* sees these zeros, and is wrong where all
+# 21 rows are two blocks of eight and a block of five. Past the end of the array, the
+# last block reads zeros. A maximum over *rows* sees these zeros, and is wrong where all
 # numbers are negative. The checker compares a kernel with `reference=`.
 
 
@@ -111,10 +112,10 @@ kernels.check(lambda z: column_max(z, rows=z.shape[0]), negative)
 # %% [markdown]
 # ## An attention without the array of scores
 #
-# Each program has some queries and goes over the keys in parts. It keeps the maximum
-# and the sum of the softmax so far, and rescales when the maximum grows. `reference=`
-# is the plain formula: `check` compares with it, and it runs where the kernel cannot be
-# compiled.
+# Each program has some of the queries and processes the keys in parts. It keeps the
+# maximum and the sum of the softmax so far, and rescales when the maximum grows.
+# `reference=` is the plain formula: `check` compares the kernel with it, and it runs in
+# place of a kernel that cannot be compiled.
 
 
 # %%
@@ -152,8 +153,8 @@ print("differs by", float(fnp.max(fnp.abs(flash(q, k, v) - attention(q, k, v))))
 
 # %% [markdown]
 # `kernels.tune` names candidates, `kernels.tuned` measures them on this machine and
-# keeps the choice for these types on disk. A program uses the first candidate until
-# then, so that it gives the same numbers everywhere.
+# keeps the choice for these types on disk. Until `tuned` has run, the first candidate
+# is used, so that a program gives the same numbers everywhere.
 
 # %%
 kernels.tuned(flash, q, k, v)

@@ -1,11 +1,11 @@
 # %% [markdown]
 # # Physics: the orbit of Mercury
 #
-# In general relativity an orbit is not closed: its perihelion moves. For Mercury, what
-# the other planets do not explain is 43 seconds of arc in a century, the first success
-# of the theory (Einstein, 1915). This notebook integrates the orbit, finds the
-# perihelion as an *event* of the solver, and differentiates the answer with respect
-# to the physics.
+# In general relativity an orbit is not closed: its perihelion moves. For Mercury, the
+# part that the other planets do not explain is 43 seconds of arc in a century. The
+# explanation was the theory's first success (Einstein, 1915). This notebook integrates
+# the orbit, finds the perihelion as an *event* of the solver, and differentiates the
+# answer with respect to the physics.
 
 # %%
 import matplotlib.pyplot as plt
@@ -27,8 +27,8 @@ fxflow.config.update("x64", True)
 # $$u'' + u = \frac{1}{1 - e^2} + 3 \varepsilon u^2, \qquad
 # \varepsilon = \frac{G M}{c^2 a}.$$
 #
-# Newton's orbit has $\varepsilon = 0$. At a perihelion $u' = 0$, from above: the solver
-# finds the first one after $\varphi = 0$ as the root of an event.
+# Newton's orbit has $\varepsilon = 0$. At a perihelion $u'$ falls through zero: the
+# solver finds the first one after $\varphi = 0$ as the root of an event.
 
 
 # %%
@@ -60,7 +60,7 @@ def advance(epsilon, e):
 # %% [markdown]
 # ## A strong field, where the effect is visible
 #
-# Near a black hole the effect is large.
+# In a strong field, such as near a black hole, the whole orbit visibly turns.
 
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.5))
@@ -93,8 +93,9 @@ print(f"{float(moved) * ARC:.2f} seconds of arc in a century")
 # %% [markdown]
 # ## The derivative
 #
-# How does it depend on the orbit? `fxflow.grad` differentiates the time of the event
-# through the solver. To first order the advance is $6 \pi \varepsilon / (1 - e^2)$.
+# How does the advance depend on $\varepsilon$ and $e$? `fxflow.grad` differentiates the
+# time of the event through the solver. To first order the advance is
+# $6 \pi \varepsilon / (1 - e^2)$.
 
 # %%
 strong = (1e-4, 0.2)
@@ -111,8 +112,7 @@ print(
 # ## A pendulum, exactly
 #
 # The period of a pendulum of amplitude $\theta$ is $4 K(\sin^2(\theta/2))$: special
-# functions have derivatives in every argument too. Huygens' small oscillations have
-# period $2\pi$.
+# functions have derivatives, too. Small oscillations have the period $2\pi$.
 
 # %%
 amplitudes = np.linspace(0.01, 3.0, 200)

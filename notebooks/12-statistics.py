@@ -3,8 +3,8 @@
 #
 # Brownlee's stack loss data (1965) have three measurements of a chemical plant on 21
 # days, and its loss of ammonia. They are a classic because least squares hides that
-# four days are outliers. This notebook fits a line with errors that are normal, then
-# with errors of Student's distribution, whose degrees of freedom are estimated too:
+# four days are outliers. This notebook fits a linear model with normal errors, then
+# with errors from Student's t distribution, whose degrees of freedom are estimated too:
 # the density has a derivative in *every* parameter.
 
 # %%
@@ -34,7 +34,7 @@ x = np.stack([np.ones(21), flow, water, acid], 1)
 # %% [markdown]
 # ## Least squares
 #
-# The textbooks have −39.92, 0.716, 1.295, −0.152.
+# Textbooks give −39.92, 0.716, 1.295, −0.152.
 
 # %%
 normal = fnp.linalg.lstsq(x, loss)[0]
@@ -43,8 +43,8 @@ print(np.round(np.asarray(normal), 4))
 # %% [markdown]
 # ## Student's errors
 #
-# The logarithm of the likelihood is one line. `minimize` takes its gradient itself; the
-# degrees of freedom and the scale are positive, so their logarithms are the variables.
+# The log-likelihood is one line. `minimize` computes its gradient itself; the degrees
+# of freedom and the scale are positive, so their logarithms are the variables.
 
 
 # %%
@@ -63,7 +63,8 @@ print("line", np.round(np.asarray(robust), 4))
 print(f"scale {float(scale):.3f}, degrees of freedom {float(freedom):.2f}")
 
 # %% [markdown]
-# Days 1, 3, 4 and 21 stand out now, and only now: least squares let them pull the line.
+# Days 1, 3, 4 and 21 stand out only now: in the least-squares fit, they pull the line
+# towards themselves.
 
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.5), sharey=True)
@@ -77,8 +78,8 @@ plt.show()
 # %% [markdown]
 # ## How sure?
 #
-# The curvature at the optimum gives standard errors: the inverse of the Hessian, of all
-# six parameters, the degrees of freedom among them.
+# The curvature at the optimum gives standard errors: the inverse of the Hessian has the
+# variances of all six parameters, including the degrees of freedom.
 
 # %%
 curvature = fxflow.jit(fxflow.hessian(surprise))(found.x)
@@ -89,7 +90,7 @@ for name, value, error in zip(names, found.x, spread):
 
 # %% [markdown]
 # The bootstrap needs no curvature: 2,000 samples of the 21 days, each with its own fit,
-# in one program. `vmap` makes a fit of 2,000 fits.
+# in one program. `vmap` turns one fit into 2,000.
 
 
 # %%

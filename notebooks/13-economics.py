@@ -4,9 +4,9 @@
 # A household divides output between consumption and capital (Ramsey, 1928; Brock and
 # Mirman, 1972). With logarithmic utility, full depreciation and output $k^\alpha$ the
 # answer is known, $k' = \alpha \beta k^\alpha$, so every step here can be checked: a
-# value function as a *spline*, its fixed point, the derivative of the fixed point
-# with respect to the discount factor, and a linear-quadratic version, whose solution is
-# that of a Riccati equation.
+# value function as a *spline*, its fixed point, the derivative of the fixed point with
+# respect to the discount factor, and a linear-quadratic version, whose solution is that
+# of a Riccati equation.
 
 # %%
 import matplotlib.pyplot as plt
@@ -26,9 +26,9 @@ ALPHA, BETA, SIGMA = 0.36, 0.96, 0.1
 # ## Bellman's equation
 #
 # $V(k) = \max_{k'} \log(z k^\alpha - k') + \beta\, \mathbb{E} V(k')$. The value is a
-# cubic spline in the logarithm of capital; the best saving is found by a search of
-# golden sections at all 40 nodes at once; the expectation over the shock is computed by
-# Gauss–Hermite quadrature.
+# cubic spline in the logarithm of capital; a golden-section search finds the best
+# saving at all 40 nodes at once; Gauss–Hermite quadrature computes the expectation over
+# the shock.
 
 # %%
 nodes = fnp.linspace(fnp.log(0.05), fnp.log(0.6), 40)
@@ -69,7 +69,7 @@ def bellman(value, beta):
 # ## The fixed point, and its derivative
 #
 # `lax.custom_root` finds the value by iterating, and differentiates it by the implicit
-# function theorem: nothing of the 400 iterations is kept.
+# function theorem: none of the 400 iterations is stored.
 
 
 # %%
@@ -119,9 +119,9 @@ plt.show()
 # %% [markdown]
 # ## A linear-quadratic economy
 #
-# Around the steady state the problem is quadratic, and its policy solves a discrete
-# Riccati equation. The slope of the policy is known to be $\alpha$; its derivative
-# with respect to $\beta$ comes from the equation itself.
+# Around the steady state the problem is approximately quadratic, and its policy solves
+# a discrete Riccati equation. The slope of the policy is known to be $\alpha$; its
+# derivative with respect to $\beta$ comes from the equation itself.
 
 
 # %%

@@ -3,7 +3,7 @@
 #
 # A language model predicts the next character from those before it. This notebook
 # builds a transformer from its parts (attention, rotary embeddings, blocks), trains it
-# on English of the 17th century, saves it in a checkpoint, and lets it write.
+# on Shakespeare, saves it in a checkpoint, and generates text with it.
 
 # %%
 import sys
@@ -27,7 +27,8 @@ from helpers.texts import load_shakespeare
 # %% [markdown]
 # ## Text to numbers
 #
-# Each character has a number. The last twentieth of the text is for measuring.
+# Each character has a number. The last twentieth of the text is held out for
+# evaluation.
 
 # %%
 text = " ".join(" ".join(words) for words in load_shakespeare()[:12])
@@ -42,9 +43,9 @@ print(text[:80])
 # %% [markdown]
 # ## Attention
 #
-# Each position asks a question (*query*), which is compared with what every earlier
-# position offers (*key*); the answer is the mean of their *values*, weighted by how
-# well they match. The mask keeps a position from looking ahead.
+# Each position asks a question (*query*), which is compared with what it and every
+# earlier position offer (*key*); the answer is the mean of their *values*, weighted by
+# how well they match. The mask keeps a position from looking ahead.
 
 
 # %%
@@ -70,9 +71,9 @@ assert fnp.allclose(mine, same, atol=1e-5)
 # %% [markdown]
 # ## Rotary embeddings
 #
-# Attention does not see where a key is. A *rotary embedding* turns pairs of features by
-# an angle proportional to the position, so that the product of a query and a key
-# depends on their distance only. Each pair turns at a different speed.
+# Attention alone does not depend on where a key is. A *rotary embedding* rotates pairs
+# of features by an angle proportional to the position, so that the product of a query
+# and a key depends on their distance only. Each pair rotates at a different speed.
 
 
 # %%
@@ -98,9 +99,10 @@ plt.show()
 # %% [markdown]
 # ## The model
 #
-# A block adds to its input what attention finds, then what two layers make of it.
-# Parameters are dictionaries; those of the blocks are stacked, so that `lax.scan` runs
-# one compiled block for each layer. The model takes one text; `vmap` makes batches.
+# A block adds the output of attention to its input, and then the output of two dense
+# layers. Parameters are dictionaries; those of the blocks are stacked, so that
+# `lax.scan` runs one compiled block for each layer. The model takes one text; `vmap`
+# adds an axis for batches.
 
 # %%
 WIDTH, HEADS, LAYERS, LENGTH = 64, 4, 2, 48
@@ -211,7 +213,8 @@ plt.show()
 # %% [markdown]
 # ## A checkpoint
 #
-# It holds the parameters and the optimizer's memory, so that training could continue.
+# The checkpoint holds the parameters and the optimizer's state, so that training could
+# continue from it.
 
 # %%
 folder = Path(tempfile.mkdtemp()) / "gpt"
@@ -222,8 +225,8 @@ params, _ = train.checkpoint.restore(folder, like=state)
 # ## Sampling
 #
 # The model sees the last `LENGTH` characters, and the next one is drawn from its
-# distribution. A *temperature* below 1 prefers likely characters. The loop is compiled
-# as a whole: a program of one `scan`.
+# distribution. A *temperature* below 1 prefers likely characters. The whole loop is one
+# compiled `scan`.
 
 
 # %%
@@ -243,8 +246,8 @@ for temperature in (0.5, 1.0):
     print(f"{temperature}: {''.join(alphabet[code] for code in np.asarray(written))}\n")
 
 # %% [markdown]
-# The loss on text that the model has not seen, for each character; guessing gives
-# `log(alphabet)`, and counting characters about 2.8.
+# The loss per character on the held-out text. Guessing uniformly gives the logarithm of
+# the number of different characters, and guessing by their frequencies about 2.8.
 
 # %%
 print(f"{reached:.2f}, guessing {np.log(len(alphabet)):.2f}")

@@ -1,9 +1,10 @@
 # %% [markdown]
 # # Drawing digits: an autoencoder, and diffusion in its space
 #
-# Two models that make new images. A *variational autoencoder* learns 16 numbers that
-# describe a digit, and to draw a digit from them. A *diffusion model* learns where in
-# this space digits are, by learning to remove noise. Both are small enough for a CPU.
+# This notebook trains two models that make new images. A *variational autoencoder*
+# learns to describe a digit by a code of 16 numbers, and to draw it from the code. A
+# *diffusion model* learns where in this *latent space* digits are, by learning to
+# remove noise. Both are small enough for a CPU.
 
 # %%
 import sys
@@ -84,11 +85,11 @@ def show(pictures, title):
 # ## The autoencoder
 #
 # The encoder gives a mean and a variance for each of the 16 numbers; the decoder gets a
-# sample. The loss is the cost of drawing the image wrongly, plus the divergence
-# $\frac{1}{2} \sum_i (\mu_i^2 + \sigma_i^2 - \log \sigma_i^2 - 1)$ of the code from the
-# normal distribution, which keeps the space free of holes. The gradient passes through
-# the sample because it is `mean + deviation * noise`, with noise that does not depend
-# on the parameters.
+# sample. The loss is the reconstruction error, plus the Kullback–Leibler divergence
+# $\frac{1}{2} \sum_i (\mu_i^2 + \sigma_i^2 - \log \sigma_i^2 - 1)$ of the code's
+# distribution from the standard normal one, which keeps the space free of holes. The
+# gradient passes through the sample because it is `mean + deviation * noise`, with
+# noise that does not depend on the parameters.
 
 
 # %%
@@ -125,8 +126,8 @@ rebuilt = decode(encode(vae, unseen[:12])[0])
 show([*unseen[:12], *rebuilt], "digits that were not trained on, and their copies")
 
 # %% [markdown]
-# Codes from the normal distribution are new digits, but many are between two digits:
-# the codes of real digits do not fill the space evenly.
+# Codes drawn from the normal distribution give new images, but many are between two
+# digits: the codes of real digits do not fill the space evenly.
 
 # %%
 show(decode(random.normal(random.key(1), (24, CODE))), "codes drawn blindly")
@@ -134,9 +135,10 @@ show(decode(random.normal(random.key(1), (24, CODE))), "codes drawn blindly")
 # %% [markdown]
 # ## Diffusion
 #
-# Take the code $x_0$ of a digit and mix in noise: $x_t = \cos(\phi_t) x_0 +
-# \sin(\phi_t) \epsilon$, with an angle $\phi$ from 0 (the code) to $\pi / 2$ (noise
-# only). A network learns to tell the noise $\epsilon$ from $x_t$ and the angle.
+# Take the code $x_0$ of a digit and mix in noise:
+# $x_t = \cos(\phi_t) x_0 + \sin(\phi_t) \epsilon$, with an angle $\phi$ from 0 (the
+# code) to $\pi / 2$ (noise only). A network learns to predict the noise $\epsilon$ from
+# $x_t$ and the angle.
 
 # %%
 codes = encode(vae, fnp.asarray(images))[0]
@@ -166,10 +168,10 @@ plt.xlabel("step")
 _ = plt.ylabel("error of the noise")
 
 # %% [markdown]
-# To sample, begin with noise only and turn the angle back in small steps. In each, the
-# network's noise also gives its estimate of $x_0$; both are mixed anew at the next
-# angle. The whole walk is one `scan`, and `vmap` is not needed: the network takes
-# batches.
+# To sample, begin with noise only and turn the angle back in small steps. In each step,
+# the predicted noise also gives an estimate of $x_0$; the two are mixed again at the
+# next angle. The whole process is one `scan`, and `vmap` is not needed: the network
+# takes batches.
 
 
 # %%
@@ -190,7 +192,7 @@ drawn = sample(denoiser, random.normal(random.key(3), (1000, CODE)))
 show(decode(drawn[:24] * spread + center), "codes from the diffusion model")
 
 # %% [markdown]
-# ## The number
+# ## Evaluation
 #
 # How far is a code from the nearest code of a real digit? For codes of digits that were
 # not trained on, for codes drawn at random, and for those of the diffusion model:

@@ -1,7 +1,7 @@
 """Schedules as data: for each device the actions of a pipeline, in order.
 
 The notation is that of `torch.distributed.pipelining`, whose files can be loaded: `2F0`
-is the forward part of stage 2 for micro-batch 0.
+is the forward part of stage 2 for microbatch 0.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Action(NamedTuple):
       stage: from 0.
       kind: "F": forward. "I": the gradient of the stage's input. "W": the gradient of
         its weights. "B": both, or, if the schedule has a "W" of the same stage and
-        micro-batch, as "I".
+        microbatch, as "I".
       microbatch: from 0.
     """
 
@@ -106,7 +106,7 @@ class Schedule:
                 if lacking
                 else "Schedule: there is no action"
             )
-        #: Stages and micro-batches whose gradients of weights are apart.
+        #: Stages and microbatches whose gradients of weights are apart.
         self._apart = {(a.stage, a.microbatch) for a in seen if a.kind == "W"}
 
     @property
@@ -116,7 +116,7 @@ class Schedule:
 
     @property
     def microbatches(self) -> int:
-        """The number of micro-batches."""
+        """The number of microbatches."""
         return 1 + max((a.microbatch for row in self.rows for a in row), default=-1)
 
     @classmethod
@@ -271,7 +271,7 @@ class Schedule:
         if count != self.microbatches or stages != self.stages:
             raise PlacementError(
                 f"the schedule is for {self.stages} stages and {self.microbatches} "
-                f"micro-batches, the program has {stages} and {count}"
+                f"microbatches, the program has {stages} and {count}"
             )
         left = dict(parts)
         rows: dict[Any, list[Work]] = {}
@@ -354,6 +354,6 @@ def _read(cell: Action | str, where: str) -> Iterator[Action]:
     if found is None or found[2] not in ("F", "B", "I", "W") or not found[3]:
         raise ArgumentError(
             f"Schedule: {where}: {text!r} is not an action: write the stage, F, B, I "
-            "or W, and the micro-batch, as in '2F0'"
+            "or W, and the microbatch, as in '2F0'"
         )
     yield Action(int(found[1]), found[2], int(found[3]))

@@ -277,7 +277,7 @@ def _kinds(
 ) -> list[str]:
     """Returns the kind of each fragment.
 
-    In a round whose stages depend on each other, a micro-batch, a stage's first level
+    In a round whose stages depend on each other, a microbatch, a stage's first level
     is forward ("F") and the others are backward ("B"); what comes apart because no
     other unit waits for it are the gradients of weights ("W"). What no stage's scope
     holds, and what is in other rounds, is "O": slices before a loop, updates after it.

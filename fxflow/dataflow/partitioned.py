@@ -409,7 +409,7 @@ def jit(
         this model.
       schedule: in which order devices run the rounds of a loop (`scan`) whose body has
         scopes of several places. Such a loop is written out, so that its rounds
-        overlap: micro-batches of a pipeline, say. "1f1b", "gpipe", "interleaved",
+        overlap: microbatches of a pipeline, say. "1f1b", "gpipe", "interleaved",
         "zb-h1", "zb-v", "breadth", or "search" for the shortest that is found; a table
         of actions, a `Schedule`; or a function from a `Fragment` to a sort key: the
         smallest goes first among those that can start. Interleaved schedules, those in

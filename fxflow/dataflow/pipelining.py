@@ -1,6 +1,6 @@
 """Pipelines by cost: the body of a loop cut into stages of about equal time.
 
-The rounds of a loop over micro-batches can overlap if its body is cut into stages. The
+The rounds of a loop over microbatches can overlap if its body is cut into stages. The
 operations of the forward half have positions, in an order that can be run; a cotangent
 has the position of the parameters that it is computed with, so a stage keeps its
 weights and their gradients. For each number of stages, dynamic programming over the
@@ -163,7 +163,7 @@ def _scoped(nodes: Sequence[Node], stages: Sequence[int], count: int) -> list[No
 def _twin(body: Sequence[Node], nodes: Sequence[Node]) -> tuple[int, int]:
     """Returns where the same operations as in the body are, and how many.
 
-    Accumulation computes the first micro-batch before the loop.
+    Accumulation computes the first microbatch before the loop.
     """
 
     def key(node: Node) -> tuple[Any, ...]:

@@ -6,7 +6,7 @@ clock (`simulate`) is the order in which the device starts them in each step. Or
 also be given as data (`actions`) and searched for (`search`).
 
 The rules differ in what they prefer, in the devices of the stages, and in how many
-activations a device may hold. The activations of a stage and a micro-batch are held
+activations a device may hold. The activations of a stage and a microbatch are held
 from the start of its forward part (F) to the end of its backward parts (B and W). With
 `p` devices, `v` stages on each, and a device `s` of them:
 
@@ -14,7 +14,7 @@ from the start of its forward part (F) to the end of its backward parts (B and W
 | --- | --- | --- |
 | `"gpipe"` | forward | all |
 | `"1f1b"` | B and W | `p - s` |
-| `"interleaved"` | forward by groups of `p` micro-batches, B, W | `_warmup` |
+| `"interleaved"` | forward by groups of `p` microbatches, B, W | `_warmup` |
 | `"zb-h1"` | forward, B, W | `v p`, and from F to B as `"1f1b"` |
 | `"zb-v"` | B, forward, W; stages in the shape of a V | `v p` |
 | `"breadth"` | earlier levels: as if each level were a barrier | all |
@@ -74,7 +74,7 @@ class Pipeline(NamedTuple):
     Attributes:
       places: numbers of the places that run stages, by the first stage of each.
       stages: on the place that has the most.
-      first: the round of the first micro-batch.
+      first: the round of the first microbatch.
     """
 
     places: dict[Any, int]
@@ -165,7 +165,7 @@ _BY_BW = {"O": -1, "B": 0, "W": 0, "F": 1}
 
 
 def _interleaved(work: Work, pipeline: Pipeline) -> Any:
-    """Groups of as many micro-batches as there are places go through all stages."""
+    """Groups of as many microbatches as there are places go through all stages."""
     group, number = divmod(work.round - pipeline.first, len(pipeline.places) or 1)
     return _BY_FB[work.kind], group, work.level, number, work.index
 

@@ -131,7 +131,7 @@ def test_the_rows_say_where_stages_run() -> None:
     ("rows", "message"),
     [
         ("0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1\n2F0 2F1", "has 3 stages, the program 2"),
-        ("0F0 0B0\n1F0 1B0", "1 micro-batches, the program has 2 and 2"),
+        ("0F0 0B0\n1F0 1B0", "1 microbatches, the program has 2 and 2"),
         ("0F0 0F1 0B0\n1F0 1B0 1F1 1B1", r"lacks 0B1: 0B1 on cpu:0 .*test_actions"),
         ("0F0 0F1 0B0 0B1\n1F0 1I0 1F1 1B1", r"lacks 1W0: 1W0 on cpu:1 .*test_actions"),
         ("0B0 0F0 0F1 0B1\n1F0 1B0 1F1 1B1", "wait for each other\n  0"),

@@ -1,4 +1,4 @@
-"""A loop over micro-batches becomes a pipeline of balanced stages, without scopes."""
+"""A loop over microbatches becomes a pipeline of balanced stages, without scopes."""
 
 from __future__ import annotations
 
