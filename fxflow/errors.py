@@ -32,7 +32,7 @@ class ShapeError(FxflowError, TypeError, ValueError):
 
 
 class DtypeError(FxflowError, TypeError):
-    """A dtype is not supported here, or dtypes do not combine.
+    """A dtype is not supported here, or dtypes cannot be promoted to a common one.
 
     Explained in `docs/guides/errors.md#dtypeerror`.
     """

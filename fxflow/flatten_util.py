@@ -29,8 +29,8 @@ def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Any], Any]]:
 
     Raises:
       ArgumentError: a leaf is not an array.
-      DtypeError: the dtypes do not combine; or (of the function) the vector has another
-        dtype than the one made.
+      DtypeError: the dtypes cannot be promoted to a common one; or (of the function)
+        the vector has another dtype than the one made.
       ShapeError: (of the function) the vector has another length.
 
     Example:

@@ -80,7 +80,7 @@ class Fragment:
         return f"<Fragment {self.describe().removeprefix('fragment ')}>"
 
     def takes(self, other: Fragment) -> str:
-        """Returns the types of what it takes from another one."""
+        """Returns the types of the values that it receives from another fragment."""
         made = set(other.results)
         return " ".join(str(v.aval) for v in self.graph.inputs if v in made)
 

@@ -128,7 +128,7 @@ class Sharding:
         """Checks that arrays may have `ndim` axes.
 
         Raises:
-          PlacementError: they must have more.
+          PlacementError: the sharding needs more axes.
         """
 
     def devices_indices_map(

@@ -114,7 +114,7 @@ def _host_population_count(x: Any) -> Any:
 
 @register
 class PopulationCount(_Integers):
-    """How many bits are 1. dtypes: integers. StableHLO: popcnt."""
+    """The number of bits that are 1. dtypes: integers. StableHLO: popcnt."""
 
     name = "population_count"
     hlo = "stablehlo.popcnt"
@@ -134,7 +134,7 @@ def _host_clz(x: Any) -> Any:
 
 @register
 class Clz(_Integers):
-    """How many zero bits precede the highest 1. dtypes: integers.
+    """The number of zero bits that precede the highest 1. dtypes: integers.
 
     StableHLO: count_leading_zeros.
     """

@@ -146,7 +146,7 @@ def broadcast_in_dim(
     Raises:
       ShapeError: an axis is neither 1 nor as long as the one it becomes.
       AxisError: `broadcast_dimensions` are out of range, or name an axis twice.
-      PlacementError: the result cannot be laid out as `out_sharding` says.
+      PlacementError: the result cannot be laid out as `out_sharding` specifies.
 
     Example:
       >>> broadcast_in_dim(np.array([1, 2], "i4"), (2, 3), (0,))
@@ -200,7 +200,7 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
 
     Raises:
       ShapeError: a length is negative.
-      PlacementError: the result cannot be laid out as `out_sharding` says.
+      PlacementError: the result cannot be laid out as `out_sharding` specifies.
 
     Example:
       >>> broadcast(np.float32(1), (2,))

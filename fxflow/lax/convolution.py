@@ -527,7 +527,7 @@ def conv_general_dilated(
       ShapeError: input and kernel do not fit, or groups do not divide.
       DtypeError: dtypes differ.
       ArgumentError: an argument has the wrong length or makes no sense.
-      PlacementError: the result cannot be laid out as `out_sharding` says.
+      PlacementError: the result cannot be laid out as `out_sharding` specifies.
 
     Example:
       >>> x, w = np.ones((1, 1, 4, 4), "f4"), np.ones((2, 1, 3, 3), "f4")

@@ -56,7 +56,7 @@ class Copy(Linear):
 
 
 def copy(x: Any, /) -> Array:
-    """Returns the array in memory of its own.
+    """Returns a copy of the array.
 
     Args:
       x: array of any dtype.

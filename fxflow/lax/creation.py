@@ -99,7 +99,7 @@ def broadcasted_iota(
       DtypeError: not a numeric dtype.
       AxisError: an axis is out of range.
       ShapeError: a length is negative.
-      PlacementError: the result cannot be laid out as `out_sharding` says.
+      PlacementError: the result cannot be laid out as `out_sharding` specifies.
 
     Example:
       >>> broadcasted_iota("int32", (2, 2), 1)
@@ -235,7 +235,7 @@ def empty(
 
     Raises:
       ShapeError: a length is negative.
-      PlacementError: the result cannot be laid out as `out_sharding` says.
+      PlacementError: the result cannot be laid out as `out_sharding` specifies.
 
     Example:
       >>> empty((2,), "int32").shape

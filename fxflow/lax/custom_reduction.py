@@ -336,7 +336,7 @@ def reduce(
       ArgumentError: structures differ, or the computation captures arrays.
       ShapeError, DtypeError, AxisError: operands, initial values or axes are
         incompatible.
-      PlacementError: the results cannot be laid out as `out_sharding` says.
+      PlacementError: the results cannot be laid out as `out_sharding` specifies.
 
     Example:
       >>> x = np.float32([[1, 2], [3, 4]])

@@ -327,7 +327,7 @@ def dot_general(
       AxisError: an axis is out of range or repeated.
       DtypeError: dtypes differ, or the preferred one does not hold products.
       ArgumentError: dimension numbers or precision make no sense.
-      PlacementError: the result cannot be laid out as `out_sharding` says.
+      PlacementError: the result cannot be laid out as `out_sharding` specifies.
 
     Special cases:
       Integers wrap around. A contraction over nothing gives 0.
@@ -383,7 +383,7 @@ def dot(
     Raises:
       ShapeError: an operand is not a vector or matrix, or lengths differ.
       DtypeError: dtypes differ.
-      PlacementError: the result cannot be laid out as `out_sharding` says.
+      PlacementError: the result cannot be laid out as `out_sharding` specifies.
 
     Example:
       >>> print(dot(np.float32([1, 2]), np.float32([3, 4])))

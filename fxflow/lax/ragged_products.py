@@ -501,7 +501,7 @@ def ragged_dot_general(
       DtypeError: dtypes differ, the preferred one does not hold products, or group
         sizes are not integers.
       ArgumentError: dimension numbers or precision make no sense.
-      PlacementError: the result cannot be laid out as `out_sharding` says.
+      PlacementError: the result cannot be laid out as `out_sharding` specifies.
 
     Special cases:
       Groups that reach beyond the axis are cut off there.
@@ -616,7 +616,7 @@ def ragged_dot(
       ShapeError: the shapes are incompatible.
       DtypeError: dtypes differ, the preferred one does not hold products, or group
         sizes are not integers.
-      PlacementError: the result cannot be laid out as `out_sharding` says.
+      PlacementError: the result cannot be laid out as `out_sharding` specifies.
 
     Special cases:
       Groups that reach beyond the last row are cut off there.

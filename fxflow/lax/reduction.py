@@ -635,7 +635,7 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
 
     Raises:
       DtypeError: the array is not numeric.
-      PlacementError: the result cannot be laid out as `out_sharding` says.
+      PlacementError: the result cannot be laid out as `out_sharding` specifies.
 
     Special cases:
       No elements: 0. Integers wrap around.

@@ -110,7 +110,7 @@ def reshape(
     Raises:
       ShapeError: the number of elements differs.
       AxisError: `dimensions` is not a permutation of the axes.
-      PlacementError: the result cannot be laid out as `out_sharding` says.
+      PlacementError: the result cannot be laid out as `out_sharding` specifies.
 
     Example:
       >>> reshape(np.arange(4), (2, 2), dimensions=None)

@@ -230,7 +230,7 @@ def rng_bit_generator(
       ShapeError: the state is of another type.
       DtypeError: `dtype` is another.
       ArgumentError: `algorithm` is not an algorithm.
-      PlacementError: the bits cannot be laid out as `out_sharding` says.
+      PlacementError: the bits cannot be laid out as `out_sharding` specifies.
 
     Example:
       >>> state, bits = rng_bit_generator(np.arange(4, dtype=np.uint32), (3,))

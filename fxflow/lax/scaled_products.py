@@ -49,13 +49,13 @@ def scaled_dot(
     dimension_numbers: DotDimensionNumbers | None = None,
     preferred_element_type: Any = None,
 ) -> Array:
-    """Multiplies arrays whose elements stand for themselves times a scale of a block.
+    """Multiplies block-scaled arrays: the elements of each block share a scale.
 
     Args:
       lhs: float[...], usually of 4 or 8 bits.
       rhs: float[...].
-      lhs_scale: float[...] of as many axes, of the same lengths but for contracting
-        axes, whose lengths it divides: one scale for each block; None is 1.
+      lhs_scale: float[...] of the same rank and lengths, except along contracting axes,
+        whose lengths are multiples of its own: one scale for each block; None is 1.
       rhs_scale: likewise.
       dimension_numbers: see `dot_general`; None multiplies matrices.
       preferred_element_type: dtype of the result; None is bfloat16. Sums have at least

@@ -110,7 +110,7 @@ _zeros_docs = shared("""
       An array of that shape and dtype.
 
     Raises:
-      PlacementError: the result cannot be laid out like that.
+      PlacementError: the result cannot be laid out as `out_sharding` specifies.
 """)
 
 

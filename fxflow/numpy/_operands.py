@@ -192,7 +192,7 @@ def promote_dtypes(name: str, *args: Any) -> list[Array]:
 
     Raises:
       ArgumentError: an operand is not an array.
-      DtypeError: the dtypes do not combine.
+      DtypeError: the dtypes cannot be promoted to a common one.
       OverflowError: an integer does not fit the common dtype.
     """
     return _promoted(name, args, None)
@@ -210,7 +210,7 @@ def promote_inexact(name: str, *args: Any) -> list[Array]:
 
     Raises:
       ArgumentError: an operand is not an array.
-      DtypeError: the dtypes do not combine or are not numbers.
+      DtypeError: the dtypes cannot be promoted to a common one, or are not numeric.
     """
     return _promoted(name, args, dtypes.to_inexact)
 
@@ -338,7 +338,7 @@ def promote(name: str, *args: Any) -> list[Array]:
 
     Raises:
       ArgumentError: an operand is not an array.
-      DtypeError: the dtypes do not combine.
+      DtypeError: the dtypes cannot be promoted to a common one.
       ShapeError: the shapes do not broadcast.
     """
     return broadcast(name, promote_dtypes(name, *args))
@@ -353,7 +353,7 @@ def promote_floats(name: str, *args: Any) -> list[Array]:
 
     Raises:
       ArgumentError: an operand is not an array.
-      DtypeError: the dtypes do not combine or are not numbers.
+      DtypeError: the dtypes cannot be promoted to a common one, or are not numeric.
       ShapeError: the shapes do not broadcast.
     """
     return broadcast(name, promote_inexact(name, *args))

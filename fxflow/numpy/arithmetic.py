@@ -21,12 +21,12 @@ from fxflow.numpy.ufuncs import Binary, binary, describe, primitive_binary, unar
 # -- sums and products -----------------------------------------------------------------
 
 add: Binary[Array] = primitive_binary(
-    "add", "Sum; of bools, their disjunction.", "add", identity=0, on_bool="or"
+    "add", "Sum; of bools, logical or.", "add", identity=0, on_bool="or"
 )
 subtract: Binary[Array] = primitive_binary("subtract", "Difference.", "sub")
 multiply: Binary[Array] = primitive_binary(
     "multiply",
-    "Product; of bools, their conjunction.",
+    "Product; of bools, logical and.",
     "mul",
     identity=1,
     on_bool="and",

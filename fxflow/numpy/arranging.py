@@ -93,7 +93,7 @@ def repeat(
     Raises:
       ConcretizationError: `repeats` is traced and the length is not given.
       ShapeError: `repeats` does not fit the axis, or is negative.
-      PlacementError: the result cannot be laid out as `out_sharding` says.
+      PlacementError: the result cannot be laid out as `out_sharding` specifies.
 
     Example:
       >>> repeat(np.array([1, 2]), np.array([2, 1]))

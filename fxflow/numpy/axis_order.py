@@ -85,14 +85,18 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
 
     Args:
       a: array-like.
-      axis1: one of them.
-      axis2: the other.
+      axis1: the first axis.
+      axis2: the second axis.
 
     Returns:
       Array.
 
     Raises:
       AxisError: an axis is out of range.
+
+    Example:
+      >>> swapaxes(np.zeros((2, 3, 4)), 0, 2).shape
+      (4, 3, 2)
 
     Source: `numpy.swapaxes`.
     """

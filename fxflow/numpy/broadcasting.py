@@ -31,7 +31,7 @@ def broadcast_to(
 
     Raises:
       ShapeError: the array does not broadcast to the shape.
-      PlacementError: the result cannot be laid out as `out_sharding` says.
+      PlacementError: the result cannot be laid out as `out_sharding` specifies.
 
     Example:
       >>> broadcast_to(np.arange(2), (2, 2))

@@ -37,7 +37,7 @@ def imag(x: Array) -> Array:
     return lax.broadcast_in_dim(zero, x.aval.shape, ())
 
 
-@unary("Complex conjugate; real numbers are their own.")
+@unary("Complex conjugate; real numbers stay as they are.")
 def conjugate(x: Array) -> Array:
     """Complex conjugate."""
     return lax.conj(x) if dtypes.is_complex(x.aval.dtype) else x

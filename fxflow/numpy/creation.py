@@ -203,7 +203,7 @@ def array(
         or both `device` and `out_sharding` are given.
       OverflowError: an integer does not fit the dtype.
       ShapeError: arrays in a list differ in shape.
-      PlacementError: the result cannot be laid out as `out_sharding` says.
+      PlacementError: the result cannot be laid out as `out_sharding` specifies.
 
     Example:
       >>> array([[1, 2], [3, 4]]).dtype
@@ -246,7 +246,7 @@ def asarray(
         or both `device` and `out_sharding` are given.
       OverflowError: an integer does not fit the dtype.
       ValueError: `copy=False`, and the memory has to be copied.
-      PlacementError: the result cannot be laid out as `out_sharding` says.
+      PlacementError: the result cannot be laid out as `out_sharding` specifies.
 
     Example:
       >>> asarray(2.5)

@@ -55,7 +55,7 @@ def einsum(
     Raises:
       ArgumentError: the labels are not of that form, or do not go with the operands.
       ShapeError: axes of one label have different lengths, neither of which is 1.
-      PlacementError: the result cannot be laid out as `out_sharding` says.
+      PlacementError: the result cannot be laid out as `out_sharding` specifies.
 
     Example:
       >>> einsum("ij,j->i", np.array([[1, 2], [3, 4]]), np.array([1, 10]))

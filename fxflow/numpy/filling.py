@@ -96,7 +96,7 @@ _filled_docs = shared("""
     Raises:
       ShapeError: a length is negative.
       ArgumentError: both `device` and `out_sharding` are given.
-      PlacementError: the result cannot be laid out as `out_sharding` says.
+      PlacementError: the result cannot be laid out as `out_sharding` specifies.
 
     Source: `numpy.{name}`.
 """)
@@ -231,7 +231,7 @@ _like_docs = shared("""
 
     Raises:
       ArgumentError: `a` is not an array, or both `device` and `out_sharding` are given.
-      PlacementError: the result cannot be laid out as `out_sharding` says.
+      PlacementError: the result cannot be laid out as `out_sharding` specifies.
 
     Source: `numpy.{name}`.
 """)

@@ -61,7 +61,7 @@ def bincount(
       ConcretizationError: `x` is traced, and `length` is not given.
       DtypeError: `x` are not integers.
       ShapeError: `x` does not have one axis.
-      PlacementError: the result cannot be laid out as `out_sharding` says.
+      PlacementError: the result cannot be laid out as `out_sharding` specifies.
 
     Example:
       >>> bincount(np.array([1, 3, 1]))

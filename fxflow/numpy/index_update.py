@@ -171,7 +171,7 @@ class IndexedArray:
           Array, as `x[index]`.
 
         Raises:
-          PlacementError: the result cannot be laid out as `out_sharding` says.
+          PlacementError: the result cannot be laid out as `out_sharding` specifies.
         """
         static, arrays = index_plans.read(self.index)
         with open_layouts(out_sharding):

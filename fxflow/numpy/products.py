@@ -42,7 +42,7 @@ _product_docs = shared("""
       ...
       ShapeError: the lengths of the summed axes differ.
       ArgumentError: an operand is not an array.
-      PlacementError: the result cannot be laid out as `out_sharding` says.
+      PlacementError: the result cannot be laid out as `out_sharding` specifies.
 
     Source: `numpy.{name}`.
 """)

@@ -82,7 +82,7 @@ def arange(
       ConcretizationError: a bound is traced.
       ArgumentError: `step` is 0, or a bound is not a number; or both `device` and
         `out_sharding` are given.
-      PlacementError: the result cannot be laid out as `out_sharding` says.
+      PlacementError: the result cannot be laid out as `out_sharding` specifies.
 
     Example:
       >>> arange(2, 8, 3)

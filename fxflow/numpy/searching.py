@@ -206,7 +206,7 @@ def where(
 
     Raises:
       ShapeError: the shapes do not broadcast.
-      DtypeError: the dtypes do not combine.
+      DtypeError: the dtypes cannot be promoted to a common one.
       ArgumentError: one of `x` and `y` is missing.
 
     Special cases:

@@ -48,7 +48,7 @@ def reshape(
     Raises:
       ShapeError: the number of elements differs.
       ArgumentError: `order` is neither "C" nor "F".
-      PlacementError: the result cannot be laid out as `out_sharding` says.
+      PlacementError: the result cannot be laid out as `out_sharding` specifies.
 
     Example:
       >>> reshape(np.arange(4), (2, -1))
@@ -145,7 +145,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
 
     Raises:
       ArgumentError: `order` is neither "C" nor "F".
-      PlacementError: the result cannot be laid out as `out_sharding` says.
+      PlacementError: the result cannot be laid out as `out_sharding` specifies.
 
     Source: `numpy.ravel`.
     """

@@ -398,7 +398,7 @@ def describe(
     if raises:
         parts += [f"  DtypeError: {raises}"]
     if len(args) > 1:
-        parts += ["  ShapeError: the shapes do not broadcast together."]
+        parts += ["  ShapeError: the shapes do not broadcast."]
     if special:
         parts += ["", "Special cases:", f"  {special}"]
     parts += ["", f"Source: `numpy.{name}`."]
@@ -503,7 +503,7 @@ def binary(
                 _PAIR,
                 returns or "Array of the broadcast shape and the common dtype.",
                 special,
-                raises or "the dtypes do not combine.",
+                raises or "the dtypes cannot be promoted to a common one.",
             ),
         )
 
@@ -559,6 +559,6 @@ def primitive_binary(
             _PAIR,
             returns or "Array of the broadcast shape and the common dtype.",
             special,
-            "the dtypes do not combine, or the operation does not take them.",
+            "the dtypes have no common dtype, or the operation does not support it.",
         ),
     )

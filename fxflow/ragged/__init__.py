@@ -1,8 +1,8 @@
 """Ragged batches: rows of different lengths in one array of fixed size.
 
 The values of all rows stand one after the other, and `lengths` says how many belong to
-each. How many values there is room for (the capacity) and how many rows there are is
-static, so that a jitted step is compiled once, whatever the lengths are.
+each. The number of values that there is room for (the capacity) and how many rows there
+are is static, so that a jitted step is compiled once, whatever the lengths are.
 """
 
 # fmt: off

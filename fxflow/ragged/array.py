@@ -92,19 +92,19 @@ class RaggedArray(Operators):
 
     @classmethod
     def tree_unflatten(cls, static: None, children: Any) -> RaggedArray:
-        """Makes an array of what `tree_flatten` returns."""
+        """Rebuilds an array from the output of `tree_flatten`."""
         return made(*children)
 
     # -- facts -------------------------------------------------------------------------
 
     @property
     def capacity(self) -> int:
-        """How many values there is room for."""
+        """The number of values that there is room for."""
         return int(self.values.shape[0])
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return int(self.lengths.shape[0])
 
     @property
@@ -114,7 +114,7 @@ class RaggedArray(Operators):
 
     @property
     def ndim(self) -> int:
-        """How many axes there are, that of the lengths among them."""
+        """The number of axes, that of the lengths included."""
         return int(self.values.ndim) + 1
 
     @property

@@ -38,7 +38,7 @@ _docs = shared("""
       ArgumentError: `key` is not a key.
       DtypeError: `dtype` is not a float dtype.
       ...
-      PlacementError: the result cannot be laid out like that.
+      PlacementError: the result cannot be laid out as `out_sharding` specifies.
 """)
 
 

@@ -151,7 +151,7 @@ def randint(
       ArgumentError: `key` is not a key.
       DtypeError: `dtype` is not an integer dtype.
       ShapeError: the bounds do not broadcast to `shape`.
-      PlacementError: the result cannot be laid out like that.
+      PlacementError: the result cannot be laid out as `out_sharding` specifies.
 
     Special cases:
       Bounds beyond the dtype's range are clipped to it. If `maxval - minval` does not

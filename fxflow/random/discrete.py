@@ -50,7 +50,7 @@ def bernoulli(
       ArgumentError: `key` is not a key, or the mode is another.
       DtypeError: `p` is not a float.
       ShapeError: `p` does not broadcast to `shape`.
-      PlacementError: the result cannot be laid out like that.
+      PlacementError: the result cannot be laid out as `out_sharding` specifies.
 
     Example:
       >>> random.bernoulli(random.key(0), 0.3, (4,)).dtype
@@ -185,7 +185,7 @@ def categorical(
       DtypeError: the logits are not floats.
       ShapeError: `shape` is incompatible, or asks for more distinct categories than
         exist.
-      PlacementError: the result cannot be laid out like that.
+      PlacementError: the result cannot be laid out as `out_sharding` specifies.
 
     Example:
       >>> random.categorical(random.key(0), np.log([0.2, 0.8]), shape=(5,)).shape

@@ -114,7 +114,7 @@ def permutation(
     Raises:
       ArgumentError: `key` is not a key, or `x` is neither an array nor an integer.
       AxisError: an axis is out of range.
-      PlacementError: the result cannot be laid out like that.
+      PlacementError: the result cannot be laid out as `out_sharding` specifies.
 
     Example:
       >>> sorted(random.permutation(random.key(0), 5).tolist())
@@ -191,7 +191,7 @@ def choice(
       AxisError: an axis is out of range.
       ShapeError: there is nothing to draw from, `p` has another shape, or more distinct
         slices are asked for than exist.
-      PlacementError: the result cannot be laid out like that.
+      PlacementError: the result cannot be laid out as `out_sharding` specifies.
 
     Example:
       >>> random.choice(random.key(0), 5, (3,), replace=False).shape

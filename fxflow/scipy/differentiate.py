@@ -202,7 +202,7 @@ def derivative(
     Args:
       f: called as `f(x, *args)` with float[k, ...]; returns such an array.
       x: float[...].
-      args: more arguments, which broadcast with x.
+      args: extra arguments, which broadcast with x.
       tolerances: `atol` and `rtol`: the absolute and relative error to stop at (the
         least normal number, √ε).
       maxiter: the maximum number of iterations.

@@ -84,7 +84,7 @@ class SparseArray(Extremes):
 
     @classmethod
     def tree_unflatten(cls, pattern: Pattern, children: Any) -> SparseArray:
-        """Makes an array of what `tree_flatten` returns."""
+        """Rebuilds an array from the output of `tree_flatten`."""
         return _made(pattern, children[0])
 
     # -- facts -------------------------------------------------------------------------
@@ -111,12 +111,12 @@ class SparseArray(Extremes):
 
     @property
     def nnz(self) -> int:
-        """How many entries are stored, zeros among them."""
+        """The number of stored entries, explicit zeros included."""
         return self.pattern.nnz
 
     @property
     def size(self) -> int:
-        """How many entries are stored, as in SciPy."""
+        """The number of stored entries, as in SciPy."""
         return self.pattern.nnz
 
     @property

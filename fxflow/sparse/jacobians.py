@@ -64,7 +64,7 @@ class _Layout(NamedTuple):
 
     @property
     def sizes(self) -> list[int]:
-        """How many elements each leaf has."""
+        """The number of elements in each leaf."""
         return [a.size for a in self.avals]
 
     def blocks(self) -> list[tuple[int, int, Any]]:

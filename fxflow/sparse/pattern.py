@@ -159,12 +159,12 @@ class Pattern:
 
     @property
     def size(self) -> int:
-        """How many values an array has."""
+        """The number of values in an array."""
         return int(np.prod(self.values_shape))
 
     @property
     def nnz(self) -> int:
-        """How many entries there are, zeros among them and duplicates, too."""
+        """The number of entries, explicit zeros and duplicates included."""
         return len(self.coords.row) if self.format == "dia" else self.size
 
     def remembered(self, key: Any, make: Callable[[], T]) -> T:

@@ -49,7 +49,7 @@ class SparseVector:
 
     @classmethod
     def tree_unflatten(cls, aux: None, children: Any) -> SparseVector:
-        """Makes a vector of what `tree_flatten` returns."""
+        """Rebuilds a vector from the output of `tree_flatten`."""
         made = object.__new__(cls)
         made.row = children[0]
         return made
@@ -79,13 +79,13 @@ class SparseVector:
 
     @property
     def nnz(self) -> int:
-        """How many entries are stored, zeros among them."""
+        """The number of stored entries, explicit zeros included."""
         found: int = self.row.nnz
         return found
 
     @property
     def size(self) -> int:
-        """How many entries are stored, as in SciPy."""
+        """The number of stored entries, as in SciPy."""
         return self.nnz
 
     @property

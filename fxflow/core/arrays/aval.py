@@ -315,7 +315,8 @@ class ShapeDtypeStruct(_Typed):
 
     Raises:
       ArgumentError: `sharding` is not a sharding.
-      PlacementError: an array of that shape cannot be laid out so.
+      PlacementError: an array of that shape cannot be laid out as `out_sharding`
+        specifies.
 
     Example:
       >>> ShapeDtypeStruct((3, 4), "float32")

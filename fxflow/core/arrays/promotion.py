@@ -102,7 +102,7 @@ def lub(given: tuple[Any, ...], weaks: tuple[bool, ...], /) -> tuple[Any, bool]:
       The common dtype, and whether it is weak.
 
     Raises:
-      DtypeError: the dtypes do not combine without a cast, or not under
+      DtypeError: the dtypes have no common dtype without an explicit cast, or not under
         `config.numpy_dtype_promotion`.
       ValueError: nothing is given.
 
@@ -242,7 +242,8 @@ def promote_types(a: Any, b: Any, /) -> Any:
       The common dtype; 64-bit only if one of the two is, or with `config.x64`.
 
     Raises:
-      DtypeError: an argument is not a dtype, or they do not combine without a cast.
+      DtypeError: an argument is not a dtype, or they have no common dtype without an
+        explicit cast.
 
     Example:
       >>> promote_types("int32", "float16"), promote_types("uint8", int)
@@ -267,7 +268,8 @@ def result_type(*args: Any, return_weak: bool = False) -> Any:
       The common dtype, or the pair.
 
     Raises:
-      DtypeError: an operand has no dtype, or they do not combine without a cast.
+      DtypeError: an operand has no dtype, or they have no common dtype without an
+        explicit cast.
       ValueError: there are no operands.
 
     Example:
@@ -292,7 +294,8 @@ def joint_dtype(operands: Iterable[Any], /) -> Any:
       The common dtype.
 
     Raises:
-      DtypeError: an operand has no dtype, or they do not combine without a cast.
+      DtypeError: an operand has no dtype, or they have no common dtype without an
+        explicit cast.
     """
     # Each pair once: a thousand arrays of one dtype make no key of a thousand entries.
     pairs = dict.fromkeys(map(dtype_and_weak, operands))

@@ -1,4 +1,4 @@
-"""Schur decomposition: a triangular matrix by orthonormal columns."""
+"""Schur decomposition Q T Qᴴ: T is triangular, Q is unitary."""
 
 from __future__ import annotations
 

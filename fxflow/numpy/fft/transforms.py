@@ -29,15 +29,15 @@ _one_axis_docs = shared("""
       n: number of points: the axis is truncated or padded with zeros; None is its
         length.
       axis: the axis.
-      norm: which direction is divided by the number of points: "backward" (None is the
-        same), "forward", or "ortho": both by its root.
+      norm: which transform is divided by the number of points: "backward" (the same as
+        None), "forward", or "ortho": both, by its square root.
 
     Returns:
       Complex array, `n` long along the axis.
 
     Raises:
       AxisError: the axis is out of range.
-      ShapeError: there are no points.
+      ShapeError: a transform has no points.
       ArgumentError: unknown norm.
 
     Source: `numpy.fft.{name}`.
@@ -166,17 +166,17 @@ def ihfft(
 _several_axes_docs = shared("""
     Args:
       a: array-like[...].
-      s: numbers of points: axes are truncated or padded with zeros; None are their
-        lengths.
-      norm: which direction is divided by the number of points: "backward" (None is the
-        same), "forward", or "ortho": both by its root.
+      s: numbers of points: axes are truncated or padded with zeros to them; None means
+        their lengths.
+      norm: which transform is divided by the number of points: "backward" (the same as
+        None), "forward", or "ortho": both, by its square root.
 
     Returns:
       Complex array.
 
     Raises:
       AxisError: an axis is out of range or repeated.
-      ShapeError: there are no points.
+      ShapeError: a transform has no points.
       ArgumentError: unknown norm, or lengths and axes do not match.
 
     Source: `numpy.fft.{name}`.

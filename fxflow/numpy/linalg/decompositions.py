@@ -140,7 +140,7 @@ def svd(
 
     Raises:
       ShapeError: `a` is not a matrix, or not square and `hermitian`.
-      ArgumentError: the range does not fit.
+      ArgumentError: the range is out of bounds.
 
     Example:
       >>> svd(np.array([[0.0, 2.0], [1.0, 0.0]]), compute_uv=False)

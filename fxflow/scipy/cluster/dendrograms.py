@@ -93,11 +93,11 @@ class ClusterNode:
         return self.count
 
     def get_left(self) -> ClusterNode | None:
-        """Returns the first part."""
+        """Returns the left child; None for a leaf."""
         return self.left
 
     def get_right(self) -> ClusterNode | None:
-        """Returns the second part."""
+        """Returns the right child; None for a leaf."""
         return self.right
 
     def is_leaf(self) -> bool:

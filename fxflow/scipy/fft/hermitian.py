@@ -21,15 +21,15 @@ _docs = shared("""
     Args:
       x: array-like[...].
       axes: the axes.
-      norm: which direction is divided by the number of points: "backward" (None is the
-        same), "forward", or "ortho": both by its root.
+      norm: which transform is divided by the number of points: "backward" (the same as
+        None), "forward", or "ortho": both, by its square root.
       overwrite_x: has no effect.
       workers: has no effect.
       plan: None.
 
     Raises:
       AxisError: an axis is out of range or repeated.
-      ShapeError: there are no points.
+      ShapeError: a transform has no points.
       ArgumentError: unknown norm, lengths and axes do not match, or `plan` is given.
 
     Source: `scipy.fft.{name}`.
@@ -97,8 +97,8 @@ def ihfft2(
 
     Args:
       x: real array-like[...].
-      s: numbers of points: axes are truncated or padded with zeros; None are their
-        lengths.
+      s: numbers of points: axes are truncated or padded with zeros to them; None means
+        their lengths.
 
     Returns:
       Complex array; its last axis is `n // 2 + 1` long.
@@ -159,8 +159,8 @@ def ihfftn(
 
     Args:
       x: real array-like[...].
-      s: numbers of points: axes are truncated or padded with zeros; None are their
-        lengths.
+      s: numbers of points: axes are truncated or padded with zeros to them; None means
+        their lengths.
       axes: the axes; None is all (the last ones, if `s` is given).
 
     Returns:

@@ -220,7 +220,7 @@ def tanhsinh(
         by `vmap`.
       a: float[...]: lower bounds, perhaps -inf, traced or not.
       b: float[...]: upper bounds, perhaps inf.
-      args: more arguments, which broadcast with the bounds.
+      args: extra arguments, which broadcast with the bounds.
       log: whether `f` returns the logarithm of a function, and the result is that of
         the integral. The lower bound must be the smaller one.
       maxlevel: an interval is halved 2^(maxlevel - 2) times at most.
@@ -287,7 +287,7 @@ def nsum(
       a: float[...]: where sums begin, perhaps -inf.
       b: float[...]: where they end, perhaps inf.
       step: float[...], positive.
-      args: more arguments, which broadcast with the bounds.
+      args: extra arguments, which broadcast with the bounds.
       log: whether `f` returns the logarithm of terms, and the result is that of the
         sum.
       maxterms: the maximum number of terms that are added one by one.

@@ -80,7 +80,7 @@ class OdeSolution:
 
     @classmethod
     def tree_unflatten(cls, aux: Any, children: Any) -> OdeSolution:
-        """Returns the solution of its parts."""
+        """Rebuilds the solution from its parts."""
         return cls(*children, *aux)
 
     @property
@@ -227,7 +227,7 @@ def solve_ivp(
         zeros the solution ends; its attribute `direction` (0) is positive or negative
         if only such crossings count.
       vectorized: not used: derivatives are exact.
-      args: a tuple of more arguments. Floats and arrays may be differentiated.
+      args: a tuple of extra arguments. Floats and arrays may be differentiated.
       rtol: relative tolerance.
       atol: absolute tolerance, a number or array-like[n].
       first_step: the size of the first step.
@@ -398,7 +398,7 @@ def odeint(
       func: called as `func(y, t, *args)`; returns the slope, array-like[n].
       y0: array-like[n] or a number: the state at t[0].
       t: float[m]: times, rising or falling.
-      args: a tuple of more arguments.
+      args: a tuple of extra arguments.
       Dfun: the Jacobian, called as `func`; None: by forward mode.
       col_deriv: whether `Dfun` returns the transposed Jacobian.
       full_output: whether to return counts too.

@@ -40,7 +40,7 @@ def fixed_quad(
       func: called with a vector of points and `args`; returns array[..., n].
       a: real number: the lower bound, finite.
       b: real number: the upper bound, finite.
-      args: more arguments.
+      args: extra arguments.
       n: number of points; polynomials of degree 2n - 1 are exact.
 
     Returns:
@@ -143,7 +143,7 @@ def quad(
         by `vmap`.
       a: real number: the lower bound; -inf, if it is not traced.
       b: real number: the upper bound; inf likewise.
-      args: more arguments: a tuple of them, or one.
+      args: extra arguments of the function: a tuple, or a single one.
       full_output: whether to return what the search has found.
       epsabs: the error that is small enough.
       epsrel: that error relative to the integral.
@@ -338,7 +338,7 @@ def quad_vec(
       quadrature: "gk21", "gk15" or "trapezoid": the rule of an interval. None means
         "gk21", and "gk15" for infinite bounds.
       full_output: whether to return what the search has found.
-      args: more arguments.
+      args: extra arguments.
 
     Returns:
       The integral, like what `f` returns, and an estimate of the error's norm. With

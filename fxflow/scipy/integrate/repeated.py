@@ -35,7 +35,7 @@ def nquad(
       ranges: for each variable its two bounds, the first one integrated first; or a
         function of the later variables and `args` that returns them. Infinite bounds
         are numbers, or are returned as numbers.
-      args: a tuple of more arguments.
+      args: a tuple of extra arguments.
       opts: options of `quad`, `epsabs`, `epsrel`, `limit` and `points`: a dict for all
         variables, a dict for each, or a function of the later variables that returns
         one.
@@ -109,7 +109,7 @@ def dblquad(
       b: the greatest x.
       gfun: the least y: a number or a function of x.
       hfun: the greatest y, likewise.
-      args: more arguments of `func`.
+      args: extra arguments of `func`.
       epsabs: absolute tolerance of each integral.
       epsrel: relative tolerance.
 
@@ -154,7 +154,7 @@ def tplquad(
       hfun: the greatest y, likewise.
       qfun: the least z: a number or a function of x and y.
       rfun: the greatest z, likewise.
-      args: more arguments of `func`.
+      args: extra arguments of `func`.
       epsabs: absolute tolerance of each integral.
       epsrel: relative tolerance.
 

@@ -135,7 +135,7 @@ def cubature(
       rtol: the relative error of an element that is small enough.
       atol: the absolute error likewise.
       max_subdivisions: how often a region is divided at most; this much room is taken.
-      args: more arguments.
+      args: extra arguments.
       points: points, float[d], at which the first regions have their corners: where `f`
         is singular, since it is called inside regions only. They are not traced.
 

@@ -116,7 +116,7 @@ class Piecewise(Generic[P]):
 
     @classmethod
     def tree_unflatten(cls: type[S], aux: Any, children: Any) -> S:
-        """Returns polynomials of their parts."""
+        """Rebuilds polynomials from their parts."""
         out = object.__new__(cls)
         out._set(*children, *aux)
         return out

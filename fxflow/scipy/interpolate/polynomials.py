@@ -344,7 +344,7 @@ class interp1d:
 
     @classmethod
     def tree_unflatten(cls, aux: Any, children: Any) -> interp1d:
-        """Returns a function of its parts."""
+        """Rebuilds a function from its parts."""
         out = object.__new__(cls)
         out.x, out.y, out._spline, fill = children
         out.kind, out.axis, text = aux

@@ -156,7 +156,7 @@ class Rbf:
 
     @property
     def N(self) -> int:
-        """How many points there are."""
+        """The number of points."""
         return int(self.xi.shape[1])
 
     @property

@@ -81,7 +81,7 @@ class _Rational:
 
     @classmethod
     def tree_unflatten(cls: type[R], aux: int, children: Any) -> R:
-        """Returns a function of its parts."""
+        """Rebuilds a function from its parts."""
         out = object.__new__(cls)
         out._points, out._values, out.weights = children
         out.axis = aux
@@ -346,7 +346,7 @@ class AAA(_Rational):
 
     @classmethod
     def tree_unflatten(cls, aux: int, children: Any) -> AAA:
-        """Returns a function of its parts."""
+        """Rebuilds a function from its parts."""
         out = object.__new__(cls)
         out._points, out._values, out.weights, out.errors = children
         out.axis = aux

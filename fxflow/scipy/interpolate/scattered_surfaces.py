@@ -440,7 +440,7 @@ def bisplev(x: ArrayLike, y: ArrayLike, tck: Any, dx: int = 0, dy: int = 0) -> A
       y: real array-like[] or [n]: the second ones.
       tck: knots, coefficients and degrees, [tx, ty, c, kx, ky].
       dx: the order of the derivative with respect to the first variable.
-      dy: by the second one.
+      dy: with respect to the second one.
 
     Returns:
       Array[m, n]; an axis of one coordinate is left out if the first one is alone.

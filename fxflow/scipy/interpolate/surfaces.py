@@ -84,7 +84,7 @@ class BivariateSpline:
           xi: real array-like[*s]: the first coordinates.
           yi: real array-like[*s]: the second ones.
           dx: the order of the derivative with respect to the first variable.
-          dy: by the second one.
+          dy: with respect to the second one.
 
         Returns:
           Array[*s].
@@ -112,7 +112,7 @@ class BivariateSpline:
           x: real array-like[m]: the first coordinates.
           y: real array-like[n]: the second ones.
           dx: the order of the derivative with respect to the first variable.
-          dy: by the second one.
+          dy: with respect to the second one.
           grid: whether each x is combined with each y.
 
         Returns:
@@ -160,8 +160,9 @@ class BivariateSpline:
         """Returns the spline of a partial derivative.
 
         Args:
-          dx: the order by the first variable, below the degree.
-          dy: by the second one.
+          dx: the order of the derivative with respect to the first variable, below the
+            degree.
+          dy: with respect to the second one.
 
         Returns:
           BivariateSpline of lower degrees.

@@ -147,7 +147,7 @@ class NdPPoly:
 
     @classmethod
     def tree_unflatten(cls, aux: bool, children: Any) -> NdPPoly:
-        """Returns polynomials of their parts."""
+        """Rebuilds polynomials from their parts."""
         out = object.__new__(cls)
         c, x = children
         out._set(c, x, aux)

@@ -176,7 +176,7 @@ def fractional_matrix_power(A: ArrayLike, t: float) -> Array:
       Complex array[..., n, n].
 
     Special cases:
-      Powers that are not whole are exp(t log(A)): inf or nan of singular matrices.
+      Powers that are not integers are exp(t log(A)): inf or nan of singular matrices.
 
     Example:
       >>> fractional_matrix_power(np.diag(np.array([4.0, 9.0])), 0.5).real.round(3)

@@ -31,7 +31,7 @@ _docs = shared("""
       cval: a number.
       origin: offset of the neighbourhood in elements: 0 is centered, positive numbers
         move the result to the right.
-      extra_arguments: more arguments of the function.
+      extra_arguments: extra arguments of the function.
       extra_keywords: keyword arguments of the function.
       axes: the axes; None is all.
 

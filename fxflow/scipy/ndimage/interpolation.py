@@ -694,7 +694,7 @@ def geometric_transform(
     Args:
       mapping: function of a tuple of numbers, a place in the result, that returns a
         place in `input`; it is traced once, under `vmap`.
-      extra_arguments: more arguments of it.
+      extra_arguments: extra arguments of it.
       extra_keywords: keyword arguments of it.
 
     Returns:

@@ -202,14 +202,14 @@ _docs = shared("""
       input: array-like[...]: the values.
       labels: int array-like that broadcasts to the shape of `input`; None is one label
         for all elements.
-      index: the labels asked for: an integer or int array-like[*s]; None is all that
-        are not 0 together.
+      index: the labels to select: an integer or int array-like[*s]; None treats all
+        nonzero labels as one.
 
     Returns:
       Array[*s].
 
     Raises:
-      ArgumentError: there is an index without labels.
+      ArgumentError: `index` is given without `labels`.
       ShapeError: `labels` does not broadcast to the shape of `input`.
 
     Source: `scipy.ndimage.{name}`; lists of numbers are arrays here.
@@ -402,12 +402,12 @@ def histogram(
     labels: ArrayLike | None = None,
     index: Any = None,
 ) -> Array:
-    """Counts the values of labels that lie in each of equal bins.
+    """Counts the values in each of `bins` equal bins, separately for each label.
 
     Args:
       min: the first edge.
       max: the last edge, which belongs to the last bin.
-      bins: how many.
+      bins: the number of bins.
 
     Returns:
       int32[*s, bins].
@@ -448,7 +448,7 @@ def labeled_comprehension(
       Array[*s] of `out_dtype`.
 
     Raises:
-      ArgumentError: labels or index are traced, there is an index without labels, or
+      ArgumentError: labels or index are traced, `index` is given without `labels`, or
         `func` is not a function.
       ShapeError: `labels` does not broadcast to the shape of `input`.
 

@@ -115,7 +115,7 @@ class NonlinearConstraint:
 
     @classmethod
     def tree_unflatten(cls, aux: Any, children: Any) -> NonlinearConstraint:
-        """Returns a constraint of its parts."""
+        """Rebuilds a constraint from its parts."""
         out = object.__new__(cls)
         out.fun, (out.lb, out.ub) = aux, children
         return out
@@ -233,7 +233,7 @@ def rows_of(
       constraints: one of SciPy's forms, or a sequence of them.
       x: float[n], a point.
       unravel: function from a vector to what the user's functions take.
-      args: more arguments of the objective; a constraint that is a dict has its own.
+      args: extra arguments of the objective; a constraint that is a dict has its own.
 
     Raises:
       ArgumentError: something is not a constraint.

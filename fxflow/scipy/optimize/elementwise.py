@@ -128,7 +128,7 @@ def find_root(
       f: called as `f(x, *args)` with float[...]; returns such an array.
       init: both ends of the brackets, float[...], between which f changes its sign: see
         `bracket_root`.
-      args: more arguments, which broadcast with the brackets.
+      args: extra arguments, which broadcast with the brackets.
       tolerances: `xatol` and `xrtol`, the absolute and relative error of x (the least
         normal number, 4 ε); `fatol` and `frtol`, how small f is at a root, absolutely
         or relative to its values at the ends (0).
@@ -207,7 +207,7 @@ def find_minimum(
       f: called as `f(x, *args)` with float[...]; returns such an array.
       init: three points in ascending order, float[...], the middle one with the least
         value: see `bracket_minimum`.
-      args: more arguments, which broadcast with the brackets.
+      args: extra arguments, which broadcast with the brackets.
       tolerances: `xatol` and `xrtol`, the absolute and relative error of x (the least
         normal number, √ε).
       maxiter: the maximum number of iterations.
@@ -298,7 +298,7 @@ def bracket_root(
       xmin: bounds that the left end does not pass; None for none.
       xmax: bounds of the right end.
       factor: how much longer each step is, more than 1.
-      args: more arguments, which broadcast with the points.
+      args: extra arguments, which broadcast with the points.
       maxiter: the maximum number of steps.
 
     Returns:
@@ -413,7 +413,7 @@ def bracket_minimum(
       xmin: bounds that no point passes; None for none.
       xmax: likewise.
       factor: how much longer each step is, more than 1.
-      args: more arguments, which broadcast with the points.
+      args: extra arguments, which broadcast with the points.
       maxiter: the maximum number of steps.
 
     Returns:

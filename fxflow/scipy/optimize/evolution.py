@@ -137,7 +137,7 @@ def differential_evolution(
     Args:
       func: called as `func(x, *args)`; returns a real number.
       bounds: `Bounds` with arrays, or a pair (min, max) for each variable; finite.
-      args: more arguments.
+      args: extra arguments.
       strategy: SciPy's names: "best1", "best2", "rand1", "rand2", "randtobest1" or
         "currenttobest1", with "bin" or "exp" behind it.
       maxiter: the maximum number of generations.

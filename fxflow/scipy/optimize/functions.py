@@ -25,7 +25,7 @@ def _points(name: str, given: Any, least: int = 1) -> Array:
 
 @library()
 def rosen(x: ArrayLike) -> Array:
-    """Returns the Rosenbrock function, which has its minimum 0 at ones.
+    """Returns the Rosenbrock function, whose minimum is 0, where all elements are 1.
 
     Args:
       x: float[n, ...].
@@ -146,7 +146,7 @@ def approx_fprime(
       f: function of x and `args` that returns a number or float[m].
       epsilon: the step, a number or float[n]; None means √ε, with the dtype's ε,
         relative to elements of at least 1.
-      *args: more arguments.
+      *args: extra arguments.
 
     Returns:
       float[n] or float[m, n].
@@ -197,7 +197,7 @@ def check_grad(
       func: function of x and `args` that returns a number.
       grad: its gradient, called as `func` is.
       x0: float[n], where to compare.
-      *args: more arguments.
+      *args: extra arguments.
       epsilon: see `approx_fprime`.
       direction: "all", or "random" to compare along one direction only.
       key: the random key of that direction; SciPy's `rng`.

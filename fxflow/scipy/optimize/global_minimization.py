@@ -44,7 +44,7 @@ def brute(
         vectorized by `vmap`.
       ranges: for each variable a pair (first, last), or a slice with a step: a number,
         or `Ns` times 1j as in `numpy.mgrid`.
-      args: more arguments.
+      args: extra arguments.
       Ns: the number of points of a pair.
       full_output: whether to return the grid, too.
       finish: the method of `minimize` that improves the best point; None for none. The
@@ -332,7 +332,7 @@ def dual_annealing(
     Args:
       func: called as `func(x, *args)`; returns a real number.
       bounds: `Bounds` with arrays, or a pair (min, max) for each variable; finite.
-      args: more arguments.
+      args: extra arguments.
       maxiter: the number of temperatures; each has 2n new points.
       minimizer_kwargs: arguments of `minimize` for the local search; None means
         "L-BFGS-B" within the bounds.

@@ -218,7 +218,7 @@ class BFGS(_Matrix):
         matrix, float[n, n], or "auto" for a number that follows from the first step.
 
     Raises:
-      ArgumentError: an argument is out of range or of the wrong kind.
+      ArgumentError: an argument is out of range or of the wrong type.
 
     Special cases:
       A step of 0, or without a change of the gradient, leaves the estimate as it is.
@@ -287,7 +287,7 @@ class SR1(_Matrix):
         matrix, float[n, n], or "auto" for a number that follows from the first step.
 
     Raises:
-      ArgumentError: an argument is out of range or of the wrong kind.
+      ArgumentError: an argument is out of range or of the wrong type.
 
     Special cases:
       A step of 0, or without a change of the gradient, leaves the estimate as it is.

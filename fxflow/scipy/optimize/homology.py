@@ -61,7 +61,7 @@ def shgo(
       func: called as `func(x, *args)`; returns a real number. It is vectorized by
         `vmap`.
       bounds: `Bounds` with arrays, or a pair (min, max) for each variable; finite.
-      args: more arguments.
+      args: extra arguments.
       constraints: as those of `minimize`; None or () for none.
       n: the least number of points.
       iters: how often the number of points is increased by as many: the points of the

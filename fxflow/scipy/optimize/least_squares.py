@@ -91,8 +91,8 @@ def least_squares(
       jac_sparsity: has no effect: the Jacobian is dense.
       max_nfev: the maximum number of calls; None is 100 n.
       verbose: has no effect: nothing is printed.
-      args: more arguments.
-      kwargs: more arguments, by name.
+      args: extra arguments.
+      kwargs: extra keyword arguments.
       callback: called on the host with the point after each iteration, for its side
         effects (see `debug.callback`); it cannot stop the program.
       workers: has no effect: there are no differences to compute in parallel.
@@ -250,7 +250,7 @@ def leastsq(
     Args:
       func: called as `func(x, *args)`; returns the residuals, float[m], m ≥ n.
       x0: the initial guess: float[n] or a list of numbers.
-      args: more arguments: a tuple of them, or one.
+      args: extra arguments of the function: a tuple, or a single one.
       Dfun: the Jacobian, float[m, n], called as `func` is; None means to compute it.
       full_output: whether to return the covariance and a `LeastSquaresResults`, too.
       col_deriv: whether the columns of what `Dfun` returns belong to residuals.
@@ -346,7 +346,7 @@ def curve_fit(
       full_output: whether to return the `LeastSquaresResults`, too.
       nan_policy: "omit" leaves out observations that are nan, in `ydata` or, if it has
         an axis of their number, in `xdata`; "raise" refuses known ones; None.
-      **kwargs: more arguments of `least_squares`; `maxfev` is `max_nfev`.
+      **kwargs: extra keyword arguments of `least_squares`; `maxfev` is `max_nfev`.
 
     Returns:
       The parameters, float[n], and their covariance, float[n, n], which is inf if the

@@ -164,7 +164,7 @@ def minimize(
       fun: called as `fun(x, *args)`; returns a real number.
       x0: the initial guess: float[n], a list of numbers, or a pytree of arrays, which
         is what `fun` gets.
-      args: more arguments of the function and its derivatives.
+      args: extra arguments of the function and its derivatives.
       method: "BFGS", "L-BFGS-B" (or "L-BFGS"), "CG", "Newton-CG", "TNC" (that with
         bounds), "trust-ncg", "trust-krylov", "trust-exact", "SLSQP", "trust-constr",
         "COBYLA", "Nelder-Mead" or "Powell". None means "SLSQP" with constraints,

@@ -54,7 +54,7 @@ def direct(
       func: called as `func(x, *args)`; returns a real number. It is vectorized by
         `vmap`, over the new points of a rectangle.
       bounds: `Bounds` with arrays, or a pair (min, max) for each variable; finite.
-      args: more arguments.
+      args: extra arguments.
       eps: the least relative improvement that a rectangle must promise.
       maxfun: the maximum number of calls; None means 1000 n. There is room for as many
         rectangles.

@@ -36,7 +36,7 @@ _root_docs = shared("""
       The root, like `xin`.
 
     Raises:
-      ArgumentError: an argument is out of range or of the wrong kind.
+      ArgumentError: an argument is out of range or of the wrong type.
       ShapeError: the number of values is not that of unknowns.
 
     Special cases:

@@ -75,7 +75,7 @@ def root(
       fun: called as `fun(x, *args)`; returns values like x. For "lm" it may return
         more of them.
       x0: the initial guess: float[n], a list of numbers, or a pytree of arrays.
-      args: more arguments.
+      args: extra arguments.
       method: "hybr" and "lm" take Newton's steps in a region where they are trusted, by
         Levenberg's and Marquardt's method. "broyden1", "broyden2" and "anderson" use
         values only; "krylov" solves Newton's equations by GMRES, without a matrix.
@@ -261,7 +261,7 @@ def fsolve(
     Args:
       func: called as `func(x, *args)`; returns values like x.
       x0: the initial guess: float[n], a list of numbers, or a pytree of arrays.
-      args: more arguments: a tuple of them, or one.
+      args: extra arguments of the function: a tuple, or a single one.
       fprime: the Jacobian, float[n, n], called as `func` is; None means to compute it.
       full_output: whether to return a `RootResults`, too.
       col_deriv: whether the columns of what `fprime` returns belong to equations.
@@ -586,7 +586,7 @@ def fixed_point(
     Args:
       func: called as `func(x, *args)`; returns values like x.
       x0: the initial guess: an array, or a pytree of arrays.
-      args: more arguments.
+      args: extra arguments.
       xtol: the relative change of all elements at which to stop, at least a few
         rounding errors.
       maxiter: the maximum number of iterations.

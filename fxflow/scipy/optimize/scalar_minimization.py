@@ -287,7 +287,7 @@ def minimize_scalar(
       bracket: two numbers where a search downhill begins, or three numbers, the middle
         one with the least value; None is (0, 1). Not for "bounded".
       bounds: the ends of the interval for "bounded".
-      args: more arguments.
+      args: extra arguments.
       method: "brent", "golden" or "bounded"; None means "bounded" with bounds, else
         "brent".
       tol: the tolerance of x, if the options have none.
@@ -414,7 +414,7 @@ def bracket(
       func: called as `func(x, *args)` with a 0-d float; returns a real number.
       xa: the first point.
       xb: the second point.
-      args: more arguments: a tuple of them, or one.
+      args: extra arguments of the function: a tuple, or a single one.
       grow_limit: how far a parabola may reach, in lengths of the bracket.
       maxiter: the maximum number of steps.
 

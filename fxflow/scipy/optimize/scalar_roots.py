@@ -31,7 +31,7 @@ _docs = shared("""
         it must work elementwise.
       a: one end of the bracket.
       b: the other end, where f has the other sign.
-      args: more arguments: a tuple of them, or one.
+      args: extra arguments of the function: a tuple, or a single one.
       xtol: the absolute error of the root.
       rtol: the relative error, at least a few rounding errors.
       maxiter: the maximum number of iterations.
@@ -239,7 +239,7 @@ def found(
     Args:
       name: of the function, for messages.
       f: called as `f(x, *args)`.
-      args: more arguments: a tuple of them, or one.
+      args: extra arguments of the function: a tuple, or a single one.
       points: where the method begins.
       run: the method: called with the function and the points; returns the root, the
         status, and the numbers of iterations and calls.
@@ -468,7 +468,7 @@ def newton(
       x0: the initial guess: a number, or an array of starts of problems of their own.
       fprime: the derivative, called as `func` is; None means to compute it, where SciPy
         uses the secant method.
-      args: more arguments: a tuple of them, or one.
+      args: extra arguments of the function: a tuple, or a single one.
       tol: the absolute length of a step at which to stop.
       maxiter: the maximum number of iterations.
       fprime2: the second derivative, for Halley's method.
@@ -558,7 +558,7 @@ def root_scalar(
 
     Args:
       f: called as `f(x, *args)`; returns a real number.
-      args: more arguments: a tuple of them, or one.
+      args: extra arguments of the function: a tuple, or a single one.
       method: "bisect", "brentq", "brenth", "ridder" or "toms748", which need a
         bracket; "newton", "secant" or "halley". None means "brentq" with a bracket,
         "secant" with `x1`, "halley" with `fprime2`, else "newton".

@@ -62,7 +62,7 @@ def line_search(
       old_fval: the value at `xk`; likewise.
       old_old_fval: the value at the point before, from which the first step size is
         guessed; None means 1.
-      args: more arguments.
+      args: extra arguments.
       c1: the constant of the first condition, sufficient decrease.
       c2: the constant of the second condition, on the slope.
       amax: the largest step size.

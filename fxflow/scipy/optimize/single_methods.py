@@ -23,7 +23,7 @@ _minimizer_docs = shared("""
       func: called as `func(x, *args)`; returns a real number.
       x0: the initial guess: float[n], a list of numbers, or a pytree of arrays.
       fprime: the gradient, called as the function is; None means to compute it.
-      args: more arguments: a tuple of them, or one.
+      args: extra arguments of the function: a tuple, or a single one.
       gtol: tolerance of the gradient.
       norm: the order of the norm of the gradient.
       xtol: how near points are to be.
@@ -31,7 +31,7 @@ _minimizer_docs = shared("""
       maxiter: the maximum number of iterations; None means that of `minimize`.
       maxfun: the maximum number of calls; likewise.
       bounds: `Bounds`, or pairs (min, max) with None for no bound.
-      full_output: whether to return the whole result, too.
+      full_output: whether to return the full result as well.
       disp: has no effect: nothing is printed.
       iprint: likewise.
       messages: likewise.
@@ -47,8 +47,8 @@ _minimizer_docs = shared("""
       has a tuple of its parts; with `retall` the list at the end.
 
     Raises:
-      ArgumentError: an argument is out of range or of the wrong kind.
-      ShapeError: the function returns no number.
+      ArgumentError: an argument is out of range or of the wrong type.
+      ShapeError: the function does not return a number.
 
     Source: `scipy.optimize.{name}`.
 """)
@@ -580,7 +580,7 @@ def brent(
     full_output: bool = False,
     maxiter: int = 500,
 ) -> Any:
-    """Minimizes a function of one number by parabolas: "brent".
+    """Minimizes a function of one number by Brent's method.
 
     Args:
       func: called as `func(x, *args)` with a 0-d float; returns a real number.

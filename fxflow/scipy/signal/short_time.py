@@ -300,7 +300,7 @@ class ShortTimeFFT:
 
     @property
     def hop(self) -> int:
-        """How many samples lie between slices."""
+        """The number of samples between slices."""
         return self._plan.hop
 
     @property

@@ -231,7 +231,7 @@ class HalfspaceIntersection:
 
     @classmethod
     def tree_unflatten(cls, aux: Any, children: Any) -> HalfspaceIntersection:
-        """Returns an object of its parts."""
+        """Rebuilds an object from its parts."""
         out = object.__new__(cls)
         out.halfspaces, out.interior_point, out.dual_vertices = children[:3]
         out._meeting, out._bounded, out._hull = children[3:]
@@ -270,7 +270,7 @@ class HalfspaceIntersection:
 
     @property
     def nineq(self) -> int:
-        """How many halfspaces there are."""
+        """The number of halfspaces."""
         return int(self.halfspaces.shape[0])
 
     @property
@@ -442,7 +442,7 @@ class SphericalVoronoi:
 
     @classmethod
     def tree_unflatten(cls, aux: Any, children: Any) -> SphericalVoronoi:
-        """Returns an object of its parts."""
+        """Rebuilds an object from its parts."""
         out = object.__new__(cls)
         out._hull, out.radius, out.center = children
         out._regions = aux

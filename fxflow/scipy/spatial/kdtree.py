@@ -68,14 +68,14 @@ class KDTree:
 
     @classmethod
     def tree_unflatten(cls, aux: None, children: Any) -> KDTree:
-        """Returns the object of its points."""
+        """Rebuilds the object from its points."""
         out = object.__new__(cls)
         (out.data,) = children
         return out
 
     @property
     def n(self) -> int:
-        """How many points there are."""
+        """The number of points."""
         return int(self.data.shape[0])
 
     @property

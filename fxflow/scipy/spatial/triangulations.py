@@ -58,7 +58,7 @@ class OfPoints:
 
     @classmethod
     def tree_unflatten(cls: type[T], aux: Any, children: Any) -> T:
-        """Returns an object of its parts."""
+        """Rebuilds an object from its parts."""
         out = object.__new__(cls)
         for name, value in zip(("points", *cls._ARRAYS), children, strict=True):
             setattr(out, name, value)
@@ -99,7 +99,7 @@ class OfPoints:
 
     @property
     def npoints(self) -> int:
-        """How many points there are."""
+        """The number of points."""
         return int(self.points.shape[0])
 
     @property
@@ -195,7 +195,7 @@ class Delaunay(OfPoints):
 
     @property
     def nsimplex(self) -> int:
-        """How many simplices there are."""
+        """The number of simplices."""
         return int(self.simplices.shape[0])
 
     @property
@@ -364,7 +364,7 @@ class ConvexHull(OfPoints):
 
     @property
     def nsimplex(self) -> int:
-        """How many facets there are."""
+        """The number of facets."""
         return int(self.simplices.shape[0])
 
     def _across(self) -> tuple[Array, Array]:

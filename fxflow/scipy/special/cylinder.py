@@ -41,7 +41,7 @@ def _finite_product(factor: Any, x: Any) -> Any:
 
 
 def _reflected(x: Any, v: Any, value: Any) -> Any:
-    """Returns values of |x| for x: nan of negative x, unless the order is whole."""
+    """Returns values of |x| for x: nan of negative x, but for integer orders."""
     n = lax.floor(v)
     odd = n - 2 * lax.floor(n / 2) == 1
     turned = fnp.where(odd, -value, value)
@@ -118,8 +118,8 @@ def jv(v: ArrayLike, z: ArrayLike) -> Array:
     matter.
 
     Special cases:
-      Negative `z` → nan, unless the order is whole; ±inf → 0, where SciPy returns nan;
-      orders above 10,000 → nan.
+      Negative `z` → nan, unless the order is an integer; ±inf → 0, where SciPy returns
+      nan; orders above 10,000 → nan.
 
     Example:
       >>> jv(0.5, 2.0).round(4)
@@ -304,7 +304,8 @@ def iv(v: ArrayLike, z: ArrayLike) -> Array:
     matter.
 
     Special cases:
-      Negative `z` → nan, unless the order is whole; inf → inf, where SciPy returns nan.
+      Negative `z` → nan, unless the order is an integer; inf → inf, where SciPy returns
+      nan.
 
     Example:
       >>> iv(0.5, 2.0).round(4)
@@ -319,7 +320,8 @@ def ive(v: ArrayLike, z: ArrayLike) -> Array:
     """Modified Bessel function of the first kind times exp(-abs(z)).
 
     Special cases:
-      Negative `z` → nan, unless the order is whole; inf → 0, where SciPy returns nan.
+      Negative `z` → nan, unless the order is an integer; inf → 0, where SciPy returns
+      nan.
 
     Example:
       >>> ive(0.5, 2.0).round(4)

@@ -125,7 +125,7 @@ def powm1(x: ArrayLike, y: ArrayLike) -> Array:
       y: real array-like.
 
     Special cases:
-      Negative `x` → nan, unless `y` is whole.
+      Negative `x` → nan, unless `y` is an integer.
 
     Example:
       >>> round(float(powm1(2.0, 1e-9)), 13)

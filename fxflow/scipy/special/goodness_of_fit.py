@@ -147,7 +147,7 @@ def smirnov(n: ArrayLike, d: ArrayLike) -> Array:
     A sum of at most `n` terms.
 
     Special cases:
-      `n` not whole, or `d` outside [0, 1]: nan.
+      `n` not an integer, or `d` outside [0, 1]: nan.
 
     Example:
       >>> smirnov(5.0, 0.4).round(4)
@@ -162,7 +162,7 @@ def smirnovi(n: ArrayLike, p: ArrayLike) -> Array:
     """Inverse of `smirnov(n, d)` in `d`.
 
     Special cases:
-      0 → 1; 1 → 0; outside, or `n` not whole: nan.
+      0 → 1; 1 → 0; outside, or `n` not an integer: nan.
 
     Example:
       >>> smirnovi(5.0, 0.1546).round(3)

@@ -535,7 +535,7 @@ def sph_harm_y_all(
 
 
 def _first_degrees(m: Any, v: Any, x: Any) -> Any:
-    """Returns functions of degrees that are not whole, or of negative order.
+    """Returns functions of degrees that are not integers, or of negative order.
 
     By Ferrers' definitions (DLMF 14.3.4, and 14.3.1 of negative orders).
     """
@@ -609,7 +609,7 @@ def lpmv(m: ArrayLike, v: ArrayLike, x: ArrayLike) -> Array:
     """Associated Legendre function of an integer order and a real degree.
 
     Special cases:
-      `m` not whole, abs(x) > 1: nan.
+      `m` not an integer, abs(x) > 1: nan.
 
     Example:
       >>> lpmv(1, 2.5, 0.5).round(4)

@@ -296,7 +296,7 @@ def mathieu_a(m: ArrayLike, q: ArrayLike) -> Array:
     """Characteristic value of an even Mathieu function.
 
     Special cases:
-      Orders that are not whole or negative, and numbers out of range → nan.
+      Orders that are not integers or negative, and numbers out of range → nan.
 
     Example:
       >>> mathieu_a(2, 5.0).round(4)
@@ -311,7 +311,7 @@ def mathieu_b(m: ArrayLike, q: ArrayLike) -> Array:
     """Characteristic value of an odd Mathieu function.
 
     Special cases:
-      Orders that are not whole or not positive, and numbers out of range → nan.
+      Orders that are not integers or not positive, and numbers out of range → nan.
 
     Example:
       >>> mathieu_b(2, 5.0).round(4)
@@ -355,7 +355,7 @@ def mathieu_cem(m: ArrayLike, q: ArrayLike, x: ArrayLike) -> tuple[Array, Array]
     Accurate to a few units in the last place, relative to its maximum.
 
     Special cases:
-      Orders that are not whole or negative, and numbers out of range → nan.
+      Orders that are not integers or negative, and numbers out of range → nan.
 
     Example:
       >>> value, slope = mathieu_cem(2, 5.0, 30.0)
@@ -373,7 +373,7 @@ def mathieu_sem(m: ArrayLike, q: ArrayLike, x: ArrayLike) -> tuple[Array, Array]
     Accurate to a few units in the last place, relative to its maximum.
 
     Special cases:
-      Orders that are not whole or not positive, and numbers out of range → nan.
+      Orders that are not integers or not positive, and numbers out of range → nan.
 
     Example:
       >>> value, slope = mathieu_sem(2, 5.0, 30.0)

@@ -46,7 +46,8 @@ class _Family(NamedTuple):
       first: of the parameters and x: the polynomial of degree 1.
       next: of k, parameters and x: factors of the polynomials of degree k and k - 1
         whose sum is the one of degree k + 1.
-      general: of a degree that is not whole, parameters and x; None: there is none.
+      general: of a degree that is not an integer, parameters and x; None: there is
+        none.
     """
 
     first: Callable[..., Any]

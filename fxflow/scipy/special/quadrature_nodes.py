@@ -25,9 +25,9 @@ from fxflow.scipy.special.gammas import betaln, gammaln
 
 _NEWTON = 3
 
-_docs = shared("""
+_ARGS = """
     Args:
-      n: the number of nodes, a positive Python number.
+      n: the number of nodes, a positive Python integer.
       alpha: real number.
       beta: real number.
       p1: real number, p1 - q1 above -1.
@@ -39,11 +39,15 @@ _docs = shared("""
 
     Raises:
       ArgumentError: `n` is not positive.
-
+"""
+_plain_docs = shared(f"""{_ARGS}
+    Source: `scipy.special.{{name}}`; Golub and Welsch 1969.
+""")
+_docs = shared(f"""{_ARGS}
     Special cases:
       nan where a parameter is not above -1 (for Gegenbauer: not above -1/2).
 
-    Source: `scipy.special.{name}`, with derivatives with respect to the parameters;
+    Source: `scipy.special.{{name}}`, with derivatives with respect to the parameters;
     Golub and Welsch 1969.
 """)
 
@@ -177,7 +181,7 @@ def _moved(rule: Any, scale: float, shift: float, size: float) -> Any:
 
 
 @library("n", "mu")
-@_docs
+@_plain_docs
 def roots_legendre(n: int, mu: bool = False) -> Any:
     """Returns the Gaussian quadrature rule of the weight 1 on [-1, 1].
 
@@ -189,7 +193,7 @@ def roots_legendre(n: int, mu: bool = False) -> Any:
 
 
 @library("n", "mu")
-@_docs
+@_plain_docs
 def roots_sh_legendre(n: int, mu: bool = False) -> Any:
     """Returns the Gaussian quadrature rule of the weight 1 on [0, 1].
 
@@ -202,7 +206,7 @@ def roots_sh_legendre(n: int, mu: bool = False) -> Any:
 
 
 @library("n", "mu")
-@_docs
+@_plain_docs
 def roots_chebyt(n: int, mu: bool = False) -> Any:
     """Returns the Gaussian quadrature rule of the weight 1 / √(1 - x²) on [-1, 1].
 
@@ -214,7 +218,7 @@ def roots_chebyt(n: int, mu: bool = False) -> Any:
 
 
 @library("n", "mu")
-@_docs
+@_plain_docs
 def roots_chebyu(n: int, mu: bool = False) -> Any:
     """Returns the Gaussian quadrature rule of the weight √(1 - x²) on [-1, 1].
 
@@ -226,7 +230,7 @@ def roots_chebyu(n: int, mu: bool = False) -> Any:
 
 
 @library("n", "mu")
-@_docs
+@_plain_docs
 def roots_chebyc(n: int, mu: bool = False) -> Any:
     """Returns the Gauss rule of the weight 1 / √(1 - (x / 2)²) on [-2, 2].
 
@@ -239,7 +243,7 @@ def roots_chebyc(n: int, mu: bool = False) -> Any:
 
 
 @library("n", "mu")
-@_docs
+@_plain_docs
 def roots_chebys(n: int, mu: bool = False) -> Any:
     """Returns the Gaussian quadrature rule of the weight √(1 - (x / 2)²) on [-2, 2].
 
@@ -252,7 +256,7 @@ def roots_chebys(n: int, mu: bool = False) -> Any:
 
 
 @library("n", "mu")
-@_docs
+@_plain_docs
 def roots_sh_chebyt(n: int, mu: bool = False) -> Any:
     """Returns the Gaussian quadrature rule of the weight 1 / √(x - x²) on [0, 1].
 
@@ -265,7 +269,7 @@ def roots_sh_chebyt(n: int, mu: bool = False) -> Any:
 
 
 @library("n", "mu")
-@_docs
+@_plain_docs
 def roots_sh_chebyu(n: int, mu: bool = False) -> Any:
     """Returns the Gaussian quadrature rule of the weight √(x - x²) on [0, 1].
 
@@ -278,7 +282,7 @@ def roots_sh_chebyu(n: int, mu: bool = False) -> Any:
 
 
 @library("n", "mu")
-@_docs
+@_plain_docs
 def roots_hermite(n: int, mu: bool = False) -> Any:
     """Returns the Gaussian quadrature rule of the weight exp(-x²).
 
@@ -290,7 +294,7 @@ def roots_hermite(n: int, mu: bool = False) -> Any:
 
 
 @library("n", "mu")
-@_docs
+@_plain_docs
 def roots_hermitenorm(n: int, mu: bool = False) -> Any:
     """Returns the Gaussian quadrature rule of the weight exp(-x² / 2).
 
@@ -302,7 +306,7 @@ def roots_hermitenorm(n: int, mu: bool = False) -> Any:
 
 
 @library("n", "mu")
-@_docs
+@_plain_docs
 def roots_laguerre(n: int, mu: bool = False) -> Any:
     """Returns the Gaussian quadrature rule of the weight exp(-x) on [0, inf).
 

@@ -179,7 +179,7 @@ def spherical_jn(n: ArrayLike, z: ArrayLike, derivative: bool = False) -> Array:
     """Spherical Bessel function of the first kind.
 
     Special cases:
-      ±inf → 0; negative `n` → nan; negative `z` → nan, unless `n` is whole.
+      ±inf → 0; negative `n` → nan; negative `z` → nan, unless `n` is an integer.
 
     Example:
       >>> spherical_jn(1, 2.0).round(4)
@@ -194,7 +194,8 @@ def spherical_yn(n: ArrayLike, z: ArrayLike, derivative: bool = False) -> Array:
     """Spherical Bessel function of the second kind.
 
     Special cases:
-      ±0 → -inf; ±inf → 0; negative `n` → nan; negative `z` → nan, unless `n` is whole.
+      ±0 → -inf; ±inf → 0; negative `n` → nan; negative `z` → nan, unless `n` is an
+      integer.
 
     Example:
       >>> spherical_yn(1, 2.0).round(4)
@@ -209,7 +210,7 @@ def spherical_in(n: ArrayLike, z: ArrayLike, derivative: bool = False) -> Array:
     """Modified spherical Bessel function of the first kind.
 
     Special cases:
-      inf → inf; negative `n` → nan; negative `z` → nan, unless `n` is whole.
+      inf → inf; negative `n` → nan; negative `z` → nan, unless `n` is an integer.
 
     Example:
       >>> spherical_in(1, 2.0).round(4)
@@ -224,7 +225,8 @@ def spherical_kn(n: ArrayLike, z: ArrayLike, derivative: bool = False) -> Array:
     """Modified spherical Bessel function of the second kind.
 
     Special cases:
-      ±0 → inf; inf → 0; negative `n` → nan; negative `z` → nan, unless `n` is whole.
+      ±0 → inf; inf → 0; negative `n` → nan; negative `z` → nan, unless `n` is an
+      integer.
 
     Example:
       >>> spherical_kn(1, 2.0).round(4)

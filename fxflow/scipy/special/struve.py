@@ -149,7 +149,8 @@ def struve(v: ArrayLike, x: ArrayLike) -> Array:
     Accurate to a few units in the last place, relative to its amplitude.
 
     Special cases:
-      Negative `x` → nan, unless `v` is whole; `v` not above -1/2, or above 1000: nan.
+      Negative `x` → nan, unless `v` is an integer; `v` not above -1/2, or above 1000:
+      nan.
 
     Example:
       >>> struve(0.0, 1.0).round(4)
@@ -164,8 +165,8 @@ def modstruve(v: ArrayLike, x: ArrayLike) -> Array:
     """Modified Struve function L of an order above -1/2.
 
     Special cases:
-      Negative `x` → nan, unless `v` is whole; `v` not above -1/2, or above 1000: nan;
-      `x` beyond ±700: nan.
+      Negative `x` → nan, unless `v` is an integer; `v` not above -1/2, or above 1000:
+      nan; `x` beyond ±700: nan.
 
     Example:
       >>> modstruve(0.0, 1.0).round(4)

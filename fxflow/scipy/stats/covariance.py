@@ -219,7 +219,7 @@ class Covariance:
 
     @property
     def rank(self) -> Array:
-        """How many variances are not 0: int array[...]."""
+        """The number of nonzero variances: int array[...]."""
         return fnp.sum(self._kept(), axis=-1)
 
     def _vectors(self, name: str, x: Any) -> Any:

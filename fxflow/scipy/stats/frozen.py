@@ -198,7 +198,7 @@ def freeze(dist: Distribution[Any], args: Any, kwargs: Any) -> Frozen:
       TypeError: a parameter is missing, or there is none of a name.
       ArgumentError: a parameter is not an array.
       DtypeError: a parameter is complex.
-      ShapeError: the parameters do not broadcast together.
+      ShapeError: the parameters do not broadcast.
     """
     try:
         bound = dist.signature.bind(*args, **kwargs)

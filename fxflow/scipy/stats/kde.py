@@ -107,19 +107,19 @@ class gaussian_kde:
 
     @classmethod
     def tree_unflatten(cls, aux: None, children: Any) -> gaussian_kde:
-        """Returns an estimate of its arrays."""
+        """Rebuilds an estimate from its arrays."""
         out = object.__new__(cls)
         out.dataset, out.weights, out.covariance, out.inv_cov, out.neff = children
         return out
 
     @property
     def d(self) -> int:
-        """How many numbers an element has."""
+        """The number of dimensions of an element."""
         return self.dataset.shape[0]
 
     @property
     def n(self) -> int:
-        """How many elements there are."""
+        """The number of elements."""
         return self.dataset.shape[1]
 
     def scotts_factor(self) -> Array:

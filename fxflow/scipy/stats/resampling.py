@@ -626,7 +626,7 @@ def power(
       n_observations: how many elements each sample has: an int, or one for each.
       significance: real array-like: p-values that are not greater reject.
       vectorized: not used: the test is always vectorized over rows.
-      kwargs: more arguments of the test.
+      kwargs: extra keyword arguments of the test.
 
     Returns:
       A named tuple of `power`, of the shape of `significance`, and `pvalues`.

@@ -1,6 +1,6 @@
 """Exact tests of tables of two rows and columns, without conditions on the rows.
 
-How many tables there are depends on the counts, which must be known, so the tests are
+The number of tables depends on the counts, which must be known, so the tests are
 computed on the host. The p-value is the greatest one over the probability of a success.
 """
 
@@ -27,7 +27,7 @@ def _known(name: str, table: Any, n: Any) -> np.ndarray:
     """Returns counts as integers on the host.
 
     Raises:
-      ArgumentError: they are traced, negative or not whole, or `n` is not positive.
+      ArgumentError: they are traced, negative or not integers, or `n` is not positive.
       ShapeError: they are not a table of two rows and columns.
     """
     if isinstance(table, Tracer):
@@ -110,7 +110,7 @@ def barnard_exact(
       A named tuple of `statistic`, Wald's, and `pvalue`.
 
     Raises:
-      ArgumentError: the counts are traced, negative or not whole; there is no such
+      ArgumentError: the counts are traced, negative or not integers; there is no such
         alternative.
       ShapeError: there are not two rows and columns.
 
@@ -193,7 +193,7 @@ def boschloo_exact(
       A named tuple of `statistic`, Fisher's p-value, and `pvalue`.
 
     Raises:
-      ArgumentError: the counts are traced, negative or not whole; there is no such
+      ArgumentError: the counts are traced, negative or not integers; there is no such
         alternative.
       ShapeError: there are not two rows and columns.
 

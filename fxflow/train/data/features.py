@@ -257,7 +257,7 @@ class Features:
         return f"Features({self.features})"
 
     def statistics(self) -> Statistics:
-        """Returns what is known of no data: `Statistics.update` adds some.
+        """Returns empty statistics, to which `Statistics.update` adds data.
 
         Example:
           >>> words = train.data.Features({"w": train.data.Vocabulary("w")})

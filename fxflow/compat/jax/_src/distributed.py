@@ -22,7 +22,7 @@ class State:
 
     @property
     def num_processes(self) -> int:
-        """How many there are."""
+        """The number of them."""
         return clients.process_count()
 
 

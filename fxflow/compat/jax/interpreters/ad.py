@@ -74,7 +74,7 @@ def defjvp2(primitive: Primitive, *jvps: Callable[..., Any] | None) -> None:
 
 
 def deflinear(primitive: Primitive, transpose: Callable[..., Any]) -> None:
-    """Says that a primitive is linear, with its transpose `(cotangent, **params)`."""
+    """Declares a primitive linear, with the transpose `(cotangent, **params)`."""
 
     def rule(cotangent: Any, *args: Any, **params: Any) -> Any:
         if type(cotangent) is Zero:

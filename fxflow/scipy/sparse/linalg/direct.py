@@ -216,7 +216,7 @@ class SuperLU:
 
     @classmethod
     def tree_unflatten(cls, options: Options, children: Any) -> SuperLU:
-        """Makes one of what `tree_flatten` returns."""
+        """Rebuilds an array from the output of `tree_flatten`."""
         return cls(children[0], options)
 
     @property
@@ -315,7 +315,7 @@ class SuperLU:
 
     @property
     def nnz(self) -> int:
-        """How many numbers the factors have."""
+        """The number of stored entries in the factors."""
         return int(self._factor().nnz)
 
 

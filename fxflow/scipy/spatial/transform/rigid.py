@@ -64,7 +64,7 @@ class RigidTransform:
 
     @classmethod
     def tree_unflatten(cls, aux: None, children: Any) -> RigidTransform:
-        """Returns a movement of its parts."""
+        """Rebuilds a movement from its parts."""
         out = object.__new__(cls)
         out.rotation, out.translation = children
         return out

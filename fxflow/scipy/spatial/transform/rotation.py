@@ -141,7 +141,7 @@ class Rotation:
 
     @classmethod
     def tree_unflatten(cls, aux: None, children: Any) -> Rotation:
-        """Returns rotations of their quaternions."""
+        """Rebuilds rotations from their quaternions."""
         out = object.__new__(cls)
         (out.quat,) = children
         return out

@@ -75,7 +75,7 @@ class Slerp:
 
     @classmethod
     def tree_unflatten(cls, aux: None, children: Any) -> Slerp:
-        """Returns an interpolation of its parts."""
+        """Rebuilds an interpolation from its parts."""
         out = object.__new__(cls)
         out.times, out.timedelta, out.rotations, out.rotvecs = children
         return out

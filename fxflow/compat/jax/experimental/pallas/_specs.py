@@ -64,7 +64,7 @@ class RevisitMode(enum.Enum):
 
 @dataclass(frozen=True)
 class Buffered:
-    """How many buffers a pipeline has, which has no effect.
+    """The number of buffers of a pipeline, which has no effect.
 
     Attributes:
       buffer_count, use_lookahead, revisit: as in JAX.

@@ -255,20 +255,21 @@ def roll(
     stride: int | None = None,
     stride_axis: int | None = None,
 ) -> Array:
-    """Returns an array whose elements move along an axis, around its end.
+    """Rolls an array along an axis: elements that leave at one end enter at the other.
 
     Args:
       x: an array.
-      shift: by how much, an integer, which may be traced.
+      shift: the number of positions, an integer, which may be traced.
       axis: the axis.
-      stride: by how much more for each element of `stride_axis`.
+      stride: the number of additional positions for each element of `stride_axis`.
       stride_axis: another axis.
 
     Returns:
       An array like `x`.
 
     Raises:
-      ValueError: only one of `stride` and `stride_axis` is given, or an axis is wrong.
+      ValueError: only one of `stride` and `stride_axis` is given, or an axis is
+        invalid.
     """
     if not 0 <= axis < x.ndim:
         raise ValueError(f"axis: {axis} is out of range for {typeof(x)}")

@@ -79,7 +79,7 @@ class BCOO(JAXSparse):
 
     @classmethod
     def tree_unflatten(cls, rest: Any, children: Any) -> BCOO:
-        """An array of what `tree_flatten` returns."""
+        """Rebuilds an array from the output of `tree_flatten`."""
         made = object.__new__(cls)
         made.data, made.indices = children
         shape, made.indices_sorted, made.unique_indices = rest

@@ -82,7 +82,7 @@ class BCSR(JAXSparse):
 
     @classmethod
     def tree_unflatten(cls, rest: Any, children: Any) -> BCSR:
-        """An array of what `tree_flatten` returns."""
+        """Rebuilds an array from the output of `tree_flatten`."""
         made = object.__new__(cls)
         made.data, made.indices, made.indptr = children
         shape, made.indices_sorted, made.unique_indices = rest

@@ -37,7 +37,7 @@ class _Plain(JAXSparse):
 
     @classmethod
     def tree_unflatten(cls, shape: Any, children: Any) -> Any:
-        """A matrix of what `tree_flatten` returns."""
+        """Rebuilds a matrix from the output of `tree_flatten`."""
         made = object.__new__(cls)
         for name, value in zip(cls._names, children, strict=True):
             setattr(made, name, value)
