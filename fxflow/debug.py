@@ -120,7 +120,7 @@ def visualize_sharding(
     """Prints which device holds which part of an array of a shape.
 
     Args:
-      shape: of at most 2 axes.
+      shape: a shape of at most 2 axes.
       sharding: how the array lies over devices.
       use_color: whether each device has a colour, on terminals (unless the environment
         variable `NO_COLOR` is set).

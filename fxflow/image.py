@@ -215,7 +215,7 @@ def resize(
 
     Args:
       image: array-like[...]: any number of axes.
-      shape: the new one, of as many axes. Those whose length changes are resized.
+      shape: the new one, of the same rank. Those whose length changes are resized.
       method: a `ResizeMethod` or its name, such as `"nearest"`, `"linear"`, `"cubic"`,
         `"lanczos3"`, `"area"`; see `ResizeMethod.from_string`.
       antialias: whether an axis that gets shorter is smoothed, the kernel being as wide
@@ -283,7 +283,7 @@ def scale_and_translate(
 
     Args:
       image: array-like[...]: any number of axes.
-      shape: of the result; only `spatial_dims` may differ in length.
+      shape: shape of the result; only `spatial_dims` may differ in length.
       spatial_dims: the axes that are stretched and moved.
       scale: real array-like[len(spatial_dims)]: how many times larger things get.
       translation: real array-like[len(spatial_dims)]: by how many new pixels they are

@@ -217,7 +217,7 @@ class Assignment:
 
     Attributes:
       where: device of each group.
-      order: of all groups, by their start.
+      order: order of all groups, by their start.
       start: of each group, in seconds.
       seconds: of the whole.
       sent: seconds of all transfers together.
@@ -245,7 +245,7 @@ def scheduled(
     Args:
       problem: of the groups.
       where: device of each group.
-      order: of all groups, that can be run.
+      order: order of all groups, that can be run.
     """
     found = scheduled_within(problem, where, order, INF)
     assert found is not None
@@ -262,7 +262,7 @@ def scheduled_within(
     Args:
       problem: of the groups.
       where: device of each group.
-      order: of all groups, that can be run.
+      order: order of all groups, that can be run.
       most: seconds of the whole.
     """
     seconds, latency, per_byte = problem.seconds, problem.latency, problem.per_byte
@@ -452,7 +452,7 @@ def improved(
       problem: of the groups.
       found: to start from.
       effort: groups to schedule, all trials together.
-      seed: of the random moves.
+      seed: seed of the random moves.
     """
     rng = random.Random(seed)
     count = len(found.where)
@@ -552,7 +552,7 @@ def assign(problem: Problem, effort: int = EFFORT, seed: int = 0) -> Assignment:
     Args:
       problem: of the groups.
       effort: groups to schedule while searching.
-      seed: of the random moves.
+      seed: seed of the random moves.
     """
     order, tails = problem.order(), problem.tails
     starts = [list_scheduled(problem, order)]

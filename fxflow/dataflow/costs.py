@@ -64,7 +64,7 @@ class _Mean:
 
 @dataclass
 class Costs:
-    """A model of what operations and transfers take, corrected by what is measured.
+    """A model of the time of operations and transfers, corrected by measurements.
 
     Args:
       rates: by kind of device ("cpu cpu", "gpu nvidia h200"), in place of what is known
@@ -72,7 +72,7 @@ class Costs:
       links: in place of the table's: by pair of kinds in one process ("cpu cpu", "cpu
         other", "other other"), and "process" between processes.
       capacity: bytes of memory that a plan may use: of every device, or by device.
-        None: what the runtime says.
+        None: as the runtime reports.
 
     Attributes:
       measured: mean seconds of fragments that were measured, by kind and fingerprint.

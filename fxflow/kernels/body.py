@@ -64,7 +64,7 @@ def program_id(axis: int) -> Array:
     """Returns which program this is along an axis of the grid.
 
     Args:
-      axis: of the grid.
+      axis: axis of the grid.
 
     Returns:
       `s32[]`.
@@ -81,7 +81,7 @@ def num_programs(axis: int) -> int:
     """Returns how many programs there are along an axis of the grid.
 
     Args:
-      axis: of the grid.
+      axis: axis of the grid.
 
     Returns:
       The number, an int.
@@ -214,7 +214,7 @@ def dot(a: Any, b: Any, *, precision: Any = "highest") -> Array:
     Args:
       a: `[m, k]`.
       b: `[k, n]`.
-      precision: see `lax.dot_general`; exact products as a rule.
+      precision: see `lax.dot_general`; full precision by default.
 
     Returns:
       `[m, n]`: `f32` for operands of half precision, else of their dtype.

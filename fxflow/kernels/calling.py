@@ -43,8 +43,8 @@ class BlockSpec:
     """Which block of an array a program gets.
 
     Attributes:
-      shape: of the block, a length for each axis of the array; None for an axis of
-        length 1 that the program does not see. Left out, the block is the array.
+      shape: shape of the block, a length for each axis of the array; None for an axis
+        of length 1 that the program does not see. Left out, the block is the array.
       index_map: from the ids of a program to the index of its block, in units of
         blocks: a tuple of one integer for each axis. Left out, it is the first block.
     """

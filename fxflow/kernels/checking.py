@@ -54,7 +54,7 @@ def check(
         each kernel, and each derivative of one, is compared with the reference that it
         has, if any, or with the derivative of that.
       rtol, atol: tolerances for the last point, and for sums in another order.
-      seed: of the other order of programs.
+      seed: seed of the other order of programs.
 
     Returns:
       The function's results.

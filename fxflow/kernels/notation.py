@@ -37,7 +37,8 @@ class Axis(NamedTuple):
 
     Attributes:
       name: of the axis.
-      length: of its blocks; a name stands for a keyword argument; None: it is whole.
+      length: length of its blocks; a name stands for a keyword argument; None: it is
+        whole.
     """
 
     name: str

@@ -86,7 +86,7 @@ class ApproxTopK(MultipleResults):
     Params:
       k: how many.
       axis: the axis.
-      length: of the result along the axis: k, or that of the folded line.
+      length: length of the result along the axis: k, or that of the folded line.
       largest: whether the largest are wanted.
       recall_target: expected share of them that a TPU finds.
       override: length of the whole axis where this one is a part of it, or -1.

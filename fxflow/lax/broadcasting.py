@@ -134,7 +134,7 @@ def broadcast_in_dim(
 
     Args:
       operand: array of any dtype.
-      shape: of the result.
+      shape: shape of the result.
       broadcast_dimensions: for each axis of `operand` the axis of the result that it
         becomes.
       out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the

@@ -87,7 +87,7 @@ def broadcasted_iota(
 
     Args:
       dtype: a numeric dtype.
-      shape: of the result.
+      shape: shape of the result.
       dimension: the axis.
       out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
         result is laid out.
@@ -122,9 +122,9 @@ def full(
     """Returns an array of one repeated value.
 
     Args:
-      shape: of the result.
+      shape: shape of the result.
       fill_value: 0-d array or number. Keys made of an integer have it as each word.
-      dtype: of the result (None: that of `fill_value`).
+      dtype: dtype of the result (None: that of `fill_value`).
       sharding: a `Sharding`, or a `PartitionSpec` of the current mesh: its layout.
 
     Returns:
@@ -190,8 +190,8 @@ def full_like(
     Args:
       x: array, or anything with a shape and a dtype.
       fill_value: 0-d array or number.
-      dtype: of the result (None: that of `x`).
-      shape: of the result (None: that of `x`).
+      dtype: dtype of the result (None: that of `x`).
+      shape: shape of the result (None: that of `x`).
       sharding: as for `full` (None: where `x` was put; a layout over several devices
         only if the shape stays).
 
@@ -225,8 +225,8 @@ def empty(
     """Returns an array whose values do not matter (they are zero).
 
     Args:
-      shape: of the result.
-      dtype: of the result (None: the default float).
+      shape: shape of the result.
+      dtype: dtype of the result (None: the default float).
       out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
         result is laid out.
 

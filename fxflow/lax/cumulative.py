@@ -347,7 +347,7 @@ def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
     """Takes the greatest of the elements up to each one along an axis.
 
     Args:
-      operand: any dtype[...].
+      operand: array[...] of any dtype.
 
     Special cases:
       From a NaN on the result is NaN. Complex numbers are ordered by real part, then
@@ -368,7 +368,7 @@ def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
     """Takes the least of the elements up to each one along an axis.
 
     Args:
-      operand: any dtype[...].
+      operand: array[...] of any dtype.
 
     Special cases:
       From a NaN on the result is NaN. Complex numbers are ordered by real part, then

@@ -237,7 +237,7 @@ def _cotangent(
       ct: cotangent of the result.
       value: the other operand.
       dims: dimension numbers of the product.
-      axes: of the operand, for each axis of the product.
+      axes: axes of the operand, for each axis of the product.
       aval: type of the operand.
       params: of the original product.
       ct_first: whether the cotangent is the left operand.

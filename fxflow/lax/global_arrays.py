@@ -31,12 +31,13 @@ def make_array_from_callback(
     """Makes an array of which each device's part is asked for.
 
     Args:
-      shape: of the whole array.
+      shape: shape of the whole array.
       sharding: a `Sharding`, or a `PartitionSpec` over the current mesh.
       data_callback: from the slices of a part to its elements (array-like). Called once
         for each part that a device of this process holds; copies of one part share the
         call.
-      dtype: of the elements; needed in a process without a device of the sharding.
+      dtype: dtype of the elements; needed in a process without a device of the
+        sharding.
 
     Returns:
       The array.
@@ -203,10 +204,10 @@ def make_array_from_single_device_arrays(
     """Makes an array of parts that lie on their devices already; nothing is copied.
 
     Args:
-      shape: of the whole array.
+      shape: shape of the whole array.
       sharding: a `Sharding`, or a `PartitionSpec` over the current mesh.
       arrays: one for each device of this process, in any order.
-      dtype: of the elements; needed if there is no array.
+      dtype: dtype of the elements; needed if there is no array.
 
     Returns:
       The array.

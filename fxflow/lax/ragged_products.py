@@ -253,7 +253,7 @@ class RaggedDot(Primitive):
           batch: batch axes of the value.
           contracting: its contracting axes.
           left: rest of lhs, or None if the value is lhs.
-          axes: of the operand, for each axis of the product.
+          axes: axes of the operand, for each axis of the product.
           aval: type of the operand.
           **params: of the original product.
         """
@@ -294,7 +294,7 @@ class RaggedDot(Primitive):
           dims: dimension numbers.
           ragged: of the product.
           group: of the product.
-          axes: of the original operand, for each axis of the product.
+          axes: axes of the original operand, for each axis of the product.
           aval: type of the original operand.
           params: of the original product.
         """

@@ -192,8 +192,8 @@ def tiled(
       group: the axis of rhs with one matrix for each group, or None if the ragged axis
         contracts: then the result has one for each group in front.
       precision: of the products.
-      shape: of the result.
-      dtype: of the result.
+      shape: shape of the result.
+      dtype: dtype of the result.
     """
     (lc, rc), (lb, _) = dims
     axes = loop_axes(typeof(lhs).ndim, dims, ragged)[: typeof(ranges).ndim - 2]

@@ -76,7 +76,7 @@ class RandomBits(_Draw):
     """Random bits from key data. dtypes: u32 to u8, u16, u32, u64.
 
     Params:
-      shape: of what each key gives.
+      shape: shape of what each key gives.
       bit_width: 8, 16, 32 or 64.
     """
 
@@ -117,7 +117,7 @@ class RandomSplit(_Draw):
     """New keys from key data. dtypes: u32.
 
     Params:
-      shape: of the new keys that each key gives.
+      shape: shape of the new keys that each key gives.
     """
 
     name = "random_split"
@@ -310,7 +310,7 @@ def random_bits(key: Any, /, bit_width: int, shape: Sequence[int]) -> Array:
     Args:
       key: one typed key, or an array of them.
       bit_width: 8, 16, 32 or 64.
-      shape: of what each key gives.
+      shape: shape of what each key gives.
 
     Returns:
       Unsigned integers of that width, of shape `(*key.shape, *shape)`.
@@ -339,7 +339,7 @@ def random_split(key: Any, /, shape: Sequence[int]) -> Array:
 
     Args:
       key: one typed key, or an array of them.
-      shape: of the new keys that each key gives.
+      shape: shape of the new keys that each key gives.
 
     Returns:
       Keys of shape `(*key.shape, *shape)`.

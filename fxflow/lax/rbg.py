@@ -53,7 +53,7 @@ def split(data: Any, shape: Shape, safe: bool) -> Any:
 
     Args:
       data: `(*keys, 4)`.
-      shape: of the new keys that each key gives.
+      shape: shape of the new keys that each key gives.
       safe: whether by Threefry.
     """
     keys = typeof(data).shape[:-1]

@@ -596,7 +596,7 @@ def repeat(value: Any, shape: Shape, axes: Sequence[int]) -> Any:
 
     Args:
       value: of `shape` without `axes`.
-      shape: of the result.
+      shape: shape of the result.
       axes: that were reduced.
     """
     if not axes:
@@ -676,13 +676,13 @@ def reduce_prod(operand: Any, axes: Sequence[int]) -> Array:
 
 @_reduction_docs
 def reduce_max(operand: Any, axes: Sequence[int]) -> Array:
-    """Returns the greatest elements along axes.
+    """Returns the maximum along axes.
 
     Args:
-      operand: any dtype[...].
+      operand: array[...] of any dtype.
 
     Special cases:
-      No elements: -inf, or the dtype's least value. NaN wins.
+      No elements: -inf, or the dtype's least value. NaN propagates.
 
     Example:
       >>> print(reduce_max(np.float32([[1, 2], [3, 4]]), (1,)))
@@ -695,13 +695,13 @@ def reduce_max(operand: Any, axes: Sequence[int]) -> Array:
 
 @_reduction_docs
 def reduce_min(operand: Any, axes: Sequence[int]) -> Array:
-    """Returns the least elements along axes.
+    """Returns the minimum along axes.
 
     Args:
-      operand: any dtype[...].
+      operand: array[...] of any dtype.
 
     Special cases:
-      No elements: inf, or the dtype's greatest value. NaN wins.
+      No elements: inf, or the dtype's greatest value. NaN propagates.
 
     Example:
       >>> print(reduce_min(np.float32([[1, 2], [3, 4]]), (1,)))

@@ -120,7 +120,7 @@ class RngBitGenerator(Discrete, MultipleResults):
     Operand: the state, u32[4] or u64[2].
 
     Params:
-      shape: of the bits.
+      shape: shape of the bits.
       dtype: uint32 or uint64.
       algorithm: see `RandomAlgorithm`.
     """
@@ -217,7 +217,7 @@ def rng_bit_generator(
 
     Args:
       key: the state, u32[4] or u64[2].
-      shape: of the bits.
+      shape: shape of the bits.
       dtype: uint8, uint16, uint32 or uint64.
       algorithm: which generator.
       out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the

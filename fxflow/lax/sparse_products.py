@@ -411,7 +411,7 @@ def take(x: Any, index: Any, axis: int) -> Any:
     Args:
       x: array.
       index: int32[n].
-      axis: of the array.
+      axis: axis of the array.
     """
     shape = typeof(x).shape
     rest = tuple(i for i in range(len(shape)) if i != axis)
@@ -436,7 +436,7 @@ def add_at(x: Any, index: Any, updates: Any, axis: int) -> Any:
       x: array.
       index: int32[n].
       updates: like `x`, of length n along the axis.
-      axis: of the array.
+      axis: axis of the array.
     """
     rest = tuple(i for i in range(typeof(x).ndim) if i != axis)
     count = typeof(index).shape[0]

@@ -149,7 +149,7 @@ def host_words(data: Any, shape: Shape) -> tuple[Any, Any]:
 
     Args:
       data: NumPy array of keys, u32[*batch, 2].
-      shape: of the counters.
+      shape: shape of the counters.
 
     Returns:
       Two arrays u32[*batch, *shape].

@@ -399,7 +399,7 @@ def sharding_like(x: Any, shape: Sequence[int]) -> Sharding | None:
 
     Args:
       x: array-like, or a `ShapeDtypeStruct`.
-      shape: of the new array. A mesh is for arrays of the shape of `x` only.
+      shape: shape of the new array. A mesh is for arrays of the shape of `x` only.
 
     Returns:
       Where `x` was put, or would be; None: anywhere.

@@ -117,7 +117,7 @@ def make_window(
 
     Args:
       name: of the operation, for messages.
-      shape: of the array.
+      shape: shape of the array.
       dimensions: lengths of the window.
       strides: its steps; None is 1.
       padding: a name or pairs.

@@ -28,8 +28,8 @@ def drawn(
       what: the argument's name.
       init: the initializer that the user gave; None means `lecun_normal`.
       key: one key.
-      shape: of the weight.
-      dtype: of the weight; None means the default float.
+      shape: shape of the weight.
+      dtype: dtype of the weight; None means the default float.
 
     Raises:
       ArgumentError: it is no initializer.

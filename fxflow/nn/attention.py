@@ -387,7 +387,7 @@ def _check_types(query: Any, key: Any, value: Any) -> Shape:
 
 
 def _of_rank_4(name: str, x: Any, full: Shape) -> Any:
-    """Returns an array that broadcasts against [B, N, T, S], of as many axes."""
+    """Returns an array that broadcasts against [B, N, T, S], of the same rank."""
     if not is_arraylike(x):
         raise not_an_array(x, f"{_NAME}: {name} is")
     aval = typeof(x)

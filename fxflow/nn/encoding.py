@@ -21,7 +21,7 @@ def one_hot(
     Args:
       x: real array of indices.
       num_classes: length of the vectors.
-      dtype: of the result; None means the default float.
+      dtype: dtype of the result; None means the default float.
       axis: where the vectors lie in the result.
 
     Returns:

@@ -101,8 +101,8 @@ def _laid_out(weights: Any, out_sharding: Any) -> Array:
 _zeros_docs = shared("""
     Args:
       key: not used; may be None.
-      shape: of the result.
-      dtype: of the result; None means the default float.
+      shape: shape of the result.
+      dtype: dtype of the result; None means the default float.
       out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
         result is laid out; each device makes its own part.
 

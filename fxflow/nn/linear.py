@@ -25,7 +25,7 @@ _init_docs = shared("""
       units: number of output features.
       bias: whether there is a bias; it begins with 0.
       w_init: initializer of `w`; None means `lecun_normal`.
-      dtype: of the weights; None means the default float.
+      dtype: dtype of the weights; None means the default float.
 
     Raises:
       ArgumentError: a length is not a positive integer, or `key` is not a key.

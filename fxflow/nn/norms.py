@@ -24,7 +24,7 @@ from fxflow.numpy._operands import ArrayLike, DTypeLike
 _init_docs = shared("""
     Args:
       features: length of the last axis.
-      dtype: of the weights; None means the default float.
+      dtype: dtype of the weights; None means the default float.
 
     Returns:
       A dict of `scale`, ones, and `bias`, zeros.
@@ -91,8 +91,8 @@ def layer_norm_init(
     """Makes the weights of `layer_norm`.
 
     Args:
-      shape: of the last axes of `x`, which are normalised together; or the length of
-        the last one.
+      shape: shape of the last axes of `x`, which are normalised together; or the length
+        of the last one.
 
     Example:
       >>> nn.layer_norm_init(16)["scale"].shape
@@ -143,9 +143,9 @@ def rms_norm_init(
     """Makes the weights of `rms_norm`.
 
     Args:
-      shape: of the last axes of `x`, which are normalised together; or the length of
-        the last one.
-      dtype: of the weights; None means the default float.
+      shape: shape of the last axes of `x`, which are normalised together; or the length
+        of the last one.
+      dtype: dtype of the weights; None means the default float.
 
     Returns:
       A dict of `scale`, ones.
@@ -296,7 +296,7 @@ def batch_norm_state(features: int, *, dtype: DTypeLike | None = None) -> Params
 
     Args:
       features: length of the last axis.
-      dtype: of the moments; None means the default float. 16 bits are too few.
+      dtype: dtype of the moments; None means the default float. 16 bits are too few.
 
     Returns:
       A dict of `mean`, zeros, and `var`, ones.

@@ -336,7 +336,7 @@ _init_docs = shared("""
         length 2·units, those of the forward cell first.
       w_init: initializer of `w`; None means `lecun_normal`.
       u_init: initializer of each gate's square in `u`; None means `orthogonal`.
-      dtype: of the weights; None means the default float.
+      dtype: dtype of the weights; None means the default float.
 
     Raises:
       ArgumentError: a length is not a positive integer, or `key` is not a key.
@@ -384,7 +384,7 @@ _state_docs = shared("""
       params: list of layers.
       batch: the shape of the sequences without time and features; an integer or a
         sequence of them.
-      dtype: of the state; None means that of the weights.
+      dtype: dtype of the state; None means that of the weights.
 
     Returns:
       A list like the params.

@@ -78,7 +78,7 @@ def scaled_matmul(
     rhs_scales: ArrayLike,
     preferred_element_type: DTypeLike = fnp.float32,
 ) -> Array:
-    """Multiplies matrices that are stored with scales of blocks.
+    """Multiplies block-scaled matrices.
 
     Args:
       lhs: float[b, m, k], usually of 4 or 8 bits.

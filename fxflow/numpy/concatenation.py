@@ -69,7 +69,7 @@ def concatenate(
       arrays: sequence of array-likes, equal in length along the other axes; an array
         stands for its slices.
       axis: the axis; None flattens each of them first.
-      dtype: of the result (default: the common dtype).
+      dtype: dtype of the result (default: the common dtype).
 
     Returns:
       Array.
@@ -124,7 +124,7 @@ def stack(
       arrays: sequence of array-likes of one shape.
       axis: where the new axis is in the result.
       out: not supported: arrays are immutable.
-      dtype: of the result (default: the common dtype).
+      dtype: dtype of the result (default: the common dtype).
 
     Returns:
       Array with one axis more.
@@ -160,7 +160,7 @@ def _stack(arrays: Sequence[Any], axis: int, dtype: Any) -> Array:
 _stack_docs = shared("""
     Args:
       tup: sequence of array-likes.
-      dtype: of the result (default: the common dtype).
+      dtype: dtype of the result (default: the common dtype).
 
     Raises:
       ShapeError: the other lengths differ.

@@ -184,7 +184,7 @@ def array(
 
     Args:
       object: data; host memory is always copied.
-      dtype: of the result. None: the data's, 64-bit data becoming 32-bit unless
+      dtype: dtype of the result. None: the data's, 64-bit data becoming 32-bit unless
         `config.x64`; a Python number gives a weakly typed array.
       copy: whether an array is copied, which is never needed: arrays do not change.
         False is refused where host memory has to be copied.
@@ -231,7 +231,7 @@ def asarray(
 
     Args:
       a: data; an array of the dtype asked for is returned itself.
-      dtype: of the result, see `array`.
+      dtype: dtype of the result, see `array`.
       order: "K", "A", "C", "F" or None; it makes no difference.
       copy: True makes a copy, False refuses where host memory has to be copied.
       device: where to put it.
@@ -435,7 +435,7 @@ def astype(
 
     Args:
       x: array-like.
-      dtype: of the result; complex numbers lose their imaginary part.
+      dtype: dtype of the result; complex numbers lose their imaginary part.
       copy: whether to copy even where nothing changes.
       device: where to put it.
 

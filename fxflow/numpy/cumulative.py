@@ -42,7 +42,7 @@ _running_docs = shared("""
     Args:
       a: array-like[...].
       axis: the axis; None flattens the array first.
-      dtype: of the result; None: that of `a`, bools made integers. `bool` gives
+      dtype: dtype of the result; None: that of `a`, bools made integers. `bool` gives
         whether any (or all) of the elements so far are not zero.
       out: not supported: arrays are immutable.
 
@@ -167,7 +167,7 @@ _array_api_docs = shared("""
     Args:
       x: array-like[...].
       axis: the axis; may be None if there is only one.
-      dtype: of the result; None: that of `x`, narrow integers widened.
+      dtype: dtype of the result; None: that of `x`, narrow integers widened.
 
     Returns:
       Array of the shape of `x`, but for the initial element.

@@ -66,7 +66,7 @@ def eye(
       N: number of rows.
       M: number of columns (default: `N`).
       k: which diagonal: 0 is the main one, positive ones are above it.
-      dtype: of the result (default: the default float).
+      dtype: dtype of the result (default: the default float).
       device: where to put it.
 
     Returns:
@@ -100,7 +100,7 @@ def identity(n: int, dtype: DTypeLike | None = None) -> Array:
 
     Args:
       n: number of rows and columns.
-      dtype: of the result (default: the default float).
+      dtype: dtype of the result (default: the default float).
 
     Returns:
       Array of shape `(n, n)`.
@@ -136,7 +136,7 @@ def tri(
     Args:
       N: number of rows.
       M: number of columns (default: `N`).
-      dtype: of the result (default: the default float).
+      dtype: dtype of the result (default: the default float).
 
     Returns:
       Array of shape `(N, M)`.
@@ -474,7 +474,7 @@ def trace(
       offset: which diagonal: above (positive) or below the main one.
       axis1: axis of the rows.
       axis2: axis of the columns.
-      dtype: of the result, see `sum`.
+      dtype: dtype of the result, see `sum`.
       out: not supported: arrays are immutable.
 
     Returns:

@@ -85,7 +85,7 @@ def _new(
 _filled_docs = shared("""
     Args:
       shape: int or sequence of ints.
-      dtype: of the result (default: the default float).
+      dtype: dtype of the result (default: the default float).
       device: where to put it.
       out_sharding: how to lay it over devices, in place of `device`: a `Sharding`, or
         a `PartitionSpec` over the current mesh.
@@ -156,7 +156,7 @@ def full(
 
     Args:
       fill_value: array-like that broadcasts to the shape.
-      dtype: of the result (default: that of `fill_value`; a Python number gives a
+      dtype: dtype of the result (default: that of `fill_value`; a Python number gives a
         weakly typed array).
 
     Raises:
@@ -219,8 +219,8 @@ def _full_like(
 _like_docs = shared("""
     Args:
       a: array-like, or anything with shape and dtype.
-      dtype: of the result (default: that of `a`).
-      shape: of the result (default: that of `a`).
+      dtype: dtype of the result (default: that of `a`).
+      shape: shape of the result (default: that of `a`).
       device: where to put it (default: where `a` was put; a layout over several
         devices only if the shape stays).
       out_sharding: how to lay it over devices, in place of `device`: a `Sharding`, or
@@ -274,8 +274,8 @@ def empty_like(
 
     Args:
       prototype: array-like, or anything with shape and dtype.
-      dtype: of the result (default: that of `prototype`).
-      shape: of the result (default: that of `prototype`).
+      dtype: dtype of the result (default: that of `prototype`).
+      shape: shape of the result (default: that of `prototype`).
       device: where to put it (default: where `prototype` was put; a layout over
         several devices only if the shape stays).
 

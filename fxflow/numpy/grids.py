@@ -76,7 +76,7 @@ def indices(
 
     Args:
       dimensions: lengths of the axes.
-      dtype: of the result (default: the default integer).
+      dtype: dtype of the result (default: the default integer).
       sparse: whether to return a tuple of arrays whose other axes have length 1.
 
     Returns:
@@ -114,7 +114,7 @@ def fromfunction(
     Args:
       function: of one 0-d array for each axis. It is vectorized.
       shape: int or sequence of ints.
-      dtype: of the indices.
+      dtype: dtype of the indices.
       **kwargs: passed to the function.
 
     Returns:

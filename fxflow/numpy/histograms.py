@@ -50,7 +50,7 @@ def bincount(
       x: integer array-like[n]; negative numbers count as 0.
       weights: array-like[n] to add up in place of ones.
       minlength: least length of the result.
-      length: of the result; needed under `jit`. Greater integers are left out.
+      length: length of the result; needed under `jit`. Greater integers are left out.
       out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
         result is laid out.
 

@@ -71,7 +71,7 @@ def ravel_multi_index(
       mode: what indices out of range mean: "raise" (an error; they must be concrete),
         "wrap" or "clip"; or one of these for each axis.
       order: "C" (last axis fastest) or "F" (first axis fastest).
-      dtype: of the result (default: that of the indices).
+      dtype: dtype of the result (default: that of the indices).
 
     Returns:
       Array of the shape to which the indices broadcast.

@@ -189,7 +189,7 @@ class IndexedAxis(NamedTuple):
     Attributes:
       kind: "slice", "int", "scalar" or "array".
       start: of a slice; the index of an int.
-      length: of a slice.
+      length: length of a slice.
       step: of a slice.
       array: position among the arrays, for "scalar" and "array".
     """
@@ -212,7 +212,7 @@ class IndexPlan(NamedTuple):
     """An index read against a shape.
 
     Attributes:
-      shape: of the operand, with an axis of length 1 for each boolean scalar.
+      shape: shape of the operand, with an axis of length 1 for each boolean scalar.
       axes: one for each axis of that shape.
       layout: axes of the result: the number of a sliced axis, -1 for a new one, -2
         where the axes of the arrays go.

@@ -153,7 +153,7 @@ def index_operand(value: Any, length: int, wrap: bool = True) -> Any:
 
     Args:
       value: array, tracer or NumPy array of integers.
-      length: of the axis.
+      length: length of the axis.
       wrap: whether negative ones count from the end.
     """
     if isinstance(value, np.ndarray | np.generic):

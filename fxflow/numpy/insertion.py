@@ -34,7 +34,7 @@ def _static_indices(name: str, obj: Any, length: int, end: int) -> Any:
     Args:
       name: of the function, for messages.
       obj: slice, int, or sequence of ints or bools; concrete.
-      length: of the axis.
+      length: length of the axis.
       end: one past the largest index that is in bounds.
     """
     if isinstance(obj, slice):

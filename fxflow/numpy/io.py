@@ -25,7 +25,7 @@ def _given(values: np.ndarray[Any, Any], dtype: Any) -> Array:
 
 _data_docs = shared("""
     Args:
-      dtype: of the elements.
+      dtype: dtype of the elements.
       count: how many (-1: all).
       offset: bytes before the first one.
 

@@ -61,7 +61,7 @@ def mean(
     """Returns the arithmetic mean.
 
     Args:
-      dtype: of the result; None: that of `a`, made a float.
+      dtype: dtype of the result; None: that of `a`, made a float.
 
     Special cases:
       No elements: nan. 16-bit floats are added up in 32 bits.
@@ -198,7 +198,7 @@ def _joint(given: Any, result: Any) -> Any:
 
 _deviation_docs = shared("""
     Args:
-      dtype: of the result; None: that of `a`, made a (real) float.
+      dtype: dtype of the result; None: that of `a`, made a (real) float.
       ddof: a number, subtracted from the number of elements in the divisor.
       mean: the mean, if it is known already: of a shape that broadcasts to `a`, as
         `mean(..., keepdims=True)` gives it.
@@ -257,7 +257,7 @@ class _Spread(NamedTuple):
       distance: from the mean; 0 where an element does not count.
       axes: along which squares are added.
       divisor: of their sum: a number, or an array.
-      dtype: of the result.
+      dtype: dtype of the result.
     """
 
     distance: Any

@@ -66,7 +66,7 @@ def nansum(
     """Adds up the elements that are not nan.
 
     Args:
-      dtype: of the result, see `sum`.
+      dtype: dtype of the result, see `sum`.
 
     Special cases:
       All elements nan: 0.
@@ -93,7 +93,7 @@ def nanprod(
     """Multiplies the elements that are not nan.
 
     Args:
-      dtype: of the result, see `prod`.
+      dtype: dtype of the result, see `prod`.
 
     Special cases:
       All elements nan: 1.
@@ -255,7 +255,7 @@ def nanmean(
     """Returns the arithmetic mean of the elements that are not nan.
 
     Args:
-      dtype: of the result, see `mean`.
+      dtype: dtype of the result, see `mean`.
 
     Special cases:
       All elements nan: nan.
@@ -270,7 +270,7 @@ def nanmean(
 
 _deviation_docs = shared("""
     Args:
-      dtype: of the result, see `var`.
+      dtype: dtype of the result, see `var`.
       ddof: delta degrees of freedom: the divisor is the number of elements minus this.
       mean: the mean, if it is known already; see `var`.
 

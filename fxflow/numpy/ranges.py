@@ -70,7 +70,7 @@ def arange(
       start: the first number; alone, it is `stop` and the range starts at 0.
       stop: behind the last number.
       step: between numbers (default: 1).
-      dtype: of the result (default: the common one of the bounds).
+      dtype: dtype of the result (default: the common one of the bounds).
       device: where to put it.
       out_sharding: how to lay it over devices, in place of `device`: a `Sharding`, or
         a `PartitionSpec` over the current mesh.
@@ -197,7 +197,7 @@ def linspace(
       num: how many, at least 0.
       endpoint: whether `stop` is one of them.
       retstep: whether to return the distance as well.
-      dtype: of the result (default: a float one); integers are rounded down.
+      dtype: dtype of the result (default: a float one); integers are rounded down.
       axis: where the new axis is in the result.
       device: where to put it.
 
@@ -311,7 +311,7 @@ def logspace(
       num: how many, at least 0.
       endpoint: whether the last number is one of them.
       base: array-like.
-      dtype: of the result (default: a float one).
+      dtype: dtype of the result (default: a float one).
       axis: where the new axis is in the result.
 
     Returns:
@@ -349,7 +349,7 @@ def geomspace(
       stop: array-like, the last number; not 0, and of the sign of `start`.
       num: how many, at least 0.
       endpoint: whether `stop` is one of them.
-      dtype: of the result (default: a float one).
+      dtype: dtype of the result (default: a float one).
       axis: where the new axis is in the result.
 
     Returns:

@@ -60,7 +60,7 @@ def accumulated(
 
     Args:
       a: array or tracer.
-      dtype: of the result, as the user gave it.
+      dtype: dtype of the result, as the user gave it.
       promote_integers: whether narrow integers become default integers, as bools do.
     """
     given = a.aval.dtype
@@ -88,8 +88,8 @@ reduction_docs: Completes = shared("""
     Args:
       a: array-like[...].
       axis: int, tuple of ints, or None for all axes.
-      dtype: of the result; None: that of `a`, narrow integers and bools widened to
-        the default integer.
+      dtype: dtype of the result; None: that of `a`, narrow integers and bools widened
+        to the default integer.
       out: not supported: arrays are immutable.
       keepdims: whether to keep the reduced axes, with length 1.
       initial: a number to start from.

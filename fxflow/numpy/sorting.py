@@ -105,7 +105,7 @@ def argsort(
     """Returns the indices that sort an array along an axis.
 
     Args:
-      dtype: of the indices; None is the default integer.
+      dtype: dtype of the indices; None is the default integer.
 
     Returns:
       Integer array of the shape of `a`.

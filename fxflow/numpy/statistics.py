@@ -31,7 +31,7 @@ _covariance_docs = shared("""
     Args:
       y: more variables, in the same form.
       rowvar: whether rows are variables, rather than columns.
-      dtype: of the result.
+      dtype: dtype of the result.
 
     Raises:
       ShapeError: an argument has too many axes, or lengths differ.

@@ -103,8 +103,8 @@ def reduce(
       self: function of two arguments.
       a: array-like.
       axis: int, tuple of ints, or None for all.
-      dtype: of the computation (default: that of `a`; sums and products of bools and
-        small integers are of the default integer).
+      dtype: dtype of the computation (default: that of `a`; sums and products of bools
+        and small integers are of the default integer).
       out: not supported; arrays never change.
       keepdims: whether the axes stay, with length 1.
       initial: what to start with (default: the identity, or the first element).
@@ -203,7 +203,7 @@ def accumulate(
       self: function of two arguments.
       a: array-like.
       axis: the axis.
-      dtype: of the computation, see `reduce`.
+      dtype: dtype of the computation, see `reduce`.
       out: not supported; arrays never change.
 
     Returns:
@@ -339,7 +339,7 @@ def reduceat(
       a: array-like.
       indices: integers.
       axis: the axis.
-      dtype: of the computation, see `reduce`.
+      dtype: dtype of the computation, see `reduce`.
       out: not supported; arrays never change.
 
     Returns:

@@ -206,8 +206,8 @@ class RaggedArray(Operators):
         """Returns the rows padded at their ends: array[rows, length, ...].
 
         Args:
-          length: of the rows; longer ones are cut where their lengths are not known.
-            None: that of the longest, which must be known.
+          length: length of the rows; longer ones are cut where their lengths are not
+            known. None: that of the longest, which must be known.
           fill_value: what to pad with.
 
         Raises:
@@ -392,7 +392,7 @@ class RaggedArray(Operators):
 
         Args:
           index: integer, which may be traced; negative ones count from the end.
-          length: of the result.
+          length: length of the result.
           fill_value: what to pad with.
 
         Raises:

@@ -28,7 +28,7 @@ def array(
     Args:
       rows: array-likes[length, ...] that differ in the first axis only; an empty list
         is an empty row.
-      dtype: of the values; None is what they promote to.
+      dtype: dtype of the values; None is what they promote to.
       capacity: how many values there is room for; None is as many as there are.
 
     Returns:
@@ -185,7 +185,7 @@ def pad_and_stack(
 
     Args:
       arrays: array-likes[n, ...] that differ in the first axis only.
-      length: of the rows of the result; None: that of the longest.
+      length: length of the rows of the result; None: that of the longest.
       fill_value: what to pad with.
 
     Returns:

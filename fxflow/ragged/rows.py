@@ -31,7 +31,7 @@ def map_rows(
         bool[length], of which values there are; returns a pytree of arrays.
       *arrays: ragged arrays of the same lengths, or pytrees of arrays[rows, ...]; the
         first one must be ragged.
-      length: of the padded rows; None: that of the longest, which must be known.
+      length: length of the padded rows; None: that of the longest, which must be known.
       ragged: whether the results are rows, array[length, ...], to be ragged as well.
 
     Returns:

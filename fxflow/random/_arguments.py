@@ -171,7 +171,7 @@ def arguments(name: str, key: Any, shape: Any, dtype: Any, *parameters: Any) -> 
     Args:
       name: of the function, for messages.
       key: one key.
-      shape: of the result; None means the parameters' common shape.
+      shape: shape of the result; None means the parameters' common shape.
       dtype: a float dtype; None means the default.
       *parameters: array-likes, which broadcast to the shape.
 

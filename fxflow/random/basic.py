@@ -38,7 +38,7 @@ def bits(
     """Draws random bits: integers uniform over all values of an unsigned dtype.
 
     Args:
-      shape: of the result.
+      shape: shape of the result.
       dtype: uint8, uint16, uint32 or uint64; None means uint32, or uint64 with
         `config.x64`.
 
@@ -78,7 +78,7 @@ def uniform(
     """Draws uniform numbers in [minval, maxval).
 
     Args:
-      shape: of the result.
+      shape: shape of the result.
       minval: lower bound, included; broadcast to `shape`.
       maxval: upper bound, excluded; broadcast to `shape`.
 
@@ -137,7 +137,7 @@ def randint(
 
     Args:
       key: one key.
-      shape: of the result.
+      shape: shape of the result.
       minval: lower bound, included; integers, broadcast to `shape`.
       maxval: upper bound, excluded; it may be one more than the dtype's largest value.
       dtype: an integer dtype; None means the default.
@@ -191,7 +191,7 @@ def _static_range(minval: int, maxval: int, dtype: Any) -> tuple[Any, Any, Any]:
     Args:
       minval: lower bound, included.
       maxval: upper bound, excluded.
-      dtype: of the result.
+      dtype: dtype of the result.
     """
     info = dtypes.iinfo(dtype)
     work, unsigned = _working(dtype)

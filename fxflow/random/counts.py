@@ -48,8 +48,8 @@ def _repeated(
 
     Args:
       key_data: of one key.
-      shape: of the numbers.
-      dtype: of the numbers.
+      shape: shape of the numbers.
+      dtype: dtype of the numbers.
       roles: positions in a split of the key: of that which goes on, and of those of the
         numbers.
       step: takes an array of numbers in [0, 1) for each role but the first, and the
@@ -94,8 +94,8 @@ def _summed(
 
     Args:
       key_data: of one key.
-      shape: of the result.
-      dtype: of the sums.
+      shape: shape of the result.
+      dtype: dtype of the sums.
       going: says of each sum whether it goes on.
       step: makes a step of a uniform number.
       key_first: which half of a split goes on as the key.
@@ -123,8 +123,8 @@ def _rejected(
 
     Args:
       key_data: of one key.
-      shape: of the result.
-      dtype: of the uniform numbers and of the result.
+      shape: shape of the result.
+      dtype: dtype of the uniform numbers and of the result.
       propose: takes uniform numbers in [-½, ½) and [0, 1), returns proposals and
         whether they are accepted.
     """
@@ -156,7 +156,7 @@ def poisson(
 
     Args:
       lam: λ ≥ 0, any shape.
-      shape: of the result, to which `lam` is broadcast; None means its shape.
+      shape: shape of the result, to which `lam` is broadcast; None means its shape.
       dtype: an integer dtype; None means the default.
 
     Returns:
@@ -248,7 +248,8 @@ def binomial(
     Args:
       n: number of trials ≥ 0, any shape.
       p: probability of success in [0, 1], any shape.
-      shape: of the result, to which both are broadcast; None means their common shape.
+      shape: shape of the result, to which both are broadcast; None means their common
+        shape.
 
     Returns:
       An array of that shape and dtype, of integers; nan where a parameter is
@@ -405,7 +406,7 @@ def multinomial(
     Args:
       n: number of trials ≥ 0, any shape.
       p: probabilities, of shape `(..., k)`; they need not sum to 1.
-      shape: of the result, `(..., k)`; None means that of `p`.
+      shape: shape of the result, `(..., k)`; None means that of `p`.
       unroll: how many categories one step of the loop handles.
 
     Returns:

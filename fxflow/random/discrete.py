@@ -38,7 +38,7 @@ def bernoulli(
     Args:
       key: one key.
       p: probability, float, any shape.
-      shape: of the result, to which `p` is broadcast; None means its shape.
+      shape: shape of the result, to which `p` is broadcast; None means its shape.
       mode: `"low"`, or `"high"`, which draws twice the bits, for p below 2⁻²³.
       out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
         result is laid out; each device makes its own part. None: on one device.
@@ -87,7 +87,7 @@ def rademacher(
     """Draws -1 and 1, each with probability one half.
 
     Args:
-      shape: of the result.
+      shape: shape of the result.
       dtype: a signed, float or complex dtype; None means the default integer.
 
     Raises:
@@ -125,7 +125,7 @@ def geometric(
 
     Args:
       p: probability of success, in (0, 1], any shape.
-      shape: of the result, to which `p` is broadcast; None means its shape.
+      shape: shape of the result, to which `p` is broadcast; None means its shape.
       dtype: an integer dtype; None means the default.
 
     Raises:
@@ -167,8 +167,8 @@ def categorical(
       key: one key.
       logits: logarithms of probabilities up to a constant; floats, at least 1-d.
       axis: the axis along which the categories lie.
-      shape: of the result; it must end in the shape of `logits` without `axis`, to
-        which it may also broadcast if `replace`. None means that shape.
+      shape: shape of the result; it must end in the shape of `logits` without `axis`,
+        to which it may also broadcast if `replace`. None means that shape.
       replace: whether a category may be drawn more than once; if not, the leading axes
         of `shape` hold distinct categories.
       mode: `"low"` (what None means) or `"high"`, which draws twice the bits, for

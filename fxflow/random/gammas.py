@@ -45,7 +45,7 @@ def gamma(
 
     Args:
       a: a > 0, any shape.
-      shape: of the result, to which `a` is broadcast; None means its shape.
+      shape: shape of the result, to which `a` is broadcast; None means its shape.
 
     Returns:
       An array of that shape and dtype; differentiable with respect to `a`.
@@ -76,7 +76,7 @@ def loggamma(
 
     Args:
       a: a > 0, any shape.
-      shape: of the result, to which `a` is broadcast; None means its shape.
+      shape: shape of the result, to which `a` is broadcast; None means its shape.
 
     Returns:
       An array of that shape and dtype; differentiable with respect to `a`.
@@ -109,7 +109,8 @@ def beta(
     Args:
       a: a > 0, any shape.
       b: b > 0, any shape.
-      shape: of the result, to which both are broadcast; None means their common shape.
+      shape: shape of the result, to which both are broadcast; None means their common
+        shape.
 
     Raises:
       ShapeError: a parameter does not broadcast to `shape`.
@@ -149,7 +150,7 @@ def dirichlet(
 
     Args:
       alpha: parameters αᵢ > 0, of shape `(..., n)`.
-      shape: of the array of vectors, to which the leading axes of `alpha` are
+      shape: shape of the array of vectors, to which the leading axes of `alpha` are
         broadcast; None means these.
 
     Returns:
@@ -206,7 +207,7 @@ def chisquare(
 
     Args:
       df: degrees of freedom d > 0, any shape.
-      shape: of the result, to which `df` is broadcast; None means its shape.
+      shape: shape of the result, to which `df` is broadcast; None means its shape.
 
     Raises:
       ShapeError: `df` does not broadcast to `shape`.
@@ -236,7 +237,8 @@ def f(
     Args:
       dfnum: degrees of freedom above, > 0, any shape.
       dfden: degrees of freedom below, > 0, any shape.
-      shape: of the result, to which both are broadcast; None means their common shape.
+      shape: shape of the result, to which both are broadcast; None means their common
+        shape.
 
     Raises:
       ShapeError: a parameter does not broadcast to `shape`.
@@ -271,7 +273,7 @@ def t(
 
     Args:
       df: degrees of freedom d > 0, any shape.
-      shape: of the result, to which `df` is broadcast; None means its shape.
+      shape: shape of the result, to which `df` is broadcast; None means its shape.
 
     Raises:
       ShapeError: `df` does not broadcast to `shape`.
@@ -308,7 +310,7 @@ def generalized_normal(
 
     Args:
       p: a number > 0.
-      shape: of the result.
+      shape: shape of the result.
 
     Example:
       >>> random.generalized_normal(random.key(0), 3.0, (3,)).shape
@@ -346,7 +348,7 @@ def ball(
     Args:
       d: dimension, ≥ 1.
       p: a number > 0 (norms have p ≥ 1).
-      shape: of the array of vectors.
+      shape: shape of the array of vectors.
 
     Returns:
       An array of shape `(*shape, d)` and that dtype.

@@ -37,7 +37,7 @@ def normal(
     r"""Draws standard normal numbers: density :math:`e^{-x^2/2} / \sqrt{2\pi}`.
 
     Args:
-      shape: of the result.
+      shape: shape of the result.
       dtype: a float or complex dtype; None means the default float.
 
     Returns:
@@ -87,7 +87,8 @@ def truncated_normal(
     Args:
       lower: lower bound, any shape.
       upper: upper bound, any shape.
-      shape: of the result, to which both are broadcast; None means their common shape.
+      shape: shape of the result, to which both are broadcast; None means their common
+        shape.
 
     Returns:
       An array of that shape and dtype, strictly between the bounds.
@@ -218,7 +219,7 @@ def lognormal(
 
     Args:
       sigma: standard deviation of the logarithm, any shape.
-      shape: of the result, to which `sigma` is broadcast; None means its shape.
+      shape: shape of the result, to which `sigma` is broadcast; None means its shape.
 
     Raises:
       ShapeError: `sigma` does not broadcast to `shape`.
@@ -245,7 +246,7 @@ def maxwell(
     r"""Draws Maxwell numbers: density :math:`\sqrt{2/\pi}\, x^2 e^{-x^2/2}` for x ≥ 0.
 
     Args:
-      shape: of the result.
+      shape: shape of the result.
 
     Example:
       >>> random.maxwell(random.key(0), (3,)).shape
@@ -279,7 +280,8 @@ def double_sided_maxwell(
     Args:
       loc: μ, any shape.
       scale: s > 0, any shape.
-      shape: of the result, to which both are broadcast; None means their common shape.
+      shape: shape of the result, to which both are broadcast; None means their common
+        shape.
 
     Raises:
       ShapeError: a parameter does not broadcast to `shape`.
@@ -314,7 +316,7 @@ def wald(
 
     Args:
       mean: μ > 0, any shape.
-      shape: of the result, to which `mean` is broadcast; None means its shape.
+      shape: shape of the result, to which `mean` is broadcast; None means its shape.
 
     Raises:
       ShapeError: `mean` does not broadcast to `shape`.

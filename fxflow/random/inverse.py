@@ -28,7 +28,7 @@ def exponential(
     r"""Draws standard exponential numbers: density :math:`e^{-x}` for x ≥ 0.
 
     Args:
-      shape: of the result.
+      shape: shape of the result.
 
     Example:
       >>> random.exponential(random.key(0), (2, 3)).shape
@@ -53,7 +53,7 @@ def gumbel(
     r"""Draws standard Gumbel numbers: density :math:`e^{-(x + e^{-x})}`.
 
     Args:
-      shape: of the result.
+      shape: shape of the result.
       mode: `"low"` (what None means) or `"high"`, which draws twice the bits, for
         categories of probability below 2⁻²³.
 
@@ -105,7 +105,7 @@ def laplace(
     r"""Draws standard Laplace numbers: density :math:`\tfrac12 e^{-|x|}`.
 
     Args:
-      shape: of the result.
+      shape: shape of the result.
 
     Example:
       >>> random.laplace(random.key(0), (3,)).shape
@@ -129,7 +129,7 @@ def logistic(
     r"""Draws standard logistic numbers: density :math:`e^{-x} / (1 + e^{-x})^2`.
 
     Args:
-      shape: of the result.
+      shape: shape of the result.
 
     Example:
       >>> random.logistic(random.key(0), (3,)).shape
@@ -153,7 +153,7 @@ def cauchy(
     r"""Draws standard Cauchy numbers: density :math:`1 / (\pi (1 + x^2))`.
 
     Args:
-      shape: of the result.
+      shape: shape of the result.
 
     Example:
       >>> random.cauchy(random.key(0), (3,)).shape
@@ -182,7 +182,7 @@ def rayleigh(
 
     Args:
       scale: s > 0, any shape.
-      shape: of the result, to which `scale` is broadcast; None means its shape.
+      shape: shape of the result, to which `scale` is broadcast; None means its shape.
 
     Raises:
       ShapeError: `scale` does not broadcast to `shape`.
@@ -218,7 +218,8 @@ def weibull_min(
     Args:
       scale: s > 0, any shape.
       concentration: c > 0, any shape.
-      shape: of the result, to which both are broadcast; None means their common shape.
+      shape: shape of the result, to which both are broadcast; None means their common
+        shape.
 
     Raises:
       ShapeError: a parameter does not broadcast to `shape`.
@@ -250,7 +251,7 @@ def pareto(
 
     Args:
       b: b > 0, any shape.
-      shape: of the result, to which `b` is broadcast; None means its shape.
+      shape: shape of the result, to which `b` is broadcast; None means its shape.
 
     Raises:
       ShapeError: `b` does not broadcast to `shape`.
@@ -283,7 +284,8 @@ def triangular(
       left: lower bound, any shape.
       mode: where the density is largest, between the bounds, any shape.
       right: upper bound, any shape.
-      shape: of the result, to which all are broadcast; None means their common shape.
+      shape: shape of the result, to which all are broadcast; None means their common
+        shape.
 
     Raises:
       ShapeError: a parameter does not broadcast to `shape`.

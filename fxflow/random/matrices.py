@@ -32,8 +32,8 @@ def multivariate_normal(
     Args:
       mean: of shape `(..., n)`.
       cov: symmetric, positive semidefinite, of shape `(..., n, n)`.
-      shape: of the array of vectors, to which the leading axes of `mean` and `cov` are
-        broadcast; None means their common shape.
+      shape: shape of the array of vectors, to which the leading axes of `mean` and
+        `cov` are broadcast; None means their common shape.
       dtype: a float dtype; None means that of `mean` and `cov`.
       method: how a square root of `cov` is found: `"cholesky"` (positive definite
         only), `"eigh"` or `"svd"`.
@@ -106,7 +106,7 @@ def orthogonal(
 
     Args:
       n: number of rows.
-      shape: of the array of matrices.
+      shape: shape of the array of matrices.
       dtype: a float or complex dtype; None means the default float.
       m: number of columns; None means `n`.
 

@@ -175,7 +175,7 @@ def choice(
     Args:
       key: one key.
       a: an array; or an integer n, which stands for 0, 1, …, n - 1.
-      shape: of the array of slices drawn.
+      shape: shape of the array of slices drawn.
       replace: whether a slice may be drawn more than once.
       p: probabilities, of shape `(a.shape[axis],)`; None means that all are alike.
       axis: the axis along which the slices lie.

@@ -106,7 +106,7 @@ def _searched(
       x: float[...].
       tolerances: see `derivative`, like the others.
       maxiter: the maximum number of iterations.
-      order: of the formula: even.
+      order: order of the formula: even.
       initial_step: the first and longest step.
       step_factor: by which steps are divided.
       step_direction: -1, 0 or 1.
@@ -206,7 +206,7 @@ def derivative(
       tolerances: `atol` and `rtol`: the absolute and relative error to stop at (the
         least normal number, √ε).
       maxiter: the maximum number of iterations.
-      order: of the formula, even.
+      order: order of the formula, even.
       initial_step: float[...]: the first step, the longest one.
       step_factor: by which it is divided.
       step_direction: int[...]: the sides on which f is evaluated: -1 below x, 1 above
@@ -275,7 +275,7 @@ def jacobian(
       x: float[n, ...].
       tolerances: see `derivative`, like the other arguments.
       maxiter: the maximum number of iterations.
-      order: of the formula, even.
+      order: order of the formula, even.
       initial_step: float[n, ...] or a number: the first steps.
       step_factor: by which they are divided.
       step_direction: int[n, ...] or a number.
@@ -380,7 +380,7 @@ def hessian(
       tolerances: see `derivative`, like the other arguments; the inner ones are 100
         times smaller.
       maxiter: the maximum number of iterations.
-      order: of the formula, even.
+      order: order of the formula, even.
       initial_step: the first step, a number.
       step_factor: by which it is divided.
 

@@ -321,7 +321,7 @@ class SparseArray(Extremes):
         """Returns the array with another dtype.
 
         Args:
-          dtype: of the result.
+          dtype: dtype of the result.
           casting: has no effect: any cast is made.
           copy: has no effect: arrays are immutable.
         """
@@ -417,7 +417,7 @@ class SparseArray(Extremes):
 
         Args:
           n: a positive number; where elements are 0, so is the result.
-          dtype: of the result; None is that of the values and the power.
+          dtype: dtype of the result; None is that of the values and the power.
         """
         if not isinstance(n, int | float) or n <= 0:
             raise ArgumentError(
@@ -764,7 +764,7 @@ def from_scipy(array: Any, dtype: Any = None) -> Any:
 
     Args:
       array: a sparse array or matrix of one or two axes; lil and dok become csr.
-      dtype: of the values; None: what `fxflow.numpy.asarray` makes of them.
+      dtype: dtype of the values; None: what `fxflow.numpy.asarray` makes of them.
 
     Returns:
       A `SparseArray`, or a `SparseVector` of one axis.

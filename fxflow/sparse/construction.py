@@ -31,8 +31,8 @@ def coo_array(
       arg1: `(data, (row, col))`, where the indices are known when tracing; a dense
         array of two axes, which is not traced; a sparse array; or a shape.
         For one axis: a dense vector, `(data, (indices,))`, or `(n,)`.
-      shape: of the result; None: as small as the indices allow.
-      dtype: of the values; None: as they are.
+      shape: shape of the result; None: as small as the indices allow.
+      dtype: dtype of the values; None: as they are.
       copy: has no effect: arrays are immutable.
 
     Returns:
@@ -57,8 +57,8 @@ def csr_array(
         known when tracing; a dense array of two axes, which is not traced; a sparse
         array; or a shape.
         For one axis: a dense vector, `(data, (indices,))`, or `(n,)`.
-      shape: of the result; None: as small as the indices allow.
-      dtype: of the values; None: as they are.
+      shape: shape of the result; None: as small as the indices allow.
+      dtype: dtype of the values; None: as they are.
       copy: has no effect: arrays are immutable.
 
     Returns:
@@ -81,8 +81,8 @@ def csc_array(
       arg1: `(data, indices, indptr)` or `(data, (row, col))`, where the indices are
         known when tracing; a dense array of two axes, which is not traced; a sparse
         array; or a shape.
-      shape: of the result; None: as small as the indices allow.
-      dtype: of the values; None: as they are.
+      shape: shape of the result; None: as small as the indices allow.
+      dtype: dtype of the values; None: as they are.
       copy: has no effect: arrays are immutable.
 
     Returns:
@@ -108,8 +108,8 @@ def bsr_array(
       arg1: `(data, indices, indptr)` with data of shape (blocks, r, c), or
         `(data, (row, col))`; a dense array, which is not traced; a sparse array; or a
         shape.
-      shape: of the result; None: as small as the indices allow.
-      dtype: of the values; None: as they are.
+      shape: shape of the result; None: as small as the indices allow.
+      dtype: dtype of the values; None: as they are.
       copy: has no effect: arrays are immutable.
       blocksize: (r, c); None: (1, 1), or those of the data.
 
@@ -132,8 +132,8 @@ def dia_array(
       arg1: `(data, offsets)` with data of shape (diagonals, length), whose column j is
         that of the array; a dense array, which is not traced; a sparse array; or a
         shape.
-      shape: of the result, needed with `(data, offsets)`.
-      dtype: of the values; None: as they are.
+      shape: shape of the result, needed with `(data, offsets)`.
+      dtype: dtype of the values; None: as they are.
       copy: has no effect: arrays are immutable.
 
     Returns:
@@ -330,8 +330,8 @@ def eye_array(
       m: number of rows.
       n: number of columns; None is `m`.
       k: which diagonal; positive ones are above the main one.
-      dtype: of the result; None is the default float dtype.
-      format: of the result; None is "dia".
+      dtype: dtype of the result; None is the default float dtype.
+      format: format of the result; None is "dia".
 
     Returns:
       A `SparseArray`.
@@ -365,9 +365,9 @@ def diags_array(
       diagonals: vectors, each as long as its diagonal, or of length 1; for one offset a
         vector will do. They may be traced.
       offsets: of the diagonals, known when tracing; positive ones are above the main.
-      shape: of the result; None: a square in which the first diagonal fits.
-      format: of the result; None is "dia".
-      dtype: of the result; None: as they are.
+      shape: shape of the result; None: a square in which the first diagonal fits.
+      format: format of the result; None is "dia".
+      dtype: dtype of the result; None: as they are.
 
     Returns:
       A `SparseArray`.
@@ -427,10 +427,10 @@ def random_array(
     """Returns an array with entries at random places.
 
     Args:
-      shape: of the result.
+      shape: shape of the result.
       density: which part of the elements are entries.
-      format: of the result.
-      dtype: of the values; None is the default float dtype.
+      format: format of the result.
+      dtype: dtype of the values; None is the default float dtype.
       rng: what NumPy's `default_rng` takes: places are static, so keys do not do.
       data_sampler: called with `size=` for the values; None: uniform between 0 and 1.
 
@@ -477,7 +477,7 @@ def kron(A: Any, B: Any, format: Any = None) -> SparseArray:
     Args:
       A: sparse array, or a dense one that is not traced.
       B: likewise.
-      format: of the result; None is "coo".
+      format: format of the result; None is "coo".
 
     Returns:
       A `SparseArray`.
@@ -502,7 +502,7 @@ def kronsum(A: Any, B: Any, format: Any = None) -> SparseArray:
     Args:
       A: square sparse array, or a dense one that is not traced.
       B: likewise.
-      format: of the result; None is "csr".
+      format: format of the result; None is "csr".
 
     Returns:
       A `SparseArray`.
@@ -527,8 +527,8 @@ def block_array(blocks: Any, *, format: Any = None, dtype: Any = None) -> Sparse
     Args:
       blocks: rows of blocks: sparse arrays, dense ones that are not traced, or None for
         zeros.
-      format: of the result; None is "coo".
-      dtype: of the result; None: the common one.
+      format: format of the result; None is "coo".
+      dtype: dtype of the result; None: the common one.
 
     Returns:
       A `SparseArray`.
@@ -580,8 +580,8 @@ def hstack(blocks: Any, format: Any = None, dtype: Any = None) -> SparseArray:
 
     Args:
       blocks: sparse arrays, or dense ones that are not traced, of equally many rows.
-      format: of the result; None is "coo".
-      dtype: of the result; None: the common one.
+      format: format of the result; None is "coo".
+      dtype: dtype of the result; None: the common one.
 
     Returns:
       A `SparseArray`.
@@ -598,8 +598,8 @@ def vstack(blocks: Any, format: Any = None, dtype: Any = None) -> SparseArray:
 
     Args:
       blocks: sparse arrays, or dense ones that are not traced, of equally many columns.
-      format: of the result; None is "coo".
-      dtype: of the result; None: the common one.
+      format: format of the result; None is "coo".
+      dtype: dtype of the result; None: the common one.
 
     Returns:
       A `SparseArray`.
@@ -616,8 +616,8 @@ def block_diag(mats: Any, format: Any = None, dtype: Any = None) -> SparseArray:
 
     Args:
       mats: sparse arrays, or dense ones that are not traced.
-      format: of the result; None is "coo".
-      dtype: of the result; None: the common one.
+      format: format of the result; None is "coo".
+      dtype: dtype of the result; None: the common one.
 
     Returns:
       A `SparseArray`.
@@ -733,7 +733,7 @@ def tril(A: Any, k: int = 0, format: Any = None) -> SparseArray:
     Args:
       A: sparse array, or a dense one that is not traced.
       k: which diagonal; positive ones are above the main one.
-      format: of the result; None is "coo".
+      format: format of the result; None is "coo".
 
     Returns:
       A `SparseArray`.
@@ -752,7 +752,7 @@ def triu(A: Any, k: int = 0, format: Any = None) -> SparseArray:
     Args:
       A: sparse array, or a dense one that is not traced.
       k: which diagonal; positive ones are above the main one.
-      format: of the result; None is "coo".
+      format: format of the result; None is "coo".
 
     Returns:
       A `SparseArray`.

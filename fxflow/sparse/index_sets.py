@@ -15,7 +15,7 @@ class Dependence:
     """Index sets: for each element of an array the inputs that it depends on.
 
     Attributes:
-      shape: of the array.
+      shape: shape of the array.
       starts: int64[elements + 1]: where the set of each element begins in `sources`.
       sources: int64[entries]: the inputs, ascending within a set.
       count: the number of inputs.
@@ -137,7 +137,7 @@ def from_coords(
     Args:
       rows: the element of each entry.
       sources: the input of each entry.
-      shape: of the array.
+      shape: shape of the array.
       count: the number of inputs.
     """
     size = math.prod(shape)

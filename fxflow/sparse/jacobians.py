@@ -175,7 +175,7 @@ def colors_of(
     Args:
       rows: of the entries.
       columns: of the entries.
-      shape: of the matrix.
+      shape: shape of the matrix.
 
     Returns:
       The color of each column, int32[columns], -1 for an empty one; and their number.

@@ -58,7 +58,7 @@ class Pattern:
 
     Attributes:
       format: "coo", "csr", "csc", "bsr" or "dia".
-      shape: of the array: two numbers.
+      shape: shape of the array: two numbers.
       arrays: int32 arrays of NumPy, by name: "row" and "col" for coo; "indptr" and
         "indices" for csr, csc and bsr; "offsets" for dia.
       values_shape: shape of the values of an array with this pattern.
@@ -141,7 +141,7 @@ class Pattern:
         Args:
           row: rows of the entries, int[n].
           col: their columns, int[n].
-          shape: of the array.
+          shape: shape of the array.
 
         Raises:
           ArgumentError: the indices are not integers, or there are not as many.
@@ -230,7 +230,7 @@ class Pattern:
         """Returns the pattern in another format, and how its values are made.
 
         Args:
-          format: of the result.
+          format: format of the result.
           blocksize: of the blocks of bsr; None is (1, 1), or that of a bsr pattern.
         """
         key = "to", format, blocksize
@@ -528,7 +528,7 @@ def pattern_of_keys(keys: np.ndarray, shape: tuple[int, int]) -> Pattern:
 
     Args:
       keys: int64.
-      shape: of the array.
+      shape: shape of the array.
     """
     m, n = shape
     row = keys // max(n, 1)

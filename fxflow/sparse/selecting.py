@@ -18,7 +18,7 @@ def positions(index: Any, length: int) -> np.ndarray | int:
 
     Args:
       index: an integer, a slice, or an array of integers or bools, known when tracing.
-      length: of the axis.
+      length: length of the axis.
 
     Raises:
       ArgumentError: it is something else.

@@ -200,7 +200,7 @@ class SparseVector:
         """Returns the vector with another dtype.
 
         Args:
-          dtype: of the result.
+          dtype: dtype of the result.
           casting: has no effect: any cast is made.
           copy: has no effect: arrays are immutable.
         """
@@ -251,7 +251,7 @@ class SparseVector:
 
         Args:
           n: a positive number; where elements are 0, so is the result.
-          dtype: of the result; None is that of the values and the power.
+          dtype: dtype of the result; None is that of the values and the power.
         """
         return SparseVector(self.row.power(n, dtype))
 

@@ -370,7 +370,7 @@ class _Found:
         Args:
           node: the operation.
           indices: integers `[..., n]`.
-          axes: of the operand, for each component.
+          axes: axes of the operand, for each component.
           last: the largest index of each.
         """
         aval = typeof(indices)

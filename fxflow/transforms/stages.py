@@ -54,7 +54,7 @@ class ArgInfo:
 
     Attributes:
       shape: lengths of the axes.
-      dtype: of the elements.
+      dtype: dtype of the elements.
       donated: whether the call takes the array's memory.
     """
 

@@ -84,7 +84,7 @@ def sharding_text(
     """Returns a drawing, in characters, of which device holds which part.
 
     Args:
-      shape: of an array of at most 2 axes.
+      shape: shape of an array of at most 2 axes.
       sharding: its sharding.
       use_color: whether each device has a background colour (copies: the first's), by
         the codes that terminals understand.
@@ -153,7 +153,7 @@ def sharding_picture(
     """Returns a picture of which device holds which part.
 
     Args:
-      shape: of an array of at most 2 axes.
+      shape: shape of an array of at most 2 axes.
       sharding: its sharding.
       use_color: whether devices have colours; else all parts are white.
       scale: factor of the figure's size.

@@ -103,7 +103,7 @@ def rng_uniform(a: Any, b: Any, shape: Any) -> Array:
     Args:
       a: scalar, float or integer: the least.
       b: scalar of the same dtype: numbers are less than it.
-      shape: of the result.
+      shape: shape of the result.
 
     Returns:
       Array[*shape] of their dtype.

@@ -615,7 +615,7 @@ def require_room(shape: Shape, dtype: Any) -> None:
     """Checks that an array can be made, before NumPy is asked to.
 
     Args:
-      shape: of the largest array that there will be.
+      shape: shape of the largest array that there will be.
       dtype: of it.
 
     Raises:

@@ -135,7 +135,7 @@ def composed(indices: Sequence[Any], shape: Sequence[int]) -> tuple[Any, list[An
 
     Args:
       indices: one into the whole, one into that part, and so on.
-      shape: of the whole.
+      shape: shape of the whole.
 
     Returns:
       An index, and the rest of `indices` from the first that cannot be joined (one with
@@ -156,7 +156,7 @@ class _Window(Frozen):
     Attributes:
       start: an int, or a 0-d integer array.
       size: the length.
-      length: of the axis.
+      length: length of the axis.
       seen: whether the part has the axis.
     """
 

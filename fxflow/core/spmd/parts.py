@@ -39,7 +39,7 @@ def join_parts(parts: Parts, shape: Sequence[int]) -> NDArray:
 
     Args:
       parts: which cover it.
-      shape: of the whole.
+      shape: shape of the whole.
     """
     if len(parts) == 1 and parts[0][1].shape == tuple(shape):
         return np.ascontiguousarray(parts[0][1]).reshape(shape)

@@ -163,7 +163,7 @@ def identity_rule(shape: Sequence[Any]) -> Rule:
     """Returns the rule of a copy of an array.
 
     Args:
-      shape: of the array.
+      shape: shape of the array.
     """
     axes = _numbered(shape)
     return Rule((axes,), (axes,), _count(axes), frozenset())
@@ -173,7 +173,7 @@ def sliced_rule(shape: Sequence[Any], *, stacks: bool = False) -> Rule:
     """Returns the rule that takes an array's slices along its first axis, one by one.
 
     Args:
-      shape: of the whole.
+      shape: shape of the whole.
       stacks: whether the slices are put together instead.
     """
     part = _numbered(shape[1:])

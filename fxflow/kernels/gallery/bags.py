@@ -49,7 +49,7 @@ def sums_of_rows(
       table: float[v, d].
       bags: see `Bags`; ids are below v, and `starts` is ascending.
       weights: of the dtype of the table, [m]: a factor for each id.
-      width: of all bags, if each begins where the one before ends.
+      width: width of all bags, if each begins where the one before ends.
 
     Returns:
       float[n, d], like the table.

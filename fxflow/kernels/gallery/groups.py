@@ -44,7 +44,7 @@ def normalized(
       scale, bias: float[features].
       epsilon: float[].
       groups: of neighbouring features; divides their number.
-      dtype: of the result.
+      dtype: dtype of the result.
 
     Returns:
       Array of the shape of `x`.

@@ -155,7 +155,7 @@ def select_branches(
 
     Args:
       axis_name: of the batch, if a branch names it.
-      size: of the batch.
+      size: size of the batch.
       args: the index, which is mapped, and the operands.
       mapped: which are mapped.
       branches: graphs of one row.

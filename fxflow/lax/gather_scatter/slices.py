@@ -121,7 +121,7 @@ class SliceWindow:
         slices are clamped.
 
         Args:
-          shape: of the operand.
+          shape: shape of the operand.
           indices: index vectors.
           clip: skip the in-bounds mask and return None for it.
         """

@@ -155,7 +155,7 @@ def overlap(
     """Returns the part of an array that a program's block covers, and where it is.
 
     Args:
-      shape: of the array.
+      shape: shape of the array.
       block: of the program.
       ids: of the program.
 

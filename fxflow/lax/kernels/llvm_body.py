@@ -321,7 +321,7 @@ class BodyWriter:
         Args:
           name: of the primitive.
           x: the array.
-          axes: of the array.
+          axes: axes of the array.
           out: type of the result.
         """
         start, combine = _reduction(name, x.dtype)

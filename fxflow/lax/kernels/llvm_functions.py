@@ -209,7 +209,7 @@ def _fit(function: Any, low: float, high: float, degree: int) -> list[float]:
       function: of NumPy arrays.
       low: where the interval starts.
       high: where it ends.
-      degree: of the polynomial.
+      degree: degree of the polynomial.
 
     Returns:
       The coefficients, the leading one first.

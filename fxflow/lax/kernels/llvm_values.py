@@ -20,7 +20,7 @@ class Value:
 
     Attributes:
       shape: its lengths.
-      dtype: of its elements.
+      dtype: dtype of its elements.
       steps: how many operations an element takes, about.
       aligned: roots of the memory that an element reads at its own index only.
       other: roots of the memory that it reads elsewhere.

@@ -100,7 +100,7 @@ class Division:
 
     Args:
       block: of a program.
-      shape: of the array.
+      shape: shape of the array.
       grid: lengths of its axes.
       mapped: axes of the grid that are mapped.
 

@@ -30,7 +30,7 @@ class ProductShape(NamedTuple):
       rows: of the matrix.
       columns: of the matrix.
       entries: of the matrix.
-      size: of its values in memory.
+      size: size of its values in memory.
       width: columns of the other operand.
       batch: number of products.
       maps_values: whether each product has values of its own.

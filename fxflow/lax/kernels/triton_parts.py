@@ -100,7 +100,7 @@ def taken(w: Writer, x: Tile, places: Places, shape: Sequence[int]) -> Tile:
       w: where to.
       x: the array.
       places: for each of its axes where the elements are; any numbers in the padding.
-      shape: of the result; the empty one for a number.
+      shape: shape of the result; the empty one for a number.
     """
     shape = tuple(shape)
     if not x.shape:
@@ -356,7 +356,7 @@ def neutral(name: str, dtype: Any) -> Any:
 
     Args:
       name: `sum`, `prod`, `max`, `min`, `and`, `or` or `xor`.
-      dtype: of the elements.
+      dtype: dtype of the elements.
     """
     if name in ("max", "min"):
         if dtypes.is_floating(dtype):
@@ -414,7 +414,7 @@ def reduced(w: Writer, name: str, x: Tile, axes: Sequence[int], out: Any) -> Til
       w: where to.
       name: see `neutral`.
       x: the array.
-      axes: of the array.
+      axes: axes of the array.
       out: dtype of the result.
     """
     if dtypes.is_bool(x.dtype):

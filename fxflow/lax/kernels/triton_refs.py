@@ -35,7 +35,7 @@ class Place:
 
     Attributes:
       base: a number, or the name of one.
-      axis: of the part along which the elements go on, or None.
+      axis: axis of the part along which the elements go on, or None.
       step: between elements.
       size: how many there are along `axis`.
       array: an i32 array of the part's shape that is added, or empty.
@@ -63,7 +63,7 @@ class Part:
     """A part of a reference.
 
     Attributes:
-      shape: of the part.
+      shape: shape of the part.
       places: one for each axis of the reference.
       mask: where the part's elements are inside of the reference; empty: all.
       inside: an i1, whether computed numbers are inside; empty: they are.
@@ -342,8 +342,8 @@ class Memory:
 
     Args:
       pointer: to the array, the name of it.
-      shape: of the array.
-      dtype: of its elements.
+      shape: shape of the array.
+      dtype: dtype of its elements.
       starts: of the block along each axis of the array, numbers or names.
       fits: for each axis whether blocks never reach over an end.
       seen: the axes that the program sees.

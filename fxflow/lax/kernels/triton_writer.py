@@ -81,7 +81,7 @@ class Tile:
     Attributes:
       value: its name in the text.
       shape: without the padding; a number has none.
-      dtype: of its elements.
+      dtype: dtype of its elements.
       ramp: (start, step) if element i along its only axis is start + i * step, where
         start is a number's name.
     """
@@ -235,7 +235,7 @@ class Writer:
 
         Args:
           xs: the arrays.
-          axis: of the arrays.
+          axis: axis of the arrays.
           kinds: types of the results.
           combine: writes how two elements of each become one.
         """

@@ -74,7 +74,7 @@ def _lengths(
       name: of the function, for messages.
       s: lengths as the user gave them.
       axes: as the user gave them.
-      shape: of the array.
+      shape: shape of the array.
       half: whether the last axis holds half of a spectrum.
     """
     ndim = len(shape)

@@ -45,7 +45,7 @@ def fftfreq(
     Args:
       n: number of points.
       d: distance of the points.
-      dtype: of the result; None is the default float.
+      dtype: dtype of the result; None is the default float.
       device: where the result is put.
 
     Returns:
@@ -73,7 +73,7 @@ def rfftfreq(
     Args:
       n: number of points.
       d: distance of the points.
-      dtype: of the result; None is the default float.
+      dtype: dtype of the result; None is the default float.
       device: where the result is put.
 
     Returns:

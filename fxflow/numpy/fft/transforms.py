@@ -258,11 +258,11 @@ def irfftn(
     axes: Axes = None,
     norm: str | None = None,
 ) -> Array:
-    """Transforms half of a symmetric spectrum back along several axes.
+    """Inverts `rfftn`: transforms half of a Hermitian spectrum along several axes.
 
     Args:
-      s: numbers of points of the result; None are the lengths of the axes, but
-        2 (m - 1) of the last one, m long.
+      s: numbers of points of the result; None means the lengths of the axes, and 2 (m -
+        1) for the last one, whose length is m.
       axes: the axes; None means all (the last ones, if `s` is given).
 
     Returns:
@@ -353,8 +353,8 @@ def irfft2(
     """Transforms half of a symmetric spectrum back along two axes.
 
     Args:
-      s: numbers of points of the result; None are the lengths of the axes, but
-        2 (m - 1) of the last one, m long.
+      s: numbers of points of the result; None means the lengths of the axes, and 2 (m -
+        1) for the last one, whose length is m.
       axes: the axes; any number of them, as in NumPy (JAX requires two).
 
     Returns:

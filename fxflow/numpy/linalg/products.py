@@ -173,7 +173,7 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
     Args:
       x: array-like[..., m, n].
       offset: which diagonal: above (positive) or below the main one.
-      dtype: of the result, see `fxflow.numpy.sum`.
+      dtype: dtype of the result, see `fxflow.numpy.sum`.
 
     Returns:
       Array[...].
@@ -224,7 +224,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     Args:
       x1: array-like[..., 3].
       x2: array-like[..., 3]; the other axes broadcast.
-      axis: of the components.
+      axis: axis of the components.
 
     Returns:
       Array[..., 3].

@@ -67,8 +67,8 @@ def hfft2(
     """Transforms half of a symmetric signal to its real spectrum, along two axes.
 
     Args:
-      s: numbers of points of the result; None are the lengths of the axes, but
-        2 (m - 1) of the last one, m long.
+      s: numbers of points of the result; None means the lengths of the axes, and 2 (m -
+        1) for the last one, whose length is m.
 
     Returns:
       Real array.
@@ -129,8 +129,8 @@ def hfftn(
     """Transforms half of a symmetric signal to its real spectrum.
 
     Args:
-      s: numbers of points of the result; None are the lengths of the axes, but
-        2 (m - 1) of the last one, m long.
+      s: numbers of points of the result; None means the lengths of the axes, and 2 (m -
+        1) for the last one, whose length is m.
       axes: the axes; None is all (the last ones, if `s` is given).
 
     Returns:

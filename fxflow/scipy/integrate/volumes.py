@@ -241,7 +241,7 @@ def qmc_quad(
       qrng: the class of points: `stats.qmc.Halton`, `stats.qmc.Sobol`, or a function of
         d and `key` that returns such an object. None means `Halton`.
       log: whether `func` returns logarithms, and the results are logarithms.
-      key: of `fxflow.random`, for the points.
+      key: a key of `fxflow.random`, for the points.
 
     Returns:
       A `QMCQuadResult`: the mean of the estimates and its standard error.

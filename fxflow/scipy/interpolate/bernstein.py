@@ -125,7 +125,7 @@ class BPoly(Piecewise["BPoly"]):
       c: the coefficients, array[k + 1, m, ...].
       x: the breakpoints.
       extrapolate: as given.
-      axis: of the result, where the points are.
+      axis: axis of the result, where the points are.
 
     Raises:
       ArgumentError: `x` does not ascend, or there is no such `extrapolate`.

@@ -321,9 +321,9 @@ def approximate_taylor_polynomial(
     Args:
       f: function of real arrays.
       x: real number: the point.
-      degree: of the polynomial.
+      degree: degree of the polynomial.
       scale: the width of the interval in which `f` is evaluated.
-      order: of the polynomial that is fitted; None is `degree`.
+      order: order of the polynomial that is fitted; None is `degree`.
 
     Returns:
       Array[degree + 1], the highest power of the distance to `x` first.

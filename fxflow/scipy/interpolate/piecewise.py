@@ -90,7 +90,7 @@ class PPoly(Piecewise["PPoly"]):
       c: the coefficients, array[k, m, ...].
       x: the breakpoints.
       extrapolate: as given.
-      axis: of the result, where the points are.
+      axis: axis of the result, where the points are.
 
     Raises:
       ArgumentError: `x` does not ascend, or there is no such `extrapolate`.

@@ -190,8 +190,8 @@ class RBFInterpolator(Scattered):
         "inverse_multiquadric", "inverse_quadratic" or "gaussian".
       epsilon: real number: what distances are multiplied by; kernels after "quintic"
         need it.
-      degree: of the polynomial, -1 for none; None is the least that the kernel asks
-        for, and at least 0.
+      degree: degree of the polynomial, -1 for none; None is the least that the kernel
+        asks for, and at least 0.
 
     Attributes:
       points: the points, array[n, d].
@@ -199,7 +199,7 @@ class RBFInterpolator(Scattered):
       smoothing: array[n].
       epsilon: the scale.
       kernel: as given.
-      degree: of the polynomial.
+      degree: degree of the polynomial.
       neighbors: as given.
 
     Raises:

@@ -78,7 +78,7 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
 
     Args:
       n: a power of 2.
-      dtype: of the result.
+      dtype: dtype of the result.
 
     Returns:
       Array[n, n].

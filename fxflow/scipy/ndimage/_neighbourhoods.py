@@ -53,7 +53,7 @@ def footprint_of(name: str, what: str, value: Any, axes: Any, ndim: int) -> Foot
       name: of the function, for messages.
       what: the argument's name.
       value: bool array-like with an axis for each one of `axes`.
-      axes: of the array, canonical.
+      axes: axes of the array, canonical.
       ndim: of the array.
 
     Raises:

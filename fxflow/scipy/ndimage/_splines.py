@@ -66,7 +66,7 @@ def prefiltered(x: Array, order: int, axis: int, boundary: str) -> Array:
 
     Args:
       x: inexact array[...].
-      order: of the spline, 0 to 5.
+      order: order of the spline, 0 to 5.
       axis: the axis.
       boundary: how the samples go on, as `numpy.pad` calls it.
     """
@@ -105,7 +105,7 @@ def taps(place: Any, order: int) -> tuple[Any, list[Any]]:
 
     Args:
       place: real array, in elements.
-      order: of the spline, 0 to 5.
+      order: order of the spline, 0 to 5.
 
     Returns:
       Whole numbers of the dtype of `place`, and order + 1 weights of its shape:

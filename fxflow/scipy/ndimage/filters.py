@@ -40,7 +40,7 @@ _docs = shared("""
     Args:
       input: array-like[...]: integers become floats.
       weights: array-like: the kernel; of one axis for the functions of one axis, and
-        else of as many axes as `input`.
+        else of the same rank as `input`.
       axis: the axis.
       output: dtype of the result; None: that of the sums. Integers are truncated.
       mode: how the array is extended beyond its edges: "reflect" reverses it and
@@ -50,9 +50,9 @@ _docs = shared("""
       cval: a number.
       origin: offset of the kernel in elements: 0 is centered, positive numbers move the
         result to the right.
-      size: of the neighbourhood.
+      size: size of the neighbourhood.
       sigma: standard deviation; functions of several axes take one for each.
-      order: of the derivative of the Gaussian, 0 for none.
+      order: order of the derivative of the Gaussian, 0 for none.
       truncate: the kernel's radius in standard deviations.
       radius: the kernel's radius in elements, in place of `truncate`; with it `sigma`
         may be traced, and differentiated.
@@ -484,7 +484,7 @@ def uniform_filter(
     """Returns means of neighbourhoods.
 
     Args:
-      size: of the neighbourhood, one or one for each axis.
+      size: size of the neighbourhood, one or one for each axis.
       origin: one or one for each axis.
 
     Example:

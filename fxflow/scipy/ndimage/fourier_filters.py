@@ -24,7 +24,7 @@ _docs = shared("""
       input: array-like[...]: Fourier coefficients.
       n: -1, `input` is a complex transform; else it is that of real numbers, whose axis
         `axis` was `n` long.
-      axis: of a transform of real numbers.
+      axis: axis of a transform of real numbers.
       output: dtype of the result; None: that of the product.
 
     Returns:
@@ -147,8 +147,8 @@ def fourier_uniform(
     """Multiplies coefficients by those of a box.
 
     Args:
-      size: of the box in elements, a number or one for each axis; it may be traced and
-        differentiated.
+      size: size of the box in elements, a number or one for each axis; it may be traced
+        and differentiated.
 
     Example:
       >>> spectrum = fnp.fft.fft(np.array([0.0, 0.0, 1.0, 0.0, 0.0]))

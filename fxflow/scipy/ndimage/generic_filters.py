@@ -104,7 +104,7 @@ def generic_filter(
     Args:
       function: of a vector of the elements of a neighbourhood, in the order of rows; it
         returns a number.
-      size: of the neighbourhood, one number or one for each axis.
+      size: size of the neighbourhood, one number or one for each axis.
       footprint: bool array-like: which elements belong to the neighbourhood, in place
         of `size`.
 
@@ -148,7 +148,7 @@ def vectorized_filter(
     Args:
       function: of an array and `axis`, that reduces these axes, as `fnp.mean`; it is
         called once, with all neighbourhoods.
-      size: of the neighbourhood, one number or one for each axis.
+      size: size of the neighbourhood, one number or one for each axis.
       footprint: bool array-like: which elements belong to the neighbourhood, in place
         of `size`; the function then reduces one axis.
       batch_memory: has no effect.

@@ -39,7 +39,7 @@ _GRID = {"constant": "grid-constant", "wrap": "grid-wrap"}
 _docs = shared("""
     Args:
       input: array-like[...]: samples; real or complex.
-      order: of the spline: 0, the nearest sample, 1, linear interpolation, to 5.
+      order: order of the spline: 0, the nearest sample, 1, linear interpolation, to 5.
       output: dtype of the result; None: that of `input`.
       output_shape: of the result; None: that of `input`.
       mode: how the array is extended beyond its edges: "constant", `cval`;
@@ -118,7 +118,7 @@ def spline_filter(
     """Returns the coefficients of splines along all axes.
 
     Args:
-      order: of the splines, 2 to 5.
+      order: order of the splines, 2 to 5.
       output: dtype of the result; None is the samples', or a float one for integers.
       mode: how the samples go on; see `spline_filter1d`.
 
@@ -323,8 +323,8 @@ def map_coordinates(
       input: array-like[...].
       coordinates: for each axis of `input` a real array-like[*s]: where to read. Or one
         array of them.
-      order: of the spline: 0, the nearest element, the next one at halves, 1, linear
-        interpolation, to 5.
+      order: order of the spline: 0, the nearest element, the next one at halves, 1,
+        linear interpolation, to 5.
       mode: how the array is extended beyond its edges: "constant", `cval`;
         "grid-constant", `cval`, which is interpolated to between an edge and one
         element beyond; "nearest", the element at the edge; "mirror", the array
@@ -614,7 +614,7 @@ def rotate(
 
     Args:
       angle: in degrees; with reshape=False it may be traced, and differentiated.
-      axes: of the plane.
+      axes: axes of the plane.
       reshape: whether the result is large enough for all of the turned array.
 
     Returns:

@@ -42,7 +42,7 @@ _docs = shared("""
         for grayscale ones.
       border_value: the value beyond the edges.
       brute_force: has no effect.
-      size: of a flat structure: one or one for each of `axes`.
+      size: size of a flat structure: one or one for each of `axes`.
       footprint: bool array-like, True at the elements of the neighbourhood, in place of
         `size`.
       mode: how the array is extended beyond its edges, as for `correlate`.

@@ -27,7 +27,7 @@ _CHOICES = {"minimum": fnp.minimum, "maximum": fnp.maximum}
 _docs = shared("""
     Args:
       input: real array-like[...].
-      size: of the neighbourhood: one or one for each of `axes`.
+      size: size of the neighbourhood: one or one for each of `axes`.
       axis: the axis.
       footprint: bool array-like, True at the elements of the neighbourhood, in place of
         `size`.

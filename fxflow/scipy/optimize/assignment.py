@@ -84,8 +84,8 @@ def quadratic_assignment(
         stochastic float[n, n].
       maxiter: the maximum number of steps.
       tol: the Frobenius norm of a step, over √n, at which to stop.
-      key: of `fxflow.random`, in place of `rng`. SciPy's other `options` are keyword
-        arguments here; its method "2opt" is missing.
+      key: a key of `fxflow.random`, in place of `rng`. SciPy's other `options` are
+        keyword arguments here; its method "2opt" is missing.
 
     Returns:
       An `AssignmentResult`. Its `fun` has derivatives with respect to A and B.

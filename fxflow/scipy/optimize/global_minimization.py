@@ -158,7 +158,7 @@ def basinhopping(
       niter_success: ends after as many steps without a lower minimum.
       target_accept_rate: of the adaptation.
       stepwise_factor: by which it divides or multiplies.
-      key: of `fxflow.random`.
+      key: a key of `fxflow.random`.
 
     Returns:
       An `OptimizeResults`.
@@ -347,7 +347,7 @@ def dual_annealing(
         temperature, for its side effects (see `debug.callback`); SciPy's third
         argument, which search found it, is missing, and it cannot stop the search.
       x0: the initial guess; None means a random point.
-      key: of `fxflow.random`, in place of SciPy's `rng`.
+      key: a key of `fxflow.random`, in place of SciPy's `rng`.
 
     Returns:
       An `OptimizeResults`.

@@ -188,7 +188,7 @@ class _Sizes:
 
     Args:
       n: the number of variables.
-      dtype: of the points.
+      dtype: dtype of the points.
       biased: whether the longest side counts, or the diagonal.
       len_tol: rectangles need not be smaller.
     """

@@ -26,8 +26,8 @@ _minimizer_docs = shared("""
       args: extra arguments of the function: a tuple, or a single one.
       gtol: tolerance of the gradient.
       norm: the order of the norm of the gradient.
-      xtol: how near points are to be.
-      ftol: how near values are to be.
+      xtol: tolerance of points.
+      ftol: tolerance of values.
       maxiter: the maximum number of iterations; None means that of `minimize`.
       maxfun: the maximum number of calls; likewise.
       bounds: `Bounds`, or pairs (min, max) with None for no bound.
@@ -146,7 +146,7 @@ def fmin_powell(
     callback: Callable[..., None] | None = None,
     direc: Any = None,
 ) -> Any:
-    """Minimizes a function along one direction after another: "Powell".
+    """Minimizes a function by Powell's method, along one direction after another.
 
     Args:
       direc: float[n, n], rows that are the first directions; None means the axes.
@@ -553,7 +553,7 @@ def fminbound(
       func: called as `func(x, *args)` with a 0-d float; returns a real number.
       x1: where the interval begins.
       x2: where it ends.
-      xtol: how near x is to be.
+      xtol: tolerance of x.
       maxfun: the maximum number of iterations.
 
     Returns:
@@ -612,7 +612,7 @@ def golden(
     full_output: bool = False,
     maxiter: int = 5000,
 ) -> Any:
-    """Minimizes a function of one number by intervals: "golden".
+    """Minimizes a function of one number by golden-section search.
 
     Args:
       func: called as `func(x, *args)` with a 0-d float; returns a real number.

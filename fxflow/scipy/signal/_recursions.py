@@ -54,7 +54,7 @@ def _answers(step: Step, order: int, length: int, dtype: Any) -> tuple[Array, Ar
       step: from states[K, m] and inputs[m] to the states after them and outputs[m].
       order: K, of the states.
       length: number of samples.
-      dtype: of the numbers.
+      dtype: dtype of the numbers.
 
     Returns:
       Outputs[length, K + 1] and states[length + 1, K, K + 1] after 0 … `length`

@@ -180,7 +180,7 @@ def _by_spectra(x: Array, y: Array, mode: str, axes: tuple[int, ...]) -> Array:
 _docs = shared("""
     Args:
       in1: array-like[...].
-      in2: array-like of as many axes.
+      in2: array-like of the same rank.
       mode: "full", n + m - 1 long; "same", the middle of that, as long as `in1`;
         "valid", where both overlap fully: one operand must fit into the other.
       method: "direct", sums of products; "fft", Fourier transforms, faster for two long
@@ -197,7 +197,8 @@ _docs = shared("""
 
     Raises:
       ArgumentError: unknown mode, method or boundary.
-      ShapeError: the numbers of axes differ, or for "valid" neither operand fits.
+      ShapeError: the numbers of axes differ, or for "valid" neither operand fits into
+        the other.
 
     Source: `scipy.signal.{name}`, of floats: integers become floats as in JAX.
 """)
@@ -235,7 +236,7 @@ def correlate(
     """Returns the cross-correlation of two arrays.
 
     Args:
-      in2: array-like of as many axes; it is conjugated.
+      in2: array-like of the same rank; it is conjugated.
 
     Example:
       >>> correlate(np.array([1.0, 2.0, 3.0]), np.array([1.0, 10.0]))
@@ -447,7 +448,7 @@ def choose_conv_method(
 
     Args:
       in1: array-like[...].
-      in2: array-like[...] of as many axes.
+      in2: array-like[...] of the same rank.
       mode: "full", "same" or "valid"; see `convolve`.
       measure: whether to measure both, rather than to estimate.
 

@@ -82,7 +82,7 @@ def firwin(
 
     Args:
       cutoff: the edges of the bands, ascending, in 0 … fs / 2; they may be traced.
-      width: of the transitions, for a Kaiser window in place of `window`.
+      width: width of the transitions, for a Kaiser window in place of `window`.
       pass_zero: whether the band at 0 passes; or "lowpass", "highpass", "bandpass" or
         "bandstop".
       scale: whether the response is 1 in the middle of the first band that passes: at

@@ -25,7 +25,7 @@ def kaiser_atten(numtaps: int, width: float) -> float:
 
     Args:
       numtaps: the number of coefficients.
-      width: of the transition, as a part of half the sampling rate.
+      width: width of the transition, as a part of half the sampling rate.
 
     Returns:
       A float.
@@ -73,7 +73,7 @@ def kaiserord(ripple: float, width: float) -> tuple[int, float]:
 
     Args:
       ripple: the greatest deviation in dB, at least 8.
-      width: of the transition, as a part of half the sampling rate.
+      width: width of the transition, as a part of half the sampling rate.
 
     Returns:
       The number of coefficients, and `beta` of `kaiser`.

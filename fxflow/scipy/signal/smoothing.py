@@ -465,7 +465,7 @@ def order_filter(a: ArrayLike, domain: ArrayLike, rank: int) -> Array:
 
     Args:
       a: real array-like[...].
-      domain: array-like of as many axes, of odd lengths: not 0 where an element is of
+      domain: array-like of the same rank, of odd lengths: not 0 where an element is of
         the neighbourhood.
       rank: 0 is the least element.
 

@@ -57,7 +57,7 @@ def _segments(
       nfft: as given.
       n: length of the signal; None if any will do.
       default: `nperseg` where neither it nor an array says it.
-      dtype: of the window.
+      dtype: dtype of the window.
     """
     if nperseg is not None:
         nperseg = int(nperseg)

@@ -227,7 +227,7 @@ def unit_impulse(shape: Any, idx: Any = None, dtype: Any = float) -> Array:
       shape: an integer or a sequence of integers.
       idx: where the one is: None, the first element; "mid", the middle one; an integer
         for each axis, or one for all of them.
-      dtype: of the result.
+      dtype: dtype of the result.
 
     Returns:
       Array of that shape.

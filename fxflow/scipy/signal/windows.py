@@ -46,8 +46,9 @@ def get_window(window: Any, Nx: int, fftbins: bool = True) -> Array:
 
 _docs = shared("""
     Args:
-      M: number of points, not negative.
-      sym: whether the points are symmetric, for filters, or one period, for spectra.
+      M: number of points, non-negative.
+      sym: whether the window is symmetric, for filter design, or periodic, for spectral
+        analysis.
 
     Returns:
       Float array[M], computed on the host.
@@ -69,7 +70,7 @@ def _made(name: str, M: Any, sym: bool, *parameters: Any) -> Array:
 
 @_docs
 def boxcar(M: int, sym: bool = True) -> Array:
-    """Returns the window that is 1 everywhere.
+    """Returns the boxcar window, which is 1 everywhere.
 
     Example:
       >>> boxcar(5).round(3)
@@ -80,7 +81,7 @@ def boxcar(M: int, sym: bool = True) -> Array:
 
 @_docs
 def triang(M: int, sym: bool = True) -> Array:
-    """Returns the window in the form of a triangle whose ends are not 0.
+    """Returns the triangular window, whose ends are not 0.
 
     Example:
       >>> triang(5).round(3)
@@ -91,7 +92,7 @@ def triang(M: int, sym: bool = True) -> Array:
 
 @_docs
 def parzen(M: int, sym: bool = True) -> Array:
-    """Returns the window of cubic pieces, that of de la Vallée Poussin.
+    """Returns the Parzen window, of cubic pieces.
 
     Example:
       >>> parzen(5).round(3)
@@ -102,7 +103,7 @@ def parzen(M: int, sym: bool = True) -> Array:
 
 @_docs
 def bohman(M: int, sym: bool = True) -> Array:
-    """Returns the window that is the autocorrelation of half a cosine.
+    """Returns the Bohman window, the autocorrelation of half a cosine.
 
     Example:
       >>> bohman(5).round(3)
@@ -113,7 +114,7 @@ def bohman(M: int, sym: bool = True) -> Array:
 
 @_docs
 def blackman(M: int, sym: bool = True) -> Array:
-    """Returns the window of three cosines.
+    """Returns the Blackman window, of three cosine terms.
 
     Example:
       >>> blackman(5).round(3)
@@ -124,7 +125,7 @@ def blackman(M: int, sym: bool = True) -> Array:
 
 @_docs
 def nuttall(M: int, sym: bool = True) -> Array:
-    """Returns the window of four cosines with the lowest side lobes, after Nuttall.
+    """Returns the Nuttall window, of four cosine terms with low side lobes.
 
     Example:
       >>> nuttall(5).round(3)
@@ -135,7 +136,7 @@ def nuttall(M: int, sym: bool = True) -> Array:
 
 @_docs
 def blackmanharris(M: int, sym: bool = True) -> Array:
-    """Returns the window of four cosines, after Blackman and Harris.
+    """Returns the Blackman-Harris window, of four cosine terms.
 
     Example:
       >>> blackmanharris(5).round(3)
@@ -146,7 +147,7 @@ def blackmanharris(M: int, sym: bool = True) -> Array:
 
 @_docs
 def flattop(M: int, sym: bool = True) -> Array:
-    """Returns the window of five cosines, whose response is flat at its top.
+    """Returns the flat top window, of five cosine terms.
 
     Example:
       >>> flattop(5).round(3)
@@ -157,7 +158,7 @@ def flattop(M: int, sym: bool = True) -> Array:
 
 @_docs
 def bartlett(M: int, sym: bool = True) -> Array:
-    """Returns the window in the form of a triangle whose ends are 0.
+    """Returns the Bartlett window, a triangle whose ends are 0.
 
     Example:
       >>> bartlett(5).round(3)
@@ -168,7 +169,7 @@ def bartlett(M: int, sym: bool = True) -> Array:
 
 @_docs
 def barthann(M: int, sym: bool = True) -> Array:
-    """Returns the window between those of Bartlett and Hann.
+    """Returns the Bartlett-Hann window.
 
     Example:
       >>> barthann(5).round(3)
@@ -179,7 +180,7 @@ def barthann(M: int, sym: bool = True) -> Array:
 
 @_docs
 def hamming(M: int, sym: bool = True) -> Array:
-    """Returns the window of two cosines whose first side lobe is low, after Hamming.
+    """Returns the Hamming window, a raised cosine whose first side lobe is low.
 
     Example:
       >>> hamming(5).round(3)
@@ -190,7 +191,7 @@ def hamming(M: int, sym: bool = True) -> Array:
 
 @_docs
 def hann(M: int, sym: bool = True) -> Array:
-    """Returns the window of one period of a raised cosine, after von Hann.
+    """Returns the Hann window, one period of a raised cosine.
 
     Example:
       >>> hann(5).round(3)
@@ -201,7 +202,7 @@ def hann(M: int, sym: bool = True) -> Array:
 
 @_docs
 def cosine(M: int, sym: bool = True) -> Array:
-    """Returns the window of half a period of a sine.
+    """Returns the cosine window, half a period of a sine.
 
     Example:
       >>> cosine(5).round(3)
@@ -212,7 +213,7 @@ def cosine(M: int, sym: bool = True) -> Array:
 
 @_docs
 def lanczos(M: int, sym: bool = True) -> Array:
-    """Returns the window of the main lobe of a sinc.
+    """Returns the Lanczos window, the main lobe of a sinc.
 
     Example:
       >>> lanczos(5).round(3)
@@ -223,7 +224,7 @@ def lanczos(M: int, sym: bool = True) -> Array:
 
 @_docs
 def kaiser(M: int, beta: float, sym: bool = True) -> Array:
-    """Returns the window of Kaiser, a modified Bessel function.
+    """Returns the Kaiser window, a modified Bessel function.
 
     Args:
       beta: the shape: 0 is a boxcar, 14 has side lobes of about -105 dB.
@@ -237,7 +238,7 @@ def kaiser(M: int, beta: float, sym: bool = True) -> Array:
 
 @_docs
 def gaussian(M: int, std: float, sym: bool = True) -> Array:
-    """Returns the window in the form of a Gaussian.
+    """Returns the Gaussian window.
 
     Args:
       std: the standard deviation in points.
@@ -251,7 +252,7 @@ def gaussian(M: int, std: float, sym: bool = True) -> Array:
 
 @_docs
 def general_gaussian(M: int, p: float, sig: float, sym: bool = True) -> Array:
-    """Returns the window in the form of exp(-|x / sig|^(2 p) / 2).
+    """Returns the generalized Gaussian window, exp(-|x / sig|^(2 p) / 2).
 
     Args:
       p: the shape: 1 is a Gaussian, 0.5 an exponential.
@@ -272,7 +273,7 @@ def general_gaussian(M: int, p: float, sig: float, sym: bool = True) -> Array:
 
 @_docs
 def general_hamming(M: int, alpha: float, sym: bool = True) -> Array:
-    """Returns the window alpha - (1 - alpha) cos(2 π k / (M - 1)).
+    """Returns the generalized Hamming window, alpha - (1 - alpha) cos(2 π k / (M - 1)).
 
     Args:
       alpha: the mean: 0.5 is Hann's, 0.54 Hamming's.
@@ -286,7 +287,7 @@ def general_hamming(M: int, alpha: float, sym: bool = True) -> Array:
 
 @_docs
 def chebwin(M: int, at: float, sym: bool = True) -> Array:
-    """Returns the window of Dolph and Chebyshev: all side lobes have one height.
+    """Returns the Dolph-Chebyshev window: all side lobes are equally high.
 
     Args:
       at: the attenuation of the side lobes in dB.
@@ -300,7 +301,7 @@ def chebwin(M: int, at: float, sym: bool = True) -> Array:
 
 @_docs
 def general_cosine(M: int, a: Any, sym: bool = True) -> Array:
-    """Returns the window that is an alternating sum of cosines.
+    """Returns the general cosine window, an alternating sum of cosines.
 
     Args:
       a: the weights, of the constant first.
@@ -319,7 +320,7 @@ def general_cosine(M: int, a: Any, sym: bool = True) -> Array:
 def exponential(
     M: int, center: float | None = None, tau: float = 1.0, sym: bool = True
 ) -> Array:
-    """Returns the window exp(-|k - center| / tau).
+    """Returns the exponential window, exp(-|k - center| / tau).
 
     Args:
       center: the place of the maximum; None is the middle; only if `sym` is False.
@@ -343,7 +344,7 @@ def exponential(
 
 @_docs
 def tukey(M: int, alpha: float = 0.5, sym: bool = True) -> Array:
-    """Returns the window that is flat between two halves of a cosine.
+    """Returns the Tukey window, flat between two halves of a cosine.
 
     Args:
       alpha: the part that is not flat: 0 is a boxcar, 1 the Hann window.
@@ -359,7 +360,7 @@ def tukey(M: int, alpha: float = 0.5, sym: bool = True) -> Array:
 def taylor(
     M: int, nbar: int = 4, sll: float = 30, norm: bool = True, sym: bool = True
 ) -> Array:
-    """Returns the window of Taylor, whose first side lobes have nearly one height.
+    """Returns the Taylor window, whose first side lobes are about equally high.
 
     Args:
       nbar: the number of such side lobes.
@@ -376,7 +377,7 @@ def taylor(
 
 @_docs
 def kaiser_bessel_derived(M: int, beta: float, *, sym: bool = True) -> Array:
-    """Returns the window for modified cosine transforms that Kaiser's gives.
+    """Returns the Kaiser-Bessel derived window, for modified cosine transforms.
 
     The squares of two points half of the length apart add up to 1.
 
@@ -417,7 +418,7 @@ def dpss(
     norm: Any = None,
     return_ratios: bool = False,
 ) -> Any:
-    """Returns the sequences with the most energy below a frequency, after Slepian.
+    """Returns the Slepian sequences (DPSS), with the most energy below a frequency.
 
     Args:
       NW: the frequency times M, in (0, M / 2).

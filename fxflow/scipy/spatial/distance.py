@@ -719,7 +719,7 @@ def jensenshannon(
     Args:
       p: real array-like[...], not negative; the sums along `axis` are made 1.
       q: real array-like[...] that broadcasts against `p`.
-      base: of the logarithm; None is e.
+      base: base of the logarithm; None is e.
       axis: along which the probabilities are.
       keepdims: whether the result has `axis`, of length 1.
 

@@ -21,7 +21,7 @@ def kept_axes(name: str, dimensions: Any, n: int) -> np.ndarray:
     """Returns the numbers of elements of vectors of n.
 
     Raises:
-      ArgumentError: there is no such element, or it is listed twice.
+      ArgumentError: an element is out of range or listed twice.
     """
     listed = dimensions if isinstance(dimensions, tuple | list) else (dimensions,)
     kept = [integer(name, "dimensions", d) for d in listed]

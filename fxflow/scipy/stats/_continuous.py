@@ -567,8 +567,8 @@ class Continuous(Distribution[P]):
 
         Args:
           key: a key of `fxflow.random`.
-          shape: of the result, to which the parameters are broadcast; None means their
-            joint shape.
+          shape: shape of the result, to which the parameters are broadcast; None means
+            their joint shape.
           dtype: a float dtype; None means the default.
 
         Returns:

@@ -519,8 +519,8 @@ class Discrete(Distribution[P]):
 
         Args:
           key: a key of `fxflow.random`.
-          shape: of the result, to which the parameters are broadcast; None means their
-            joint shape.
+          shape: shape of the result, to which the parameters are broadcast; None means
+            their joint shape.
           dtype: a float dtype; None means the default.
 
         Returns:

@@ -29,7 +29,7 @@ def table_pvalue(chances: Any, k: Any, alternative: str, dtype: Any) -> Any:
       chances: the probability of 0, 1, …, NumPy data.
       k: the statistic: of any dtype.
       alternative: "less" is a small statistic, "greater" a great one.
-      dtype: of the result.
+      dtype: dtype of the result.
     """
     below, above = _tails(chances)
     at = fnp.clip(k, 0, len(chances) - 1).astype(dtypes.int32)
@@ -43,7 +43,7 @@ def subset_sums(count: int, size: int) -> Any:
 
     Args:
       count: of one.
-      size: of the other.
+      size: size of the other.
     """
     # Gaussian binomials: products of (1 - qⁿ⁺ⁱ)/(1 - qⁱ), each a sum of probabilities.
     chances = np.zeros(count * size + 1)

@@ -16,7 +16,7 @@ _COMMON = """
     Args:
       key: a key of `fxflow.random`.
       dim: how many rows and columns: a positive int.
-      shape: of the array of matrices.
+      shape: shape of the array of matrices.
       dtype: a float dtype; None means the default.
 
     Returns:

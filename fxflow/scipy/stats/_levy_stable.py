@@ -38,7 +38,7 @@ class _Angles(NamedTuple):
     """The angles of a standard variable above 0, for α that is not 1.
 
     Attributes:
-      length: of the interval of integration, π/2 + θ₀ in Nolan's notation.
+      length: length of the interval of integration, π/2 + θ₀ in Nolan's notation.
       first: π/2 - θ₀: the probability below 0 is that over π.
       last: π - α (π/2 + θ₀), which is 0 where the upper tail is light.
       log_cosine: log cos α θ₀.

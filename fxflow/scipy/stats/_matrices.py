@@ -22,7 +22,7 @@ of_matrix = Distribution(
 x: symmetric, positive definite real array-like[..., p, p].
 df: real array-like[...], degrees of freedom: at least p.
 scale: symmetric, positive definite real array-like[..., p, p].
-shape: of the array of matrices; None means that of the parameters.
+shape: shape of the array of matrices; None means that of the parameters.
 """,
     "shape",
     "dtype",

@@ -52,7 +52,7 @@ class Covariance:
     `multivariate_normal`. It is a pytree, differentiable in its parts.
 
     Attributes:
-      shape: of the matrix.
+      shape: shape of the matrix.
 
     Example:
       >>> from fxflow.scipy import stats

@@ -131,7 +131,7 @@ def rvs(
     """Draws vectors: `fxflow.random.dirichlet`.
 
     Args:
-      shape: of the array of vectors; None is one of them.
+      shape: shape of the array of vectors; None is one of them.
 
     Returns:
       Float array[*shape, n]: n is the last axis, as in SciPy's `rvs`.

@@ -39,7 +39,7 @@ def entropy(
     Args:
       pk: real array-like[...]: probabilities, which are divided by their sum.
       qk: others, likewise: the result is then the Kullback–Leibler divergence.
-      base: of the logarithm; None is e.
+      base: base of the logarithm; None is e.
 
     Example:
       >>> entropy(np.array([1.0, 1.0]), base=2)
@@ -123,7 +123,7 @@ def differential_entropy(
     Args:
       values: real array-like[...]: the sample.
       window_length: how many places apart spacings are; None is the root of n.
-      base: of the logarithm; None is e.
+      base: base of the logarithm; None is e.
       method: "vasicek", "van es", "ebrahimi", "correa", or "auto", which is "van es" to
         10 elements, "ebrahimi" to 1000, then "vasicek".
       nan_policy: "propagate" or "raise".

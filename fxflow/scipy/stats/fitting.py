@@ -178,7 +178,7 @@ def fit(
       optimizer: called with a function of a vector of the parameters that are not
         fixed, and with `bounds=`, a list of their pairs; returns what has `x`, `fun`
         and `success`. None is `fxflow.scipy.optimize.differential_evolution`.
-      key: of `fxflow.random`, for the search; None is always the same one.
+      key: a key of `fxflow.random`, for the search; None is always the same one.
 
     Returns:
       A `FitResult` with `params`, a named tuple, `success`, `message` and `nllf()`.
@@ -383,7 +383,7 @@ def goodness_of_fit(
     Args:
       dist: a continuous distribution of `fxflow.scipy.stats`.
       data: real array-like[n]: the sample.
-      key: of `fxflow.random`, in place of SciPy's generator.
+      key: a key of `fxflow.random`, in place of SciPy's generator.
       known_params: names and values of parameters that the hypothesis fixes.
       fit_params: those of the distribution that samples are drawn of, if they have
         been fitted already.

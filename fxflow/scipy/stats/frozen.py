@@ -181,7 +181,7 @@ class Frozen:
 
         Args:
           key: a key of `fxflow.random`.
-          shape: of the result; None means that of the parameters.
+          shape: shape of the result; None means that of the parameters.
           dtype: a float dtype; None means the default.
 
         Returns:

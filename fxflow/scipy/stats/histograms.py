@@ -256,7 +256,7 @@ class rv_histogram:
 
         Args:
           key: a key of `fxflow.random`.
-          shape: of the result; None means ().
+          shape: shape of the result; None means ().
           dtype: a float dtype; None means that of the ends of bins.
 
         Returns:

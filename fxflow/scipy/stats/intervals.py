@@ -102,9 +102,9 @@ def bayes_mvs(
 
 @statistic()
 def mvsdist(data: ArrayLike) -> tuple[Frozen, Frozen, Frozen]:
-    """Returns the distributions of the mean, the variance and the deviation of data.
+    """Returns the distributions of the mean, the variance and the standard deviation.
 
-    Jeffreys' prior is assumed; of more than 1000 elements they are normal.
+    The prior is Jeffreys'; for more than 1000 elements, the distributions are normal.
 
     Args:
       data: real array-like[...]: the sample, of at least 2 elements.

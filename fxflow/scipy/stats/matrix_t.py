@@ -93,7 +93,7 @@ def rvs(
     """Draws matrices.
 
     Args:
-      shape: of the array of matrices; None means that of the parameters.
+      shape: shape of the array of matrices; None means that of the parameters.
 
     Returns:
       Float array[*shape, n, p].

@@ -50,7 +50,7 @@ def standardized(x: Sample, order: int) -> tuple[Any, Any]:
 
     Args:
       x: the sample.
-      order: of the moment.
+      order: order of the moment.
     """
     second = x.central(2)
     eps = float(fnp.finfo(x.dtype).eps)
@@ -294,7 +294,7 @@ def variation(
 
 _docs_of_means = shared("""
     Args:
-      dtype: of the computation; None: that of `a`.
+      dtype: dtype of the computation; None: that of `a`.
       weights: non-negative real array-like, like `a` or one number for each place
         along the axis; None is equal ones.
 """)

@@ -119,7 +119,7 @@ def rvs(
     """Draws counts: `fxflow.random.multinomial`.
 
     Args:
-      shape: of the array of vectors of counts; None means that of the parameters.
+      shape: shape of the array of vectors of counts; None means that of the parameters.
 
     Returns:
       Float array[*shape, r].

@@ -79,7 +79,7 @@ def false_discovery_control(
 
     Args:
       ps: real array-like[...], from 0 to 1.
-      axis: of the p-values that belong together; None is all in one row.
+      axis: axis of the p-values that belong together; None is all in one row.
       method: "bh" (Benjamini and Hochberg, for independent tests) or "by" (Benjamini
         and Yekutieli, for any).
 

@@ -145,7 +145,7 @@ def rvs(
     """Draws counts, kind by kind: each is hypergeometric given those before.
 
     Args:
-      shape: of the array of vectors of counts; None means that of the parameters.
+      shape: shape of the array of vectors of counts; None means that of the parameters.
 
     Returns:
       Float array[*shape, r].

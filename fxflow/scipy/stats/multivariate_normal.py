@@ -227,7 +227,7 @@ def marginal(
     mean: ArrayLike = 0,
     cov: ArrayLike | Covariance = 1,
 ) -> tuple[Array, Array]:
-    """Returns the distribution of some elements of the vector, as its parameters.
+    """Returns the parameters of the marginal distribution of some elements.
 
     Args:
       dimensions: an int or ints: which elements, in their order.
@@ -236,7 +236,7 @@ def marginal(
       The mean and covariance of it.
 
     Raises:
-      ArgumentError: there is no such element, or it is listed twice.
+      ArgumentError: an element is out of range or listed twice.
     """
     name = "multivariate_normal.marginal"
     mean, cov = _vector(name, mean, cov)
@@ -255,7 +255,7 @@ def rvs(
     """Draws vectors: `fxflow.random.multivariate_normal`.
 
     Args:
-      shape: of the array of vectors; None means that of the parameters.
+      shape: shape of the array of vectors; None means that of the parameters.
 
     Returns:
       Float array[*shape, n].

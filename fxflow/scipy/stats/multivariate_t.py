@@ -161,7 +161,7 @@ def marginal(
     shape: ArrayLike = 1,
     df: ArrayLike = 1,
 ) -> tuple[Array, Array, Array]:
-    """Returns the distribution of some elements of the vector, as its parameters.
+    """Returns the parameters of the marginal distribution of some elements.
 
     Args:
       dimensions: an int or ints: which elements, in their order.
@@ -170,7 +170,7 @@ def marginal(
       `loc`, `shape` and `df` of it.
 
     Raises:
-      ArgumentError: there is no such element, or it is listed twice.
+      ArgumentError: an element is out of range or listed twice.
     """
     name = "multivariate_t.marginal"
     loc, shape, df, _ = _parts(name, loc, shape, df)

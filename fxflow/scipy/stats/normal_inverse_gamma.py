@@ -119,7 +119,7 @@ def rvs(
     """Draws both variables.
 
     Args:
-      shape: of the results; None means that of the parameters.
+      shape: shape of the results; None means that of the parameters.
 
     Returns:
       Two float arrays: the normal variable and its variance.

@@ -192,7 +192,7 @@ def bws_test(
     Args:
       x: real array-like[m].
       y: real array-like[n].
-      key: of `fxflow.random`; None only where all rearrangements are made.
+      key: a key of `fxflow.random`; None only where all rearrangements are made.
       n_resamples: how many rearrangements are drawn; all are made if there are no more.
       batch: how many of them are worked on at a time.
 

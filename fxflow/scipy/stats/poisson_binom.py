@@ -211,7 +211,7 @@ def rvs(
     """Draws numbers of successes: sums of `fxflow.random.bernoulli`.
 
     Args:
-      shape: of the result; None means that of the parameters.
+      shape: shape of the result; None means that of the parameters.
 
     Returns:
       Float array of that shape.

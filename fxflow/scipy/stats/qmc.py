@@ -131,7 +131,7 @@ class Sobol:
       d: how many numbers a point has: 1 to 1111.
       scramble: whether the digits are scrambled by random triangular matrices and
         shifted (Matoušek).
-      key: of `fxflow.random`, for scrambled points.
+      key: a key of `fxflow.random`, for scrambled points.
 
     Raises:
       ArgumentError: a number is out of range, or there is no key.
@@ -259,7 +259,7 @@ class Halton:
     Args:
       d: how many numbers a point has.
       scramble: whether the digits are permuted at random (Owen).
-      key: of `fxflow.random`, for scrambled points.
+      key: a key of `fxflow.random`, for scrambled points.
 
     Raises:
       ArgumentError: `d` is not positive, or there is no key.
@@ -307,7 +307,7 @@ class LatinHypercube:
     Args:
       d: how many numbers a point has.
       scramble: whether a point lies anywhere in its cell; else in the middle.
-      key: of `fxflow.random`.
+      key: a key of `fxflow.random`.
 
     Raises:
       ArgumentError: `d` is not positive, or there is no key.
@@ -348,7 +348,7 @@ class MultivariateNormalQMC:
     Args:
       mean: real array-like[d].
       cov: real array-like[d, d]: the covariance; None is the identity.
-      key: of `fxflow.random`.
+      key: a key of `fxflow.random`.
       engine: with `d` numbers; None is a scrambled `Sobol`.
 
     Raises:
@@ -420,7 +420,7 @@ class MultinomialQMC:
     Args:
       pvals: real array-like[k]: the probability of each outcome; they add to 1.
       n_trials: the number of trials.
-      key: of `fxflow.random`.
+      key: a key of `fxflow.random`.
       engine: with `d` 1; None is a scrambled `Sobol`.
 
     Raises:
@@ -500,7 +500,7 @@ class PoissonDisk:
       ncandidates: how many candidates a point has until it is given up.
       l_bounds: real array-like[d], or a number: the lower ends; None is 0.
       u_bounds: real array-like[d], or a number: the upper ends; None is 1.
-      key: of `fxflow.random`.
+      key: a key of `fxflow.random`.
 
     Raises:
       ArgumentError: a number is out of range, or there is no key.

@@ -49,7 +49,7 @@ def quantile(
         "hazen", "weibull", "linear", "median_unbiased" and "normal_unbiased";
         "harrell-davis", a mean of all elements; or "round_outward", "round_inward" and
         "round_nearest", elements at which a sample is cut.
-      axis: of the sample and of the probabilities; None flattens the array first.
+      axis: axis of the sample and of the probabilities; None flattens the array first.
       keepdims: whether the axis stays; None is where there are several probabilities.
       weights: real array-like[..., n], not negative: how often each element counts.
         Not with "harrell-davis" and those that round.

@@ -60,7 +60,7 @@ def rvs(
     """Draws correlation matrices, from random rotations of a diagonal one.
 
     Args:
-      shape: of the array of matrices.
+      shape: shape of the array of matrices.
 
     Returns:
       Float array[*shape, n, n].

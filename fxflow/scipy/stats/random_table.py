@@ -114,7 +114,7 @@ def rvs(
     """Draws tables, row by row: each is drawn from what is left of the columns.
 
     Args:
-      shape: of the array of tables.
+      shape: shape of the array of tables.
 
     Returns:
       Float array[*shape, m, n]; nan where there is no table with these sums.

@@ -48,13 +48,13 @@ _docs = shared("""
       data: a tuple of real array-likes[..., n]: the samples.
       statistic: a pure function of the samples, of rows of numbers, which returns a
         number; if it has an argument `axis`, it is called with arrays and `axis=-1`.
-      key: of `fxflow.random`, in place of SciPy's generator.
+      key: a key of `fxflow.random`, in place of SciPy's generator.
       vectorized: whether the statistic has an argument `axis`; None looks.
       n_resamples: the number of resamples.
       batch: how many of them are worked on at a time; None is what 4 million numbers
         make.
       alternative: "two-sided", "less" or "greater".
-      axis: of the samples.
+      axis: axis of the samples.
 
     Raises:
       ArgumentError: unknown option, or an argument is not what it should be.
@@ -471,7 +471,7 @@ def permutation_test(
     """Tests a hypothesis by the statistic of rearranged samples.
 
     Args:
-      key: of `fxflow.random`; None only where all rearrangements are made.
+      key: a key of `fxflow.random`; None only where all rearrangements are made.
       permutation_type: "independent": elements change between the samples; "samples":
         elements at one place change between them, and those of a single sample their
         signs; "pairings": elements change within their sample.

@@ -81,7 +81,7 @@ class SobolResult(Result):
         """Returns confidence intervals by resampling the points.
 
         Args:
-          key: of `fxflow.random`.
+          key: a key of `fxflow.random`.
           confidence_level: a probability.
           n_resamples: the number of resamples.
 
@@ -133,7 +133,7 @@ def sobol_indices(
       dists: the distributions of the arguments, with a `ppf`.
       method: "saltelli_2010", or a function of the values at three sets of points that
         returns two float[s, d].
-      key: of `fxflow.random`: the points are a scrambled Sobol sequence.
+      key: a key of `fxflow.random`: the points are a scrambled Sobol sequence.
 
     Returns:
       A `SobolResult` with `first_order` and `total_order`, float[d] or float[s, d], and

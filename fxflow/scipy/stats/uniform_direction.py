@@ -21,7 +21,7 @@ def rvs(
     Args:
       key: a key of `fxflow.random`.
       dim: how many elements a vector has: a positive int.
-      shape: of the array of vectors.
+      shape: shape of the array of vectors.
       dtype: a float dtype; None means the default.
 
     Returns:

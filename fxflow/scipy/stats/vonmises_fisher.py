@@ -149,7 +149,7 @@ def rvs(
     """Draws directions, by Wood's rejection.
 
     Args:
-      shape: of the array of directions; None means that of the parameters.
+      shape: shape of the array of directions; None means that of the parameters.
 
     Returns:
       Float array[*shape, d].

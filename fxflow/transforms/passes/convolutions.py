@@ -145,9 +145,9 @@ class _Dilation(NamedTuple):
     Attributes:
       d: from one element of the image to the next.
       low: padding before the dilated image.
-      length: of the image.
+      length: length of the image.
       window: k.
-      size: of the result.
+      size: size of the result.
     """
 
     d: int

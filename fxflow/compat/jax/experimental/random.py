@@ -39,7 +39,7 @@ class StatefulPRNG:
         """Returns new keys.
 
         Args:
-          shape: of the array of keys; () is one.
+          shape: shape of the array of keys; () is one.
 
         Returns:
           key[*shape].
@@ -59,7 +59,7 @@ class StatefulPRNG:
 
         Args:
           size: shape of the result; None is ().
-          dtype: of the result.
+          dtype: dtype of the result.
 
         Returns:
           An array of `size`.
@@ -75,7 +75,7 @@ class StatefulPRNG:
           low: array.
           high: array.
           size: shape of the result; None is that of `low` and `high`, broadcast.
-          dtype: of the result.
+          dtype: dtype of the result.
 
         Returns:
           An array of `size`.
@@ -92,7 +92,7 @@ class StatefulPRNG:
           loc: array of means.
           scale: array of standard deviations.
           size: shape of the result; None is that of `loc` and `scale`, broadcast.
-          dtype: of the result.
+          dtype: dtype of the result.
 
         Returns:
           An array of `size`.
@@ -109,7 +109,7 @@ class StatefulPRNG:
           low: array.
           high: array, or None.
           size: shape of the result; None is that of `low` and `high`, broadcast.
-          dtype: of the result.
+          dtype: dtype of the result.
 
         Returns:
           An array of `size`.

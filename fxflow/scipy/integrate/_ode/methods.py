@@ -80,7 +80,7 @@ class Method(Frozen):
 
     Attributes:
       name: as users write it.
-      order: of the estimate of the error.
+      order: order of the estimate of the error.
       terms: the number of coefficients of the interpolant.
       implicit: whether it uses the Jacobian.
     """
@@ -111,7 +111,7 @@ class Method(Frozen):
           p: the problem.
           memory: see `memory`.
           t: where the step starts.
-          size: of the step, with its sign.
+          size: size of the step, with its sign.
           note: that of the step.
           dense: whether the coefficients of the interpolant are wanted.
 

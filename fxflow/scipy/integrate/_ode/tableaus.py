@@ -19,7 +19,7 @@ class Tableau(Frozen):
       stages: for each of them the weights of the slopes before it.
       result: weights of the slopes in the result; the last slope is that at the result.
       errors: weights in the estimates of the error.
-      order: of the estimate.
+      order: order of the estimate.
       later: nodes and weights of slopes that only the interpolant needs.
       dense: weights in the coefficients of the interpolant.
     """

@@ -34,7 +34,7 @@ class MaximumFlow(NamedTuple):
 def maximum_flow(
     csgraph: Any, source: int, sink: int, *, method: str = "dinic"
 ) -> MaximumFlow:
-    """Returns the greatest flow from one vertex to another.
+    """Returns the maximum flow from one vertex to another.
 
     Args:
       csgraph: (n, n) sparse or dense array of int32 capacities; they may be traced.
@@ -95,7 +95,7 @@ def maximum_flow(
 def min_weight_full_bipartite_matching(
     biadjacency: Any, maximize: bool = False
 ) -> tuple[Array, Array]:
-    """Returns the matching of all rows, or all columns, of the least weight.
+    """Returns the matching of all rows, or all columns, with minimum weight.
 
     Args:
       biadjacency: (m, n) sparse or dense array of weights, which are not 0; they may be
@@ -151,8 +151,8 @@ def yen(
       source: the first vertex.
       sink: the last vertex.
       K: how many paths at most.
-      directed: whether edges have a direction.
-      return_predecessors: whether the vertex before each is returned.
+      directed: whether the edges are directed.
+      return_predecessors: whether to return the predecessor of each vertex.
       unweighted: whether each edge has length 1.
 
     Returns:

@@ -46,7 +46,7 @@ def laplacian(
     dtype: Any = None,
     symmetrized: bool = False,
 ) -> Any:
-    """Returns the Laplacian of a graph, which is differentiable by the weights.
+    """Returns the Laplacian of a graph, which is differentiable in the weights.
 
     Args:
       csgraph: (n, n) sparse or dense array of weights; the diagonal does not count.
@@ -54,7 +54,7 @@ def laplacian(
       return_diag: whether the diagonal is returned, too: degrees, or if `normed` their
         square roots, 1 for vertices without edges.
       use_out_degree: whether the degrees are sums of rows, else of columns.
-      dtype: of the result; None: as the weights, float if `normed`.
+      dtype: dtype of the result; None: as the weights, float if `normed`.
       symmetrized: whether the graph is A + Aᵀ.
 
     Returns:
@@ -97,13 +97,13 @@ def connected_components(
     connection: str = "weak",
     return_labels: bool = True,
 ) -> Any:
-    """Returns how many components a graph has, and to which each vertex belongs.
+    """Returns the number of connected components, and the component of each vertex.
 
     It depends on the pattern alone: entries that are 0 are edges, too.
 
     Args:
       csgraph: (n, n) sparse array, or a dense one that is known.
-      directed: whether edges have a direction.
+      directed: whether the edges are directed.
       connection: "weak" or "strong": of directed graphs.
       return_labels: whether the labels are returned.
 
@@ -175,9 +175,9 @@ def _module(name: str) -> Any:
 _docs_of_paths = shared("""
     Args:
       csgraph: (n, n) sparse or dense array of weights.
-      directed: whether edges have a direction.
-      indices: from which vertices: an integer or a vector; None is all.
-      return_predecessors: whether the vertex before each is returned.
+      directed: whether the edges are directed.
+      indices: the source vertices: an integer or a vector; None is all.
+      return_predecessors: whether to return the predecessor of each vertex.
       unweighted: whether each edge has length 1.
 
     Returns:
@@ -258,10 +258,10 @@ def dijkstra(
 ) -> Any:
     """Returns the lengths of shortest paths for weights that are not negative.
 
-    It is `shortest_path`, with a limit.
+    It is `shortest_path` with a maximum length.
 
     Args:
-      limit: longer paths count as none.
+      limit: the maximum length; vertices that are farther away get inf.
 
     Example:
       >>> A = fnp.array([[0.0, 1.0, 5.0], [0.0, 0.0, 2.0], [0.0, 0.0, 0.0]])

@@ -67,7 +67,7 @@ def construct_dist_matrix(
     directed: bool = True,
     null_value: float = np.inf,
 ) -> Array:
-    """Returns the lengths of paths of which the vertices are known.
+    """Returns the lengths of the paths that predecessors describe.
 
     With the predecessors that `shortest_path` returns it is the lengths again, with
     derivatives with respect to the weights.
@@ -76,7 +76,7 @@ def construct_dist_matrix(
       graph: (n, n) sparse or dense array of weights.
       predecessors: int array-like[n, n]: the vertex before j on the path from i to j;
         negative, there is no path.
-      directed: whether edges have a direction; else the smaller weight counts.
+      directed: whether the edges are directed; else the smaller weight counts.
       null_value: what stands where there is no path.
 
     Returns:

@@ -25,7 +25,7 @@ _docs = shared("""
       csgraph: (n, n) sparse array, or a dense one that is known; entries that are 0 are
         edges, too.
       i_start: the vertex to begin at.
-      directed: whether edges have a direction.
+      directed: whether the edges are directed.
 
     Raises:
       ArgumentError: `csgraph` is not a matrix, or there is no such vertex.
@@ -80,7 +80,7 @@ def _order(
 def breadth_first_order(
     csgraph: Any, i_start: int, directed: bool = True, return_predecessors: bool = True
 ) -> Any:
-    """Returns the vertices that a vertex leads to, the nearest first.
+    """Returns the vertices reachable from a vertex, in breadth-first order.
 
     Args:
       return_predecessors: whether the vertex before each one is returned, too.
@@ -101,7 +101,7 @@ def breadth_first_order(
 def depth_first_order(
     csgraph: Any, i_start: int, directed: bool = True, return_predecessors: bool = True
 ) -> Any:
-    """Returns the vertices that a vertex leads to, each path to its end first.
+    """Returns the vertices reachable from a vertex, in depth-first order.
 
     Args:
       return_predecessors: whether the vertex before each one is returned, too.
@@ -122,7 +122,7 @@ def depth_first_order(
 def breadth_first_tree(
     csgraph: Any, i_start: int, directed: bool = True
 ) -> SparseArray:
-    """Returns the edges by which a search finds vertices, the nearest first.
+    """Returns the tree of a breadth-first search.
 
     Returns:
       A sparse csr array with the weights of these edges, which are differentiable.
@@ -138,7 +138,7 @@ def breadth_first_tree(
 
 @_docs
 def depth_first_tree(csgraph: Any, i_start: int, directed: bool = True) -> SparseArray:
-    """Returns the edges by which a search finds vertices, each path to its end first.
+    """Returns the tree of a depth-first search.
 
     Returns:
       A sparse csr array with the weights of these edges, which are differentiable.
@@ -153,12 +153,12 @@ def depth_first_tree(csgraph: Any, i_start: int, directed: bool = True) -> Spars
 
 
 def edges_of(A: SparseArray, before: np.ndarray, directed: bool) -> SparseArray:
-    """Returns the edges from the vertex before each one, with their weights.
+    """Returns the tree that predecessors describe, with the weights of its edges.
 
     Args:
       A: a graph.
       before: int[n]: negative, there is none.
-      directed: whether edges have a direction; else the smaller weight counts.
+      directed: whether the edges are directed; else the smaller weight counts.
     """
     head = np.flatnonzero(before >= 0)
     head = head[np.argsort(before[head], kind="stable")]
@@ -180,7 +180,7 @@ def reconstruct_path(
     Args:
       csgraph: (n, n) sparse or dense array of weights; they may be traced.
       predecessors: int array-like[n], known: negative, there is none.
-      directed: whether edges have a direction; else the smaller weight counts.
+      directed: whether the edges are directed; else the smaller weight counts.
 
     Returns:
       A sparse csr array with the weights of these edges.
@@ -211,7 +211,7 @@ def reconstruct_path(
 
 
 def reverse_cuthill_mckee(graph: Any, symmetric_mode: bool = False) -> Array:
-    """Returns an order of the vertices that brings the edges near the diagonal.
+    """Returns the reverse Cuthill-McKee order, which reduces the bandwidth.
 
     Args:
       graph: (n, n) sparse array, or a dense one that is known.
@@ -239,7 +239,7 @@ def reverse_cuthill_mckee(graph: Any, symmetric_mode: bool = False) -> Array:
 
 
 def maximum_bipartite_matching(graph: Any, perm_type: str = "row") -> Array:
-    """Returns a matching of rows and columns of as many as possible.
+    """Returns a maximum matching of rows and columns.
 
     Args:
       graph: (m, n) sparse array, or a dense one that is known.
@@ -270,7 +270,7 @@ def maximum_bipartite_matching(graph: Any, perm_type: str = "row") -> Array:
 
 
 def structural_rank(graph: Any) -> int:
-    """Returns the greatest rank that a matrix of this pattern may have.
+    """Returns the structural rank: the maximum rank of a matrix of this pattern.
 
     Args:
       graph: (m, n) sparse array, or a dense one that is known.

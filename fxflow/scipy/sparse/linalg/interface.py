@@ -29,12 +29,12 @@ class LinearOperator:
       rmatvec: returns the product of the adjoint and a vector of `shape[0]`; None: it
         is derived from `matvec`.
       matmat: returns the product with a matrix; None: it is derived.
-      dtype: of the vectors; None is the default float dtype.
+      dtype: dtype of the vectors; None is the default float dtype.
       rmatmat: returns the product of the adjoint and a matrix; None: it is derived.
 
     Attributes:
       shape: rows and columns.
-      dtype: of the vectors.
+      dtype: dtype of the vectors.
 
     Example:
       >>> A = LinearOperator((2, 2), matvec=lambda x: x * fnp.array([2.0, 3.0]))

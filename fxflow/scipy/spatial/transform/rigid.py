@@ -184,7 +184,7 @@ class RigidTransform:
 
         Args:
           num: how many; None is one by itself.
-          dtype: of the numbers.
+          dtype: dtype of the numbers.
         """
         return cls.from_rotation(Rotation.identity(num, dtype))
 

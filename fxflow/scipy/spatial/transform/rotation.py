@@ -352,7 +352,7 @@ class Rotation:
 
         Args:
           num: how many; None is one by itself.
-          dtype: of the quaternions.
+          dtype: dtype of the quaternions.
         """
         one = fnp.asarray(np.array([0, 0, 0, 1]), dtype)
         return cls(one if num is None else fnp.tile(one, (num, 1)))
@@ -362,7 +362,7 @@ class Rotation:
         """Draws rotations, all equally likely.
 
         Args:
-          random_key: of `fxflow.random`.
+          random_key: a key of `fxflow.random`.
           num: how many; None is one by itself.
         """
         shape = (4,) if num is None else (num, 4)

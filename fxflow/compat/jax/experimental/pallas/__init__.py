@@ -241,7 +241,7 @@ def strides_from_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Returns the distance of neighbours along each axis, in elements.
 
     Args:
-      shape: of an array in row-major order.
+      shape: shape of an array in row-major order.
 
     Returns:
       Ints.

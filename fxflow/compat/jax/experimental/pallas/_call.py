@@ -82,7 +82,7 @@ class Part:
         Args:
           what: the array, in messages.
           spec: a `BlockSpec`, a memory space, or nothing.
-          shape: of the array.
+          shape: shape of the array.
         """
         if spec is None or spec is no_block_spec or isinstance(spec, _Space):
             return cls(what, None, None)

@@ -81,7 +81,7 @@ class TpuInfo:
         """Returns how many rows a tile of memory has.
 
         Args:
-          dtype: of the elements.
+          dtype: dtype of the elements.
         """
         packed: int = max(1, 4 // np.dtype(dtype).itemsize)
         return self.num_sublanes * packed

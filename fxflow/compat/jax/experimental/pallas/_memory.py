@@ -25,8 +25,8 @@ class MemoryRef:
     """The type of a reference in a memory space.
 
     Args:
-      shape: of the contents.
-      dtype: of the contents.
+      shape: shape of the contents.
+      dtype: dtype of the contents.
       memory_space: where.
     """
 
@@ -64,8 +64,8 @@ class MemorySpace(_Space):
     """Spaces of any back end.
 
     Args:
-      shape: of a reference in this space; a call returns its type.
-      dtype: of the reference; None: `shape` is an array or a type.
+      shape: shape of a reference in this space; a call returns its type.
+      dtype: dtype of the reference; None: `shape` is an array or a type.
 
     Returns:
       A `MemoryRef`.
@@ -83,8 +83,8 @@ class TpuMemorySpace(_Space):
     """Spaces of a TPU.
 
     Args:
-      shape: of a reference in this space; a call returns its type.
-      dtype: of the reference; None: `shape` is an array or a type.
+      shape: shape of a reference in this space; a call returns its type.
+      dtype: dtype of the reference; None: `shape` is an array or a type.
 
     Returns:
       A `MemoryRef`.
@@ -102,7 +102,7 @@ class SemaphoreType(enum.Enum):
     """Kinds of semaphores.
 
     Args:
-      shape: of a reference to semaphores; a call returns its type.
+      shape: shape of a reference to semaphores; a call returns its type.
 
     Returns:
       A `MemoryRef`.
@@ -199,7 +199,7 @@ def bitcast(x: Any, dtype: Any) -> Any:
 
     Args:
       x: an array of at least two axes, or of one dtype size.
-      dtype: of the result.
+      dtype: dtype of the result.
     """
     old, new = typeof(x).dtype.itemsize, np.dtype(dtype).itemsize
     if old == new:

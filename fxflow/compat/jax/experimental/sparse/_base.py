@@ -32,7 +32,7 @@ class JAXSparse:
     """The base of sparse arrays.
 
     Attributes:
-      shape: of the array.
+      shape: shape of the array.
     """
 
     __array_priority__ = 100

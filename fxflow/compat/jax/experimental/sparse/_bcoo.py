@@ -33,7 +33,7 @@ class BCOO(JAXSparse):
     Attributes:
       data: [batch, nse, dense axes].
       indices: [batch, nse, sparse axes]; what is out of bounds is padding.
-      shape: of the array.
+      shape: shape of the array.
     """
 
     def __init__(

@@ -220,7 +220,7 @@ def bcoo_broadcast_in_dim(
 
     Args:
       mat: sparse array, or the dense one that becomes sparse.
-      shape: of the result.
+      shape: shape of the result.
       broadcast_dimensions: axes of the result for those of the array.
       sharding: has no effect.
 

@@ -35,7 +35,7 @@ class BCSR(JAXSparse):
       data: [batch, nse, dense axes].
       indices: [batch, nse]: columns; those out of bounds are padding.
       indptr: [batch, rows + 1]: where each row begins.
-      shape: of the array.
+      shape: shape of the array.
     """
 
     def __init__(
@@ -290,7 +290,7 @@ def bcsr_broadcast_in_dim(
 
     Args:
       mat: sparse array, or the dense one that becomes sparse.
-      shape: of the result.
+      shape: shape of the result.
       broadcast_dimensions: axes of the result for those of the array.
 
     Returns:

@@ -35,8 +35,8 @@ def empty(
     """An array without elements.
 
     Args:
-      shape: of the result.
-      dtype: of the data.
+      shape: shape of the result.
+      dtype: dtype of the data.
       index_dtype: dtype of the indices.
       sparse_format: "bcoo" or "bcsr".
       **kwds: further options.
@@ -72,7 +72,7 @@ def eye(
       N: number of rows.
       M: number of columns; None is N.
       k: which diagonal.
-      dtype: of the data.
+      dtype: dtype of the data.
       index_dtype: dtype of the indices.
       sparse_format: "bcoo" or "bcsr".
       **kwds: further options.
@@ -127,8 +127,8 @@ def random_bcoo(
 
     Args:
       key: random key.
-      shape: of the result.
-      dtype: of the data.
+      shape: shape of the result.
+      dtype: dtype of the data.
       indices_dtype: dtype of the indices.
       nse: number of stored elements; None: as many as there are.
       n_batch: number of batch axes.
@@ -179,12 +179,12 @@ def _by_data(transform: Any, unpack: Any) -> Any:
 
         Args:
           fun: a function of sparse and dense arrays.
-          argnums: by which arguments.
+          argnums: the arguments to differentiate with respect to.
           has_aux: whether the function returns `(result, auxiliary data)`.
           **more: options of the transform of dense arrays.
 
         Returns:
-          The function; its derivatives have the places of the arguments.
+          The function; its derivatives have the sparsity patterns of the arguments.
         """
         single = not isinstance(argnums, tuple | list)
         numbers = (argnums,) if single else tuple(argnums)
