@@ -36,7 +36,7 @@ _MOST_BANDWIDTH = 1e12
 
 
 def calibrate(devices: Sequence[Any] | None = None) -> Costs:
-    """Measures what this machine's devices do in a second; takes some seconds.
+    """Measures the throughput of this machine's devices; takes a few seconds.
 
     What is measured is kept in the directory of the compile cache, for this machine and
     version of jaxlib: `dataflow.jit(place="cost")` finds it there in later processes.

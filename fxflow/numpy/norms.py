@@ -19,7 +19,7 @@ from fxflow.numpy.selection import choose_between
 
 
 def _greatest(x: Array, axes: tuple[int, ...], keepdims: bool = False) -> Array:
-    """Returns the greatest of numbers that are not negative; of none, 0."""
+    """Returns the greatest of non-negative numbers; of none, 0."""
     empty = not all(x.aval.shape[i] for i in axes)
     return max(x, axis=axes, keepdims=keepdims, initial=0 if empty else None)
 

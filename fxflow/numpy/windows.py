@@ -43,7 +43,7 @@ def _window(values: Any) -> Array:
 
 _window_docs = shared("""
     Args:
-      M: number of points; none, if it is not positive.
+      M: number of points; the result is empty if it is not positive.
 
     Returns:
       Float array[M].
@@ -79,7 +79,7 @@ def blackman(M: int) -> Array:
 
 @_window_docs
 def hamming(M: int) -> Array:
-    """Returns a raised cosine, 0.08 at both ends.
+    """Returns the Hamming window, a raised cosine that is 0.08 at both ends.
 
     Example:
       >>> hamming(3)

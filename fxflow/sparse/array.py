@@ -537,7 +537,7 @@ class SparseArray(Extremes):
         """Returns the smaller elements.
 
         Args:
-          other: a sparse array, or a number that is not negative.
+          other: a sparse array, or a non-negative number.
         """
         return self._extreme_of(other, "minimum")
 
@@ -751,7 +751,7 @@ def _zero_method(name: str) -> Any:
 
     method.__name__ = name
     method.__qualname__ = f"SparseArray.{name}"
-    method.__doc__ = f"Returns `{name}` of the elements, 0 where they are."
+    method.__doc__ = f"Returns `{name}` of the stored elements; zeros stay zeros."
     return method
 
 

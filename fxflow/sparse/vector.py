@@ -297,7 +297,7 @@ class SparseVector:
         """Returns the smaller elements.
 
         Args:
-          other: a sparse vector, or a number that is not negative.
+          other: a sparse vector, or a non-negative number.
         """
         found: SparseVector = self._with("minimum", other)
         return found
@@ -453,7 +453,7 @@ ZERO = (
     "trunc sign deg2rad rad2deg"
 )
 for _name in ZERO.split():
-    _unary(_name, f"Returns `{_name}` of the elements, 0 where they are.")
+    _unary(_name, f"Returns `{_name}` of the stored elements; zeros stay zeros.")
 
 
 def _reduction(name: str, what: str, option: str) -> None:

@@ -407,7 +407,7 @@ def ndcg_at_k(
 
     Args:
       scores: float[..., items], as for `recall_at_k`.
-      relevant: bool[..., items], or gains that are not negative.
+      relevant: bool[..., items], or non-negative gains.
       k: the number of items, at least 1; among equal scores, the first count.
       weights: [...], one for each list, broadcast.
 

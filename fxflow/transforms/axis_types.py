@@ -82,7 +82,8 @@ def auto_axes(
 ) -> Any:
     """Leaves explicit axes of the mesh to the compiler within a function.
 
-    For what types cannot say how to divide: inside, they say nothing of these axes.
+    For operations whose types cannot determine a sharding: inside, types have no
+    sharding along these axes.
 
     Args:
       f: function of arrays or pytrees of them. Left out, a decorator is returned.

@@ -203,7 +203,7 @@ def shard_map(
       out_specs: how the results are put together.
       axis_names: the axes that `f` is written for; empty: all.
       check_vma: whether to check what must not differ between devices.
-      check_rep: an older name of that.
+      check_rep: older name of the argument above.
       auto: an older way to say which axes `f` is not written for.
 
     Returns:

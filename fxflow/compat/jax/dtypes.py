@@ -46,7 +46,7 @@ def canonicalize_dtype(
     Args:
       dtype: anything that names a dtype; None is float64, as in NumPy.
       allow_extended_dtype: whether dtypes of keys are taken.
-      allow_opaque_dtype: an older name of that.
+      allow_opaque_dtype: older name of the argument above.
     """
     found = _dtypes.canonicalize_dtype(
         float if dtype is None else dtype, allow_extended_dtype or allow_opaque_dtype

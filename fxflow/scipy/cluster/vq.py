@@ -232,12 +232,12 @@ def kmeans(
     *,
     key: Any = None,
 ) -> tuple[Array, Array]:
-    """Finds the codes with the least mean distance of the observations.
+    """Finds the centroids that minimize the mean distance to the observations.
 
     Args:
       obs: real array-like[m, d], or [m] of numbers.
-      k_or_guess: how many codes, or the first ones, array-like[k, d].
-      iter: how often to start from other observations; all starts run at once.
+      k_or_guess: the number of centroids, or the initial ones, array-like[k, d].
+      iter: the number of restarts from other observations; all starts run at once.
       thresh: a start ends when the mean distance falls by no more.
       check_finite: has no effect.
       key: for the starts.

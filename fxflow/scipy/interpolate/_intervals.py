@@ -133,7 +133,7 @@ class Piecewise(Generic[P]):
           Array with *s in place of the axis of the breakpoints.
 
         Raises:
-          ArgumentError: `nu` is negative, or there is no such `extrapolate`.
+          ArgumentError: `nu` is negative, or `extrapolate` is invalid.
         """
         name = type(self).__name__
         how = self.extrapolate if extrapolate is None else extrapolate
@@ -193,7 +193,7 @@ class Piecewise(Generic[P]):
           Array[...].
 
         Raises:
-          ArgumentError: there is no such `extrapolate`.
+          ArgumentError: `extrapolate` is invalid.
         """
         name = type(self).__name__
         how = self.extrapolate if extrapolate is None else extrapolate

@@ -128,7 +128,7 @@ class BPoly(Piecewise["BPoly"]):
       axis: axis of the result, where the points are.
 
     Raises:
-      ArgumentError: `x` does not ascend, or there is no such `extrapolate`.
+      ArgumentError: `x` does not ascend, or `extrapolate` is invalid.
       ShapeError: the shapes are incompatible.
 
     Example:

@@ -109,7 +109,7 @@ class BSpline:
       axis: as given.
 
     Raises:
-      ArgumentError: the knots descend, or there is no such `extrapolate`.
+      ArgumentError: the knots descend, or `extrapolate` is invalid.
       ShapeError: there are fewer than 2 k + 2 knots, or too few coefficients.
 
     Example:
@@ -249,7 +249,7 @@ class BSpline:
           Array with *s in place of the axis of the coefficients.
 
         Raises:
-          ArgumentError: `nu` is negative, or there is no such `extrapolate`.
+          ArgumentError: `nu` is negative, or `extrapolate` is invalid.
         """
         how = self.extrapolate if extrapolate is None else extrapolate
         how = extrapolation("BSpline", how)
@@ -323,7 +323,7 @@ class BSpline:
           Array[...].
 
         Raises:
-          ArgumentError: there is no such `extrapolate`.
+          ArgumentError: `extrapolate` is invalid.
         """
         how = self.extrapolate if extrapolate is None else extrapolate
         how = extrapolation("BSpline", how)

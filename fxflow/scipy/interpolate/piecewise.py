@@ -93,7 +93,7 @@ class PPoly(Piecewise["PPoly"]):
       axis: axis of the result, where the points are.
 
     Raises:
-      ArgumentError: `x` does not ascend, or there is no such `extrapolate`.
+      ArgumentError: `x` does not ascend, or `extrapolate` is invalid.
       ShapeError: the shapes are incompatible.
 
     Example:
@@ -150,7 +150,7 @@ class PPoly(Piecewise["PPoly"]):
           PPoly on the knots of the base interval.
 
         Raises:
-          ArgumentError: `tck` is not a spline, or there is no such `extrapolate`.
+          ArgumentError: `tck` is not a spline, or `extrapolate` is invalid.
         """
         if isinstance(tck, tuple | list) or not hasattr(tck, "t"):
             raise ArgumentError(

@@ -19,7 +19,7 @@ _docs = shared("""
     Raises:
       ArgumentError: an argument is not an array.
       ...
-      ShapeError: a vector has no axis, or another length than it must have.
+      ShapeError: a vector is 0-d or has the wrong length.
 
     Source: `scipy.linalg.{name}`. Axes in front of the last one are batch.
 """)

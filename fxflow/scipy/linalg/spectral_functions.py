@@ -226,8 +226,8 @@ def generalized_funm(A: ArrayLike, func: Callable[[Any], Any]) -> Array:
 
     Args:
       A: array-like[..., m, n].
-      func: function of a real scalar, called with values that are not negative; it may
-        capture traced values, also those to differentiate with respect to.
+      func: function of a real scalar, called with non-negative values; it may capture
+        traced values, also those to differentiate with respect to.
 
     Returns:
       Float or complex array[..., m, n].

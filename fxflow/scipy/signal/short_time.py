@@ -97,9 +97,9 @@ class ShortTimeFFT:
       win: float or complex array-like[m]: the window.
       hop: how many samples lie between slices.
       fs: the sampling rate.
-      fft_mode: "onesided", frequencies that are not negative, of real signals;
-        "onesided2X", the same, scaled by `scale_to` for the missing ones; "twosided",
-        all of them; "centered", all of them with 0 in the middle.
+      fft_mode: "onesided", non-negative frequencies, of real signals; "onesided2X", the
+        same, scaled by `scale_to` for the missing ones; "twosided", all of them;
+        "centered", all of them with 0 in the middle.
       mfft: the length of a transform, at least m; None is m.
       dual_win: array-like[m]: the window of the inverse; None is the canonical one.
       scale_to: "magnitude", the peaks of sines are their amplitudes; "psd", squares are

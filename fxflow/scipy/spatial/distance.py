@@ -437,7 +437,7 @@ _docs = shared("""
     Args:
       u: real array-like[d].
       v: real array-like[d].
-      w: array-like[d]: weights of the elements, not negative; None is ones.
+      w: array-like[d]: non-negative weights of the elements; None means ones.
 
     Returns:
       Float array[].
@@ -471,7 +471,7 @@ def _between(name: str, u: Any, v: Any, w: Any = None, **options: Any) -> Array:
 
 @_docs
 def braycurtis(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
-    """Returns the sum of the differences over that of the sums.
+    """Returns the Bray-Curtis distance: the sum of differences over the sum of sums.
 
     Example:
       >>> u, v = np.array([1.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
@@ -483,7 +483,7 @@ def braycurtis(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
 
 @_docs
 def canberra(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
-    """Returns the sum of the relative differences.
+    """Returns the Canberra distance: the sum of the relative differences.
 
     Example:
       >>> u, v = np.array([1.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
@@ -495,7 +495,7 @@ def canberra(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
 
 @_docs
 def chebyshev(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
-    """Returns the greatest difference of two vectors.
+    """Returns the Chebyshev distance: the largest absolute difference.
 
     Example:
       >>> u, v = np.array([1.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
@@ -507,7 +507,7 @@ def chebyshev(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
 
 @_docs
 def cityblock(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
-    """Returns the sum of the differences of two vectors.
+    """Returns the Manhattan distance: the sum of the absolute differences.
 
     Example:
       >>> u, v = np.array([1.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
@@ -519,7 +519,7 @@ def cityblock(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
 
 @_docs
 def cosine(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
-    """Returns 1 minus the cosine of the angle of two vectors.
+    """Returns the cosine distance: 1 minus the cosine of the angle between two vectors.
 
     Example:
       >>> u, v = np.array([1.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
@@ -531,7 +531,7 @@ def cosine(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
 
 @_docs
 def dice(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
-    """Returns the dissimilarity of Dice of two vectors of truth values.
+    """Returns the Dice dissimilarity of two boolean vectors.
 
     Example:
       >>> u, v = np.array([1.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
@@ -555,7 +555,7 @@ def euclidean(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
 
 @_docs
 def hamming(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
-    """Returns the part of the elements of two vectors that differ.
+    """Returns the Hamming distance: the fraction of the elements that differ.
 
     Example:
       >>> u, v = np.array([1.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
@@ -567,7 +567,7 @@ def hamming(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
 
 @_docs
 def jaccard(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
-    """Returns the dissimilarity of Jaccard of two vectors of truth values.
+    """Returns the Jaccard dissimilarity of two boolean vectors.
 
     Example:
       >>> u, v = np.array([1.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
@@ -579,7 +579,7 @@ def jaccard(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
 
 @_docs
 def rogerstanimoto(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
-    """Returns the dissimilarity of Rogers and Tanimoto of truth values.
+    """Returns the Rogers-Tanimoto dissimilarity of two boolean vectors.
 
     Example:
       >>> u, v = np.array([1.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
@@ -591,7 +591,7 @@ def rogerstanimoto(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Ar
 
 @_docs
 def russellrao(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
-    """Returns the dissimilarity of Russell and Rao of two vectors of truth values.
+    """Returns the Russell-Rao dissimilarity of two boolean vectors.
 
     Example:
       >>> u, v = np.array([1.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
@@ -603,7 +603,7 @@ def russellrao(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
 
 @_docs
 def sokalsneath(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
-    """Returns the dissimilarity of Sokal and Sneath of two vectors of truth values.
+    """Returns the Sokal-Sneath dissimilarity of two boolean vectors.
 
     Example:
       >>> u, v = np.array([1.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
@@ -627,7 +627,7 @@ def sqeuclidean(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array
 
 @_docs
 def yule(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
-    """Returns the dissimilarity of Yule of two vectors of truth values.
+    """Returns the Yule dissimilarity of two boolean vectors.
 
     Example:
       >>> u, v = np.array([1.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
@@ -641,7 +641,7 @@ def yule(u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None) -> Array:
 def correlation(
     u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None, centered: bool = True
 ) -> Array:
-    """Returns 1 minus the correlation of two vectors.
+    """Returns the correlation distance: 1 minus the correlation of two vectors.
 
     Args:
       centered: whether the means are taken off; without, it is `cosine`.
@@ -657,7 +657,7 @@ def correlation(
 def minkowski(
     u: ArrayLike, v: ArrayLike, p: Any = 2, w: ArrayLike | None = None
 ) -> Array:
-    """Returns the p-norm of the difference of two vectors.
+    """Returns the Minkowski distance: the p-norm of the difference of two vectors.
 
     Args:
       p: the order of the norm, positive; it may be traced.
@@ -674,7 +674,7 @@ def minkowski(
 
 @_docs
 def mahalanobis(u: ArrayLike, v: ArrayLike, VI: ArrayLike) -> Array:
-    """Returns the distance of two vectors in standard deviations of a distribution.
+    """Returns the Mahalanobis distance of two vectors.
 
     Args:
       VI: real array-like[d, d]: the inverse of the covariance.
@@ -691,7 +691,7 @@ def mahalanobis(u: ArrayLike, v: ArrayLike, VI: ArrayLike) -> Array:
 
 @_docs
 def seuclidean(u: ArrayLike, v: ArrayLike, V: ArrayLike) -> Array:
-    """Returns the Euclidean distance of two vectors, each element in its deviation.
+    """Returns the Euclidean distance, each element scaled by its standard deviation.
 
     Args:
       V: real array-like[d]: the variances.
@@ -714,7 +714,7 @@ def jensenshannon(
     axis: int = 0,
     keepdims: bool = False,
 ) -> Array:
-    """Returns the distance of Jensen and Shannon of probabilities.
+    """Returns the Jensen-Shannon distance of two probability vectors.
 
     Args:
       p: real array-like[...], not negative; the sums along `axis` are made 1.

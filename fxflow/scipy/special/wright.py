@@ -19,9 +19,9 @@ from fxflow.scipy.special._operands import docs_of, in_64_bits
 
 _docs = docs_of(
     """
-a: real array-like, not negative.
-b: real array-like, not negative.
-x: real array-like, not negative.
+a: non-negative real array-like.
+b: non-negative real array-like.
+x: non-negative real array-like.
 """,
     ", with derivatives with respect to all arguments; DLMF 10.46",
 )

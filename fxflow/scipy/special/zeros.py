@@ -186,7 +186,7 @@ def ynp_zeros(n: int, nt: int) -> Array:
 
 
 def jnyn_zeros(n: int, nt: int) -> tuple[Array, Array, Array, Array]:
-    """Returns the first positive zeros of Jₙ, of its derivative, of Yₙ, of that's.
+    """Returns the first positive zeros of Jₙ, Jₙ', Yₙ and Yₙ'.
 
     Args:
       n: Python integer from 0 to 10,000: the order.

@@ -474,7 +474,7 @@ def zmap(
     ddof: int = 0,
     nan_policy: str = "propagate",
 ) -> Array:
-    """Returns how many standard deviations numbers are above the mean of a sample.
+    """Returns z-scores of numbers, relative to the mean and deviation of a sample.
 
     Args:
       scores: real array-like that broadcasts with the means of `compare`.

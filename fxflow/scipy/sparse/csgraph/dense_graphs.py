@@ -104,7 +104,7 @@ def csgraph_masked_from_dense(
 
 
 def csgraph_from_masked(graph: Any) -> SparseArray:
-    """Returns the sparse array of a masked array of NumPy.
+    """Returns the sparse array of a NumPy masked array.
 
     Args:
       graph: `numpy.ma.MaskedArray`, (n, n): what is not masked is an edge.
@@ -132,7 +132,7 @@ def csgraph_from_masked(graph: Any) -> SparseArray:
 
 
 def csgraph_to_dense(csgraph: Any, null_value: float = 0) -> Array:
-    """Returns a dense array of a graph.
+    """Returns a graph as a dense array.
 
     Args:
       csgraph: (n, n) sparse array; its values may be traced.
@@ -160,7 +160,7 @@ def csgraph_to_dense(csgraph: Any, null_value: float = 0) -> Array:
 
 
 def csgraph_to_masked(csgraph: Any) -> Any:
-    """Returns a masked array of NumPy of a graph.
+    """Returns a graph as a NumPy masked array.
 
     Args:
       csgraph: (n, n) sparse array, known.

@@ -256,7 +256,7 @@ def dijkstra(
     unweighted: bool = False,
     limit: float = np.inf,
 ) -> Any:
-    """Returns the lengths of shortest paths for weights that are not negative.
+    """Returns the lengths of shortest paths for non-negative weights.
 
     It is `shortest_path` with a maximum length.
 

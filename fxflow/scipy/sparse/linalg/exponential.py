@@ -307,7 +307,7 @@ def matrix_power(A: Any, power: int) -> SparseArray:
 
     Args:
       A: square sparse array.
-      power: an integer that is not negative. Static.
+      power: a non-negative integer. Static.
 
     Returns:
       A sparse array: its pattern is that of the power.

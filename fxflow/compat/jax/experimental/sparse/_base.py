@@ -123,7 +123,7 @@ def broadcast_front(x: Any, shape: Sequence[int]) -> Any:
 
 
 def axes_of(axes: Any, ndim: int) -> Shape:
-    """Axes as numbers that are not negative."""
+    """Axes as non-negative numbers."""
     given = (axes,) if hasattr(axes, "__index__") else tuple(axes)
     return tuple(operator.index(a) % ndim if ndim else 0 for a in given)
 
