@@ -21,6 +21,7 @@ from fxflow.core.arrays import Array, type_on
 from fxflow.core.runtime.execute import Program, buffer_at
 from fxflow.dataflow.placing import Place
 from fxflow.dataflow.rows import FragmentRow, Part
+from fxflow.devices import process
 from fxflow.devices.callbacks import in_callback
 
 #: Seconds after which a device's thread ends if it has nothing to do.
@@ -95,11 +96,15 @@ class StepRun:
       started: indices of the fragments that have been started.
       done: where the caller waits: for indices of fragments, or None when a thread has
         nothing left to do.
+      ended: ids of the rows of which nothing is left to do.
       error: what the first fragment that failed raised.
       stopped: whether the fragments that have not been started are left out.
     """
 
-    __slots__ = ("done", "error", "left", "started", "stopped", "threads", "values")
+    __slots__ = (
+        *("done", "ended", "error", "left"),
+        *("started", "stopped", "threads", "values"),
+    )
 
     left: dict[int, list[None]]
     stopped: bool
@@ -117,6 +122,7 @@ class StepRun:
         self.left = {slot: [None] * count for slot, count in shared}
         self.started: set[int] = set()
         self.done: SimpleQueue[int | None] = SimpleQueue()
+        self.ended: set[int] = set()
         self.error: BaseException | None = None
         self.stopped = False
 
@@ -134,8 +140,9 @@ class StepRun:
     def share(self, row: FragmentRow) -> None:
         """Passes on what other processes need; a step in one process has nothing."""
 
-    def row_ended(self) -> None:
+    def row_ended(self, row: Sequence[Launch]) -> None:
         """Notes that a thread has nothing left to do for the step."""
+        self.ended.add(id(row))
         self.done.put(None)
 
     def run(self, launch: Launch) -> bool:
@@ -166,16 +173,21 @@ class Thread:
             SimpleQueue()
         )
         self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
         self._running = False
 
     def submit(self, step: StepRun, row: Sequence[Launch]) -> None:
         """Adds the row of a step to what the thread has to do."""
         with self._lock:
             self._orders.put((step, row))
-            if not self._running:
-                self._running = True
+            # An interrupt may have kept the thread from being started.
+            if not self._running or self._thread is None or self._thread.ident is None:
                 name = f"fxflow {self.name}"
-                threading.Thread(target=self._serve, name=name, daemon=True).start()
+                self._thread = threading.Thread(
+                    target=self._serve, name=name, daemon=True
+                )
+                self._running = True
+                self._thread.start()
 
     def wake(self) -> None:
         """Has the thread look again at what it waits for."""
@@ -212,7 +224,7 @@ class Thread:
                 threads[number].wake()
             if launch.awaited:
                 step.done.put(launch.number)
-        step.row_ended()
+        step.row_ended(row)
 
 
 _threads: dict[Any, Thread] = {}
@@ -275,22 +287,23 @@ def run_step(
     else:
         threads = [thread for thread, _ in rows]
         step = StepRun(values, threads, shared)
-        ended = 0
         try:
             for thread, row in rows:
                 thread.submit(step, row)
             while awaited and not step.stopped:
-                if step.done.get() is None:
-                    ended += 1
-                else:
-                    awaited -= 1
+                awaited -= process.awaited(step.done) is not None
         except BaseException:
             step.stop()
             raise
         finally:
-            # Nothing of a step that failed or was interrupted is left running.
-            while step.stopped and ended < len(rows):
-                ended += step.done.get() is None
+            # Nothing of a step that failed or was interrupted is left running. A row
+            # that an interrupt left out ends at once, and so does one that comes twice.
+            if step.stopped:
+                for thread, row in rows:
+                    if id(row) not in step.ended:
+                        thread.submit(step, row)
+                while len(step.ended) < len(rows):
+                    process.awaited(step.done)
     if step.error is not None:
         raise step.error
     return step.values

@@ -101,7 +101,7 @@ def shielded(function: Callable[..., T], *arguments: Any) -> T:
     except RuntimeError:  # too many threads, or the interpreter is shutting down
         return function(*arguments)
     result: T
-    result, error = _awaited(answers)
+    result, error = awaited(answers)
     if error is None:
         return result
     try:
@@ -110,7 +110,8 @@ def shielded(function: Callable[..., T], *arguments: Any) -> T:
         del error  # its traceback holds this frame
 
 
-def _awaited(answers: queue.SimpleQueue[T]) -> T:
+def awaited(answers: queue.SimpleQueue[T]) -> T:
+    """Returns what a thread puts into a queue; an interrupt ends the wait at once."""
     # A signal that arrives just before a wait does not end it: Python has checked for
     # signals already, and the system wakes only threads that wait. So keep waits short.
     while True:

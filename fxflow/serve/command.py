@@ -347,10 +347,22 @@ class _Serving:
         """Serves until a signal stops it, and returns the exit status."""
         require_posix("fxflow serve")
         run_in_callers()  # for models in this process
+        loop = asyncio.get_running_loop()
+        handlers: dict[int, Callable[[], None]] = {
+            signal.SIGTERM: self._stopping.set,
+            signal.SIGINT: self._stopping.set,
+            signal.SIGHUP: self._begin_reload,
+        }
+        for number, handler in handlers.items():
+            loop.add_signal_handler(number, handler)
+        try:
+            return await self._serve()
+        finally:
+            for number in handlers:
+                loop.remove_signal_handler(number)
+
+    async def _serve(self) -> int:
         config, loop = self._config, asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stopping.set)
-        loop.add_signal_handler(signal.SIGHUP, self._begin_reload)
         sockets = listeners(config.host, config.port, "--port")
         try:
             rpc = await self._start_grpc()

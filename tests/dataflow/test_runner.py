@@ -16,6 +16,7 @@ import fxflow
 from fxflow import dataflow
 from fxflow import numpy as fnp
 from fxflow.dataflow import on, runner
+from fxflow.dataflow.runner import Thread
 
 DEVICES = fxflow.local_devices()
 #: Elements of arrays whose fragments go to the devices' threads.
@@ -208,6 +209,40 @@ def test_an_interrupt_leaves_nothing_running() -> None:
     thread.join(60)
     assert not late
     assert g(2.0) == 2 and late == [1]
+
+
+@pytest.mark.parametrize("submitted", [0, 1])
+def test_an_interrupt_may_come_before_all_threads_have_work(
+    submitted: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def f(x: Any) -> Any:
+        with on("/device:cpu:1"):
+            x = x + 1
+        with on("/device:cpu:2"):
+            return x * 2
+
+    g, x = dataflow.jit(f), fnp.ones(LARGE)
+    assert g(x)[0] == 4
+    submit, calls, caught = Thread.submit, [], []
+
+    def interrupted(self: Thread, step: Any, row: Any) -> None:
+        calls.append(row)
+        if len(calls) == submitted + 1:
+            raise KeyboardInterrupt
+        submit(self, step, row)
+
+    def call() -> None:
+        try:
+            g(x)
+        except KeyboardInterrupt as error:
+            caught.append(error)
+
+    monkeypatch.setattr(Thread, "submit", interrupted)
+    caller = threading.Thread(target=call, daemon=True)
+    caller.start()
+    caller.join(60)
+    assert caught and not caller.is_alive()
+    assert g(x)[0] == 4
 
 
 @pytest.mark.parametrize("size", [3, LARGE])

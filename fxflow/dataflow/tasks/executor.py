@@ -396,9 +396,9 @@ class PartStep(StepRun):
         self.moved = time.monotonic()
         return super().run(launch)
 
-    def row_ended(self) -> None:
+    def row_ended(self, row: Sequence[Any]) -> None:
         """Notes that a lane has nothing left to do for the step."""
-        super().row_ended()
+        super().row_ended(row)
         self.executor.lane_ended(self)
 
     def stop(self, error: BaseException | None = None) -> None:

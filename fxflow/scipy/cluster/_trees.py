@@ -83,36 +83,44 @@ def _chained(distances: Array, method: str) -> tuple[Array, Array, Array]:
     n, dtype = distances.aval.shape[0], distances.aval.dtype
     index = fnp.arange(n, dtype=dtypes.int32)
 
-    def step(carry: Any) -> Any:
-        D, written, size, chain, length, k, merges = carry
-        fresh = length == 0
+    def merge(k: Array, carry: Any) -> Any:
+        D, written, size, chain, length, merges = carry
         first = fnp.argmax(size > 0).astype(dtypes.int32)
-        chain = chain.at[0].set(fnp.where(fresh, first, chain[0]))
-        length = fnp.where(fresh, 1, length)
-        x, before = chain[length - 1], chain[fnp.maximum(length - 2, 0)]
-        row = _row(D, written, x)
-        open_ = fnp.where((size > 0) & (index != x), row, fnp.inf)
-        y = fnp.argmin(open_).astype(dtypes.int32)
-        ends = (length > 1) & (row[before] <= open_[y])
-        y = fnp.where(ends, before, y)
-        d = row[y]
-        chain = chain.at[length].set(y)
+        chain = chain.at[0].set(fnp.where(length == 0, first, chain[0]))
+
+        def extend(carry: Any) -> Any:
+            chain, length, *_ = carry
+            x, before = chain[length - 1], chain[fnp.maximum(length - 2, 0)]
+            row = _row(D, written, x)
+            open_ = fnp.where((size > 0) & (index != x), row, fnp.inf)
+            y = fnp.argmin(open_).astype(dtypes.int32)
+            d, last = open_[y], row[before]
+            ends = (length > 1) & (last <= d)
+            chain = chain.at[length].set(y)
+            return chain, length + 1, ends, x, before, fnp.where(ends, last, d)
+
+        # Until the nearest neighbour of the last cluster is the one before it.
+        none = fnp.int32(0)
+        start = (
+            *(chain, fnp.maximum(length, 1), fnp.bool_(False)),
+            *(none, none, fnp.zeros((), dtype)),
+        )
+        chain, length, _, x, y, d = lax.while_loop(lambda c: ~c[2], extend, start)
         a, b = fnp.minimum(x, y), fnp.maximum(x, y)
         na, nb = (size[i].astype(dtype) for i in (a, b))
         rows = _row(D, written, a), _row(D, written, b)
         new = _united(method, *rows, d, na, nb, size.astype(dtype))
-        D = lax.dynamic_update_index_in_dim(D, fnp.where(ends, new, D[b]), b, 0)
+        D = lax.dynamic_update_index_in_dim(D, new, b, 0)
         merges = merges.at[k].set(fnp.stack([a.astype(dtype), b.astype(dtype), d]))
         union = fnp.where(index == b, size[a] + size[b], size)
-        size = fnp.where(ends, fnp.where(index == a, 0, union), size)
-        written = fnp.where(ends & (index == b), k + 1, written)
-        length = fnp.where(ends, length - 2, length + 1)
-        return D, written, size, chain, length, k + ends.astype(k.dtype), merges
+        size = fnp.where(index == a, 0, union)
+        written = fnp.where(index == b, k + 1, written)
+        return D, written, size, chain, length - 3, merges
 
-    zero, zeros = fnp.int32(0), fnp.zeros(n, dtypes.int32)
-    chain, merges = fnp.zeros(n + 1, dtypes.int32), fnp.zeros((n, 3), dtype)
-    start = (distances, zeros, fnp.ones_like(zeros), chain, zero, zero, merges)
-    found = lax.while_loop(lambda c: c[5] < n - 1, step, start)[-1][: n - 1]
+    zeros = fnp.zeros(n, dtypes.int32)
+    chain, merges = fnp.zeros(n + 1, dtypes.int32), fnp.zeros((n - 1, 3), dtype)
+    start = (distances, zeros, fnp.ones_like(zeros), chain, fnp.int32(0), merges)
+    found = lax.fori_loop(fnp.int32(0), fnp.int32(n - 1), merge, start)[-1]
     x, y = (found[:, i].astype(dtypes.int32) for i in (0, 1))
     return x, y, found[:, 2]
 

@@ -110,7 +110,7 @@ def test_numberings_and_arrays_are_checked() -> None:
         assert not hierarchy.is_valid_linkage(wrong)
         with pytest.raises(ArgumentError, match=f"row {row}"):
             hierarchy.is_valid_linkage(wrong, throw=True)
-    with pytest.raises(ArgumentError, match="no cluster of the tree"):
+    with pytest.raises(ArgumentError, match="a flat cluster that the tree"):
         hierarchy.leaders(Z, np.arange(12) % 2)
 
 
