@@ -31,6 +31,10 @@ def apply_along_axis(
     Raises:
       AxisError: an axis is out of range.
 
+    Example:
+      >>> apply_along_axis(lambda v: v[0] + v[-1], 1, np.array([[1, 2, 3], [4, 5, 6]]))
+      Array([ 4, 10], dtype=int32)
+
     Source: `numpy.apply_along_axis`.
     """
     x = asarray(arr)

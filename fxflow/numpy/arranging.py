@@ -182,6 +182,11 @@ def resize(a: ArrayLike, new_shape: Any) -> Array:
     Raises:
       ShapeError: a length is negative.
 
+    Example:
+      >>> resize(np.array([1, 2, 3]), (2, 4))
+      Array([[1, 2, 3, 1],
+             [2, 3, 1, 2]], dtype=int32)
+
     Source: `numpy.resize`.
     """
     shape = shape_or_length("resize", new_shape, "new_shape")
@@ -209,6 +214,11 @@ def flip(m: ArrayLike, axis: Any = None) -> Array:
     Raises:
       AxisError: an axis is out of range.
 
+    Example:
+      >>> flip(np.array([[1, 2], [3, 4]]), axis=1)
+      Array([[2, 1],
+             [4, 3]], dtype=int32)
+
     Source: `numpy.flip`.
     """
     return _flip(m, tuple(axis) if isinstance(axis, list) else axis)
@@ -232,6 +242,11 @@ def flipud(m: ArrayLike) -> Array:
     Raises:
       AxisError: `m` is 0-d.
 
+    Example:
+      >>> flipud(np.array([[1, 2], [3, 4]]))
+      Array([[3, 4],
+             [1, 2]], dtype=int32)
+
     Source: `numpy.flipud`.
     """
     return flip(m, 0)
@@ -248,6 +263,11 @@ def fliplr(m: ArrayLike) -> Array:
 
     Raises:
       AxisError: `m` has fewer axes.
+
+    Example:
+      >>> fliplr(np.array([[1, 2], [3, 4]]))
+      Array([[2, 1],
+             [4, 3]], dtype=int32)
 
     Source: `numpy.fliplr`.
     """
@@ -268,6 +288,11 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 
     Raises:
       AxisError: an axis is out of range or repeated.
+
+    Example:
+      >>> rot90(np.array([[1, 2], [3, 4]]))
+      Array([[2, 4],
+             [1, 3]], dtype=int32)
 
     Source: `numpy.rot90`.
     """

@@ -65,6 +65,10 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
     Raises:
       ShapeError: `x` has fewer axes.
 
+    Example:
+      >>> matrix_transpose(np.zeros((2, 3, 4))).shape
+      (2, 4, 3)
+
     Source: `numpy.matrix_transpose`; the array API standard.
     """
     return _matrix_transpose(x)

@@ -104,6 +104,10 @@ def broadcast_arrays(*args: Any) -> list[Array]:
     Raises:
       ShapeError: the shapes do not broadcast.
 
+    Example:
+      >>> [x.shape for x in broadcast_arrays(np.zeros((2, 1)), np.zeros(3))]
+      [(2, 3), (2, 3)]
+
     Source: `numpy.broadcast_arrays`.
     """
     return list(_broadcast_arrays(*args))

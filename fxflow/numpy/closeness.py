@@ -46,6 +46,10 @@ def isclose(
     Special cases:
       Infinities are close if they are equal; so are keys.
 
+    Example:
+      >>> isclose(np.array([1.0, np.nan]), np.array([1.0, np.nan]), equal_nan=True)
+      Array([ True,  True], dtype=bool)
+
     Source: `numpy.isclose`.
     """
     x, y = promote("isclose", a, b)
@@ -110,6 +114,10 @@ def allclose(
     Raises:
       ShapeError: the shapes do not broadcast.
 
+    Example:
+      >>> allclose(np.array([1.0, 2.0]), np.array([1.0, 2.1]), atol=0.2)
+      Array(True, dtype=bool)
+
     Source: `numpy.allclose`.
     """
     return _all(isclose(a, b, rtol, atol, equal_nan))
@@ -137,6 +145,10 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
 
     Raises:
       ArgumentError: an argument is not an array.
+
+    Example:
+      >>> array_equal(np.array([1, 2]), np.array([[1, 2]]))
+      Array(False, dtype=bool)
 
     Source: `numpy.array_equal`.
     """

@@ -134,6 +134,11 @@ def stack(
       AxisError: an axis is out of range.
       ArgumentError: there are no arrays, or `out` is given.
 
+    Example:
+      >>> stack([np.array([1, 2]), np.array([3, 4])], axis=1)
+      Array([[1, 3],
+             [2, 4]], dtype=int32)
+
     Source: `numpy.stack`.
     """
     no_out("stack", out)
@@ -215,6 +220,11 @@ def column_stack(tup: Any) -> Array:
     Raises:
       ShapeError: the lengths differ.
 
+    Example:
+      >>> column_stack([np.array([1, 2]), np.array([3, 4])])
+      Array([[1, 3],
+             [2, 4]], dtype=int32)
+
     Source: `numpy.column_stack`.
     """
     columns = []
@@ -236,6 +246,12 @@ def block(arrays: Any) -> Array:
     Raises:
       ArgumentError: the depths differ, or a list is empty.
       ShapeError: the lengths differ.
+
+    Example:
+      >>> block([[np.eye(2), np.zeros((2, 1))], [np.ones((1, 3))]])
+      Array([[1., 0., 0.],
+             [0., 1., 0.],
+             [1., 1., 1.]], dtype=float32)
 
     Source: `numpy.block`.
     """
@@ -289,6 +305,11 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Array:
 
     Raises:
       ShapeError: the other lengths differ.
+
+    Example:
+      >>> append(np.array([[1, 2]]), np.array([[3, 4]]), axis=0)
+      Array([[1, 2],
+             [3, 4]], dtype=int32)
 
     Source: `numpy.append`.
     """
@@ -460,6 +481,10 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     Raises:
       AxisError: an axis is out of range.
       ShapeError: `x` is 0-d.
+
+    Example:
+      >>> [x.tolist() for x in unstack(np.array([[1, 2], [3, 4]]), axis=1)]
+      [[1, 3], [2, 4]]
 
     Source: `numpy.unstack`; the array API standard, 2023.12.
     """

@@ -175,6 +175,11 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
     Raises:
       ShapeError: `m` has fewer axes.
 
+    Example:
+      >>> tril(np.array([[1, 2, 3], [4, 5, 6]]), k=-1)
+      Array([[0, 0, 0],
+             [4, 0, 0]], dtype=int32)
+
     Source: `numpy.tril`.
     """
     return _triangle("tril", m, k, True)
@@ -193,6 +198,11 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
 
     Raises:
       ShapeError: `m` has fewer axes.
+
+    Example:
+      >>> triu(np.array([[1, 2, 3], [4, 5, 6]]), k=1)
+      Array([[0, 2, 3],
+             [0, 0, 6]], dtype=int32)
 
     Source: `numpy.triu`.
     """
@@ -218,6 +228,10 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     Raises:
       ShapeError: `a` has fewer axes.
       AxisError: an axis is out of range or repeated.
+
+    Example:
+      >>> diagonal(np.array([[1, 2, 3], [4, 5, 6]]), offset=1)
+      Array([2, 6], dtype=int32)
 
     Source: `numpy.diagonal`.
     """
@@ -297,6 +311,12 @@ def diagflat(v: Any, k: int = 0) -> Array:
 
     Returns:
       Array of two axes.
+
+    Example:
+      >>> diagflat(np.array([1, 2]), k=1)
+      Array([[0, 1, 0],
+             [0, 0, 2],
+             [0, 0, 0]], dtype=int32)
 
     Source: `numpy.diagflat`.
     """
@@ -441,6 +461,12 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
 
     Raises:
       ShapeError: `x` has the wrong number of axes, or `N` is negative.
+
+    Example:
+      >>> vander(np.array([1, 2, 3]), increasing=True)
+      Array([[1, 1, 1],
+             [1, 2, 4],
+             [1, 3, 9]], dtype=int32)
 
     Source: `numpy.vander`.
     """

@@ -60,6 +60,12 @@ def meshgrid(
       ArgumentError: unknown `indexing`.
       ShapeError: an argument has more axes.
 
+    Example:
+      >>> x, y = meshgrid(np.arange(2), np.arange(3), indexing="ij")
+      >>> y
+      Array([[0, 1, 2],
+             [0, 1, 2]], dtype=int32)
+
     Source: `numpy.meshgrid`.
     """
     if indexing not in ("xy", "ij"):
@@ -84,6 +90,11 @@ def indices(
 
     Raises:
       ShapeError: a length is negative.
+
+    Example:
+      >>> indices((2, 3))[1]
+      Array([[0, 1, 2],
+             [0, 1, 2]], dtype=int32)
 
     Source: `numpy.indices`.
     """

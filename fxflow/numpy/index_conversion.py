@@ -31,6 +31,10 @@ def unravel_index(indices: Any, shape: ShapeLike) -> tuple[Array, ...]:
     Raises:
       DtypeError: `indices` are not integers.
 
+    Example:
+      >>> unravel_index(7, (3, 4))
+      (Array(1, dtype=int32, weak_type=True), Array(3, dtype=int32, weak_type=True))
+
     Source: `numpy.unravel_index`.
     """
     return _unravel_index(
@@ -79,6 +83,10 @@ def ravel_multi_index(
     Raises:
       ArgumentError: an index is out of range, or unknown mode or order.
       DtypeError: an index is not of integers.
+
+    Example:
+      >>> ravel_multi_index((np.array([0, 2]), np.array([1, 3])), (3, 4))
+      Array([ 1, 11], dtype=int32)
 
     Source: `numpy.ravel_multi_index`.
     """

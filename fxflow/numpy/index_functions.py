@@ -148,6 +148,12 @@ def take_along_axis(
       ShapeError: the numbers of axes differ, or the lengths do not broadcast.
       AxisError: an axis is out of range.
 
+    Example:
+      >>> x = np.array([[3, 1, 2], [9, 8, 7]])
+      >>> take_along_axis(x, np.argsort(x, axis=1), axis=1)
+      Array([[1, 2, 3],
+             [7, 8, 9]], dtype=int32)
+
     Source: `numpy.take_along_axis`.
     """
     wrap = wrap_negative_indices is None or bool(wrap_negative_indices)
@@ -238,6 +244,10 @@ def extract(
     Raises:
       ConcretizationError: `condition` is traced and `size` is not given.
 
+    Example:
+      >>> extract(np.array([True, False, True]), np.array([1, 2, 3]), size=2)
+      Array([1, 3], dtype=int32)
+
     Source: `numpy.extract`.
     """
     return compress(ravel(condition), ravel(arr), size=size, fill_value=fill_value)
@@ -268,6 +278,11 @@ def compress(
     Raises:
       ConcretizationError: `condition` is traced and `size` is not given.
       ShapeError: `condition` does not have one axis, or is too long.
+
+    Example:
+      >>> compress([True, False, True], np.array([[1, 2], [3, 4], [5, 6]]), axis=0)
+      Array([[1, 2],
+             [5, 6]], dtype=int32)
 
     Source: `numpy.compress`.
     """
@@ -508,6 +523,12 @@ def ix_(*args: Any) -> tuple[Array, ...]:
 
     Raises:
       ShapeError: a sequence does not have one axis.
+
+    Example:
+      >>> x = np.arange(12).reshape(3, 4)
+      >>> x[ix_([0, 2], [1, 3])]
+      array([[ 1,  3],
+             [ 9, 11]])
 
     Source: `numpy.ix_`.
     """

@@ -113,6 +113,11 @@ def delete(
       OutOfRangeError: (an IndexError) an index is out of bounds.
       ConcretizationError: `obj` is traced without the promise.
 
+    Example:
+      >>> delete(np.array([[1, 2, 3], [4, 5, 6]]), 1, axis=1)
+      Array([[1, 3],
+             [4, 6]], dtype=int32)
+
     Source: `numpy.delete`.
     """
     x = array_of(asarray(arr) if isinstance(arr, list | tuple) else arr, "delete")
@@ -156,6 +161,10 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     Raises:
       OutOfRangeError: (an IndexError) an index is out of bounds.
       ShapeError: the values have incompatible shapes.
+
+    Example:
+      >>> insert(np.array([1, 2, 5]), 2, np.array([3, 4]))
+      Array([1, 2, 3, 4, 5], dtype=int32)
 
     Source: `numpy.insert`.
     """
@@ -215,6 +224,10 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Array:
     Raises:
       ConcretizationError: `filt` is traced.
       ArgumentError: unknown `trim`.
+
+    Example:
+      >>> trim_zeros(np.array([0, 0, 1, 2, 0]))
+      Array([1, 2], dtype=int32)
 
     Source: `numpy.trim_zeros`.
     """

@@ -320,6 +320,10 @@ def logspace(
     Raises:
       ArgumentError: `num` is negative.
 
+    Example:
+      >>> logspace(0, 3, 4)
+      Array([   1.,   10.,  100., 1000.], dtype=float32)
+
     Source: `numpy.logspace`.
     """
     chosen = None if dtype is None else dtypes.dtype(dtype)
@@ -357,6 +361,10 @@ def geomspace(
 
     Raises:
       ArgumentError: `num` is negative.
+
+    Example:
+      >>> geomspace(1, 8, 4)
+      Array([1., 2., 4., 8.], dtype=float32)
 
     Source: `numpy.geomspace`.
     """

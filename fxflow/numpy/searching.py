@@ -138,6 +138,10 @@ def flatnonzero(
     Raises:
       ConcretizationError: `a` is traced and `size` is not given.
 
+    Example:
+      >>> flatnonzero(np.array([[0, 2], [3, 0]]))
+      Array([1, 2], dtype=int32)
+
     Source: `numpy.flatnonzero`.
     """
     return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
@@ -156,6 +160,11 @@ def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -
 
     Raises:
       ConcretizationError: `a` is traced and `size` is not given.
+
+    Example:
+      >>> argwhere(np.array([[0, 3], [5, 0]]))
+      Array([[0, 1],
+             [1, 0]], dtype=int32)
 
     Source: `numpy.argwhere`.
     """

@@ -88,6 +88,11 @@ def select(
       ArgumentError: the sequences differ in length or are empty.
       DtypeError: a condition is not boolean.
 
+    Example:
+      >>> x = np.arange(5)
+      >>> select([x < 2, x > 3], [x, 10 * x], default=-1)
+      Array([ 0,  1, -1, -1, 40], dtype=int32)
+
     Source: `numpy.select`.
     """
     conditions, choices = list(condlist), list(choicelist)
@@ -134,6 +139,11 @@ def piecewise(
 
     Raises:
       ArgumentError: the numbers of conditions and functions do not fit.
+
+    Example:
+      >>> x = np.array([-2.0, 0.0, 3.0])
+      >>> piecewise(x, [x < 0, x > 0], [lambda v: -v, lambda v: v * v])
+      Array([2., 0., 9.], dtype=float32)
 
     Source: `numpy.piecewise`.
     """
@@ -192,6 +202,10 @@ def choose(
     Raises:
       ArgumentError: unknown mode, `out` is given, or an integer is out of range.
       DtypeError: `a` is not of integers.
+
+    Example:
+      >>> choose(np.array([1, 0, 1]), [np.array([1, 2, 3]), np.array([10, 20, 30])])
+      Array([10,  2, 30], dtype=int32)
 
     Source: `numpy.choose`.
     """
@@ -315,6 +329,10 @@ def nan_to_num(
 
     Raises:
       ArgumentError: `x` is not an array.
+
+    Example:
+      >>> nan_to_num(np.array([1.0, np.nan, -np.inf]), nan=0.0, neginf=-9.0)
+      Array([ 1.,  0., -9.], dtype=float32)
 
     Source: `numpy.nan_to_num`.
     """

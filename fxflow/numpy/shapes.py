@@ -147,6 +147,10 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
       ArgumentError: `order` is neither "C" nor "F".
       PlacementError: the result cannot be laid out as `out_sharding` specifies.
 
+    Example:
+      >>> ravel(np.array([[1, 2], [3, 4]]), order="F")
+      Array([1, 3, 2, 4], dtype=int32)
+
     Source: `numpy.ravel`.
     """
     if out_sharding is not None:
@@ -168,6 +172,10 @@ def expand_dims(a: ArrayLike, axis: Any) -> Array:
 
     Raises:
       AxisError: an axis is out of range or repeated.
+
+    Example:
+      >>> expand_dims(np.zeros((2, 3)), (0, -1)).shape
+      (1, 2, 3, 1)
 
     Source: `numpy.expand_dims`.
     """
@@ -197,6 +205,10 @@ def squeeze(a: ArrayLike, axis: Any = None) -> Array:
     Raises:
       ShapeError: an axis is not of length 1.
       AxisError: an axis is out of range or repeated.
+
+    Example:
+      >>> squeeze(np.zeros((1, 2, 1)), axis=0).shape
+      (2, 1)
 
     Source: `numpy.squeeze`.
     """

@@ -260,7 +260,7 @@ def lp2bs_zpk(
 def bilinear_zpk(
     z: Coefficients, p: Coefficients, k: ArrayLike, fs: ArrayLike
 ) -> tuple[Array, Array, Array]:
-    """Makes an analog filter a digital one, s = 2 fs (z - 1) / (z + 1).
+    """Converts an analog filter to a digital one, s = 2 fs (z - 1) / (z + 1).
 
     Example:
       >>> bilinear_zpk([], [-2.0], 2.0, 1.0)[0].real
@@ -433,7 +433,7 @@ def lp2bs(
 def bilinear(
     b: Coefficients, a: Coefficients, fs: ArrayLike = 1.0
 ) -> tuple[Array, Array]:
-    """Makes an analog filter a digital one, s = 2 fs (z - 1) / (z + 1).
+    """Converts an analog filter to a digital one, s = 2 fs (z - 1) / (z + 1).
 
     Example:
       >>> bilinear([2.0], [1.0, 2.0], 1.0)

@@ -334,7 +334,7 @@ def iirfilter(
     output: str = "ba",
     fs: Any = None,
 ) -> Any:
-    """Designs a recursive filter of a family.
+    """Designs an IIR filter of a given family.
 
     Args:
       N: the order.
@@ -351,7 +351,7 @@ def iirfilter(
       Coefficients `b` and `a`; or zeros, poles and gain; or sections.
 
     Raises:
-      ArgumentError: there is no such family, type or output, a ripple that the family
+      ArgumentError: unknown family, type or output, a ripple that the family
         needs is missing, or an edge is out of range.
 
     Example:
@@ -389,7 +389,7 @@ def iirdesign(
     output: str = "ba",
     fs: float | None = None,
 ) -> Any:
-    """Designs the recursive filter of least order that does what is asked.
+    """Designs the IIR filter of least order that meets the specification.
 
     Args:
       wp: the passband's edge or edges; see `buttord`.

@@ -82,7 +82,7 @@ class Covariance:
 
     @classmethod
     def from_diagonal(cls, diagonal: ArrayLike) -> Covariance:
-        """Returns a diagonal matrix.
+        """Returns a diagonal covariance.
 
         Args:
           diagonal: non-negative real array-like[..., n]; the matrix is singular where
@@ -99,7 +99,7 @@ class Covariance:
     def from_precision(
         cls, precision: ArrayLike, covariance: ArrayLike | None = None
     ) -> Covariance:
-        """Returns the inverse of a matrix.
+        """Returns the covariance with a given inverse, the precision.
 
         Args:
           precision: symmetric, positive definite real array-like[..., n, n].
@@ -118,7 +118,7 @@ class Covariance:
 
     @classmethod
     def from_cholesky(cls, cholesky: ArrayLike) -> Covariance:
-        """Returns the product of a triangular matrix and its transpose.
+        """Returns the covariance with a given Cholesky factor.
 
         Args:
           cholesky: lower triangular real array-like[..., n, n].
@@ -130,7 +130,7 @@ class Covariance:
     def from_eigendecomposition(
         cls, eigendecomposition: tuple[ArrayLike, ArrayLike]
     ) -> Covariance:
-        """Returns the matrix of eigenvalues and eigenvectors.
+        """Returns the covariance with given eigenvalues and eigenvectors.
 
         Args:
           eigendecomposition: a pair of eigenvalues, non-negative [..., n], and
