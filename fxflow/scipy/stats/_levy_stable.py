@@ -301,8 +301,8 @@ levy_stable: Final = _Stable(
 
     The parametrization is SciPy's "S1", in which `loc` is the mean where there is one.
     A variable of "S0", which is continuous in `alpha` at 1, is one of "S1" with the
-    location `loc - scale * beta * tan(pi * alpha / 2)`, or where `alpha` is 1 `loc - 2
-    / pi * scale * beta * log(scale)`. The derivative by `alpha` at 1 is nan.
+    location `loc - scale * beta * tan(pi * alpha / 2)`, or where `alpha` is 1
+    `loc - 2 / pi * scale * beta * log(scale)`. The derivative by `alpha` at 1 is nan.
     """,
     _shapes,
     support=(
