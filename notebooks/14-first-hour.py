@@ -152,7 +152,7 @@ again = train.checkpoint.restore(folder, like=params)
 assert model(again, 0.5) == model(params, 0.5)
 
 # %% [markdown]
-# ## The number
+# ## Result
 #
 # The noise has variance 0.04, so no model can have a smaller loss on new data. Ours
 # comes close:

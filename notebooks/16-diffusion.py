@@ -1,5 +1,5 @@
 # %% [markdown]
-# # Drawing digits: an autoencoder, and diffusion in its space
+# # Drawing digits: an autoencoder, and diffusion in its latent space
 #
 # This notebook trains two models that make new images. A *variational autoencoder*
 # learns to describe a digit by a code of 16 numbers, and to draw it from the code. A

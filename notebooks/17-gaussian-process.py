@@ -153,7 +153,7 @@ for axis, name, column in zip(axes, ("size", "length", "noise"), range(3), stric
 plt.show()
 
 # %% [markdown]
-# ## The numbers
+# ## Results
 #
 # If the chains have converged, the variance within each is that of all of them
 # (*R-hat* near 1). And the interval for the noise contains the true value.

@@ -141,7 +141,7 @@ right.set(xlabel="angle", ylabel="speed")
 plt.show()
 
 # %% [markdown]
-# ## The number
+# ## Result
 #
 # A start that was not trained on, over the whole time:
 

@@ -109,7 +109,7 @@ def loss(params, key):
 
 
 # %% [markdown]
-# ## Learning, as one program
+# ## Training, as one program
 #
 # 150 updates of 64 episodes of up to 200 steps: two million moves in a `scan`. And
 # because the program is a pure function of a key, `vmap` repeats the experiment with
@@ -143,7 +143,7 @@ plt.ylabel("steps until the pole falls")
 _ = plt.title("one line for each key; 200 is the end of an episode")
 
 # %% [markdown]
-# ## The number
+# ## Result
 #
 # The best of the three policies, which now takes the better action instead of drawing
 # one, in 100 new episodes of 500 steps:

@@ -42,7 +42,7 @@ class Pipelined(NamedTuple):
 
     Attributes:
       graph: with the scopes of stages.
-      stages: how many.
+      stages: the number of stages.
       items: how many positions could have been cut apart.
       bound: seconds below which no stages of these items can end.
     """

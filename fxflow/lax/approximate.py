@@ -84,7 +84,7 @@ class ApproxTopK(MultipleResults):
     TPU: ApproxTopK. CHLO: top_k elsewhere.
 
     Params:
-      k: how many.
+      k: the number of elements to return.
       axis: the axis.
       length: length of the result along the axis: k, or that of the folded line.
       largest: whether the largest are wanted.

@@ -106,8 +106,8 @@ def concatenate(operands: Values, dimension: int) -> Array:
 
     Raises:
       ArgumentError: there are no operands.
-      AxisError: they have no such axis.
-      ShapeError: another length differs.
+      AxisError: the axis is out of range.
+      ShapeError: they differ in the length of another axis.
       DtypeError: dtypes differ.
 
     Example:

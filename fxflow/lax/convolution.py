@@ -507,8 +507,8 @@ def conv_general_dilated(
       window_strides: step of the window along each spatial axis.
       padding: `"SAME"`, `"SAME_LOWER"`, `"VALID"`, or a pair (low, high) for each
         spatial axis, negative to crop.
-      lhs_dilation: distance of neighbouring input elements; None is 1.
-      rhs_dilation: distance of neighbouring kernel elements; None is 1.
+      lhs_dilation: the distance between adjacent input elements; None is 1.
+      rhs_dilation: the distance between adjacent kernel elements; None is 1.
       dimension_numbers: see `conv_dimension_numbers`.
       feature_group_count: convolve the features in as many groups.
       batch_group_count: convolve the batch in as many groups.

@@ -80,8 +80,8 @@ def conv_with_general_padding(
       rhs: of the same dtype, [out features, features, *window].
       window_strides: step of the window along each spatial axis.
       padding: a name or pairs.
-      lhs_dilation: distance of neighbouring input elements; None is 1.
-      rhs_dilation: distance of neighbouring kernel elements; None is 1.
+      lhs_dilation: the distance between adjacent input elements; None is 1.
+      rhs_dilation: the distance between adjacent kernel elements; None is 1.
       precision: as for `conv_general_dilated`.
       preferred_element_type: as for `conv_general_dilated`.
 
@@ -131,10 +131,10 @@ def conv_transpose(
     Args:
       lhs: numeric input.
       rhs: kernel of the same dtype.
-      strides: by which the input is spread, for each spatial axis.
+      strides: the distance between adjacent input elements, for each spatial axis.
       padding: `"SAME"` (the result is `strides` times as long), `"VALID"` (no input is
         lost), or a pair for each spatial axis.
-      rhs_dilation: distance of neighbouring kernel elements; None is 1.
+      rhs_dilation: the distance between adjacent kernel elements; None is 1.
       dimension_numbers: None means features last, as in `("NHWC", "HWIO", "NHWC")`.
       transpose_kernel: flip the kernel and swap its input and output features.
       precision: as for `conv_general_dilated`.
@@ -238,8 +238,8 @@ def conv_general_dilated_patches(
       filter_shape: of the window.
       window_strides: step of the window along each spatial axis.
       padding: a name or pairs; padded positions are 0.
-      lhs_dilation: distance of neighbouring input elements; None is 1.
-      rhs_dilation: distance of neighbouring window elements; None is 1.
+      lhs_dilation: the distance between adjacent input elements; None is 1.
+      rhs_dilation: the distance between adjacent window elements; None is 1.
       dimension_numbers: see `conv_dimension_numbers`.
       precision: as for `conv_general_dilated`; None is the highest, so that elements
         are copied exactly.
@@ -309,8 +309,8 @@ def conv_general_dilated_local(
       window_strides: step of the window along each spatial axis.
       padding: a name or pairs.
       filter_shape: of the window.
-      lhs_dilation: distance of neighbouring input elements; None is 1.
-      rhs_dilation: distance of neighbouring window elements; None is 1.
+      lhs_dilation: the distance between adjacent input elements; None is 1.
+      rhs_dilation: the distance between adjacent window elements; None is 1.
       dimension_numbers: see `conv_dimension_numbers`.
       precision: as for `conv_general_dilated`.
 

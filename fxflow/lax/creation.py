@@ -61,7 +61,7 @@ def iota(dtype: Any, size: int) -> Array:
 
     Args:
       dtype: a numeric dtype.
-      size: how many.
+      size: the number of elements.
 
     Returns:
       `dtype[size]`.

@@ -430,7 +430,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Array, Array]:
 
     Args:
       operand: real, integer or boolean array.
-      k: how many.
+      k: the number of elements to return.
       axis: the axis.
 
     Returns:

@@ -42,7 +42,7 @@ class Window(NamedTuple):
       dimensions: lengths of the window.
       strides: its steps.
       padding: of the (dilated) array.
-      base_dilation: of the array: distance of neighbouring elements.
+      base_dilation: of the array: the distance between adjacent elements.
       window_dilation: of the window.
     """
 

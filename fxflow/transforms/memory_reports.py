@@ -56,7 +56,7 @@ class MemoryRow(NamedTuple):
       name: of a line, a scope, an operation, a kind.
       nbytes: held at the peak by what belongs to it; of a scope, with scopes inside.
       share: of all that is held.
-      buffers: how many.
+      buffers: the number of buffers.
     """
 
     name: str

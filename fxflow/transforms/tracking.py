@@ -28,7 +28,7 @@ class LiveRow(NamedTuple):
     Attributes:
       line: that made them, as `train.py:12 (step)`.
       nbytes: of all together.
-      arrays: how many.
+      arrays: the number of arrays.
       largest: type of the largest, such as `f32[64,64]`.
     """
 

@@ -153,7 +153,7 @@ def reconstruct_skel_matrix(A: ArrayLike, k: int, idx: ArrayLike) -> Array:
 
     Args:
       A: array-like[m, n].
-      k: how many.
+      k: the number of columns.
       idx: int array-like[n]: the order of the columns.
 
     Returns:

@@ -23,7 +23,7 @@ def clarkson_woodruff_transform(
 
     Args:
       input_matrix: array-like[..., n, d].
-      sketch_size: how many rows the result has.
+      sketch_size: the number of rows of the result.
       rng: key of `fxflow.random`, which has to be given.
 
     Returns:

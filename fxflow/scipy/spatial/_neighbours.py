@@ -37,7 +37,7 @@ def neighbours(x: Array, y: Array, k: int, p: float = 2.0) -> tuple[Array, Array
       x: float[m, d].
       y: float[n, d].
       k: how many, at most n.
-      p: which norm.
+      p: the order of the Minkowski norm.
 
     Returns:
       float[m, k] and int32[m, k], the nearest first.

@@ -40,7 +40,7 @@ class KDTree:
 
     Attributes:
       data: the points.
-      n: how many.
+      n: the number of points.
       m: their number of coordinates.
 
     Raises:
@@ -111,9 +111,9 @@ class KDTree:
 
         Args:
           x: real array-like[*s, d].
-          k: how many.
+          k: the number of neighbours.
           eps: has no effect: the nearest ones are found.
-          p: which norm: 1, 2, inf or any other number of at least 1.
+          p: the order of the Minkowski norm, at least 1; inf is the maximum norm.
           distance_upper_bound: only nearer ones are reported.
           workers: has no effect.
 
@@ -173,7 +173,7 @@ class KDTree:
         Args:
           x: real array-like[*s, d].
           r: real array-like that broadcasts to [*s]: the greatest distances.
-          p: which norm.
+          p: the order of the Minkowski norm.
           eps: has no effect.
           workers: has no effect.
           return_sorted: has no effect: indices ascend.
@@ -239,7 +239,7 @@ class KDTree:
         Args:
           other: the other points.
           r: the greatest distance.
-          p: which norm.
+          p: the order of the Minkowski norm.
           eps: has no effect.
 
         Returns:
@@ -259,7 +259,7 @@ class KDTree:
 
         Args:
           r: the greatest distance.
-          p: which norm.
+          p: the order of the Minkowski norm.
           eps: has no effect.
           size: how many pairs to report, so that the shape is known when tracing;
             missing ones are (n, n).
@@ -289,7 +289,7 @@ class KDTree:
         Args:
           other: the other points.
           r: real array-like[*s]: the greatest distances.
-          p: which norm.
+          p: the order of the Minkowski norm.
 
         Returns:
           int32[*s].

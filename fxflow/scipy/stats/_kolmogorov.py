@@ -35,7 +35,7 @@ def one_sided_sf(n: int, x: Any) -> Any:
     """Returns the survival function of the one-sided distance of n elements.
 
     Args:
-      n: how many.
+      n: the number of elements.
       x: float[...].
     """
     inside = (x > 0) & (x < 1)

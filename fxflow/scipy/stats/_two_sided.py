@@ -177,7 +177,7 @@ def two_sided_sf(n: int, x: Any) -> Any:
     """Returns the survival function of the two-sided distance of n elements.
 
     Args:
-      n: how many.
+      n: the number of elements.
       x: float[...].
     """
     inside = (x > 0.5 / n) & (x < 1)

@@ -250,7 +250,7 @@ class gaussian_kde:
 
         Args:
           key: of the random numbers.
-          shape: how many.
+          shape: the shape of the sample, an int or a sequence of them.
 
         Returns:
           Float array[d, *shape].

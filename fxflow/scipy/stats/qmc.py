@@ -113,7 +113,7 @@ def _sobol(table: Any, shift: Any, n: int, skip: int) -> Array:
 
 _docs_of_points = shared("""
     Args:
-      n: how many.
+      n: the number of points.
       skip: how many of the sequence come before.
 
     Returns:
@@ -392,7 +392,7 @@ class MultivariateNormalQMC:
         """Returns normal points.
 
         Args:
-          n: how many.
+          n: the number of points.
 
         Returns:
           float[n, d].
@@ -561,7 +561,7 @@ class PoissonDisk:
         """Returns at most n points: fewer if there is no room.
 
         Args:
-          n: how many.
+          n: the number of points.
 
         Returns:
           float[m, d] with m ≤ n, m depending on the key.

@@ -133,7 +133,7 @@ class StatefulPRNG:
         """Returns a list of independent generators.
 
         Args:
-          n_children: how many.
+          n_children: the number of children.
 
         Returns:
           A list of generators.

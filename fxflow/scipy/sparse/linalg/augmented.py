@@ -133,7 +133,7 @@ class _Vectors:
         Args:
           r: the residual.
           toward: from the number of a step and a basis vector to a direction.
-          steps: how many.
+          steps: the number of steps.
           C: orthonormal rows to stay orthogonal to.
 
         Returns:

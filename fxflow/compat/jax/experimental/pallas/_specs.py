@@ -136,7 +136,7 @@ class PrefetchScalarGridSpec:
     """A `GridSpec` of which the first operands go to index maps, too.
 
     Attributes:
-      num_scalar_prefetch: how many.
+      num_scalar_prefetch: the number of scalars to prefetch.
       grid, in_specs, out_specs, scratch_shapes: see `GridSpec`; `in_specs` is of the
         other operands.
     """
