@@ -132,6 +132,7 @@ def test_a_silent_worker_is_dropped_and_joins_again() -> None:
     # It waited for two until the server counted that as lost.
     assert total(one, ticket) == 1
     assert len(running.server.shards[0].group) == 1
+    running.server._lost_after = 60.0  # or a busy machine may lose it again
     del two._beat
     ticket = two.push([[ONES]])
     assert total(one, one.push([[ONES]])) == 2
@@ -179,7 +180,7 @@ def test_a_round_does_not_wait_for_a_killed_worker(again: bool) -> None:
 
 
 def test_a_restarted_server_knows_its_workers(tmp_path: Path) -> None:
-    running = Running("127.0.0.1:0", tmp_path, lost_after=1.5)
+    running = Running("127.0.0.1:0", tmp_path)
     one, two = client(running.view, name="one"), client(running.view, name="two")
     one.wait(one.begin(model(bsp()), [[ZEROS]]))
     two.wait(two.begin(model(bsp()), [[ZEROS]]))
