@@ -31,9 +31,7 @@ from fxflow.core.ir.trace import Tracer
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.kernels.gallery.rows import update_rows
 from fxflow.numpy._operands import ArrayLike
-from fxflow.optim.base import (
-    GradientTransformation,
-)
+from fxflow.optim.base import GradientTransformation
 from fxflow.optim.rows import strong, sum_dtype, updated_row
 from fxflow.transforms.vmap import vmap
 

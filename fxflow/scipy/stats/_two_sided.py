@@ -143,14 +143,18 @@ def _flat(d: Any, n: Any) -> Any:
 _log_lower: Any = by_forward(_log_lower_values, None, _flat)
 
 
-def _upper(d: Any, n: Any) -> Any:
-    """Returns P(D > d) in the upper tail.
+def _of_both_sides(one: Any, d: Any, n: Any) -> Any:
+    """Returns P(D > d) in the upper tail, from that of one side.
 
     Distances on both sides are counted twice, from d = ½ on there are none: of them
     the limit's second term is taken away.
     """
     both = fnp.where(d >= 0.5, 0, lax.exp(-6 * n * d * d))
-    return fnp.minimum(2 * smirnov_of(d, n) * (1 - both), 1)
+    return 2 * one * (1 - both)
+
+
+def _upper(d: Any, n: Any) -> Any:
+    return fnp.minimum(_of_both_sides(smirnov_of(d, n), d, n), 1)
 
 
 def _survival(d: Any, n: Any) -> Any:
@@ -189,8 +193,7 @@ def two_sided_sf(n: int, x: Any) -> Any:
         sure = (d >= 0.5) | (n * d * d >= 2.2)
         middle = fnp.where(sure, 1 / math.sqrt(n), d)
         other = 1 - _pelz_good(middle, fnp.full_like(d, n))
-        both = fnp.where(d >= 0.5, 0, lax.exp(-6 * n * d * d))
-        value = fnp.where(sure, 2 * one_sided_sf(n, d) * (1 - both), other)
+        value = fnp.where(sure, _of_both_sides(one_sided_sf(n, d), d, n), other)
     return fnp.where(inside, fnp.clip(value, 0, 1), fnp.where(x < 1, 1, 0))
 
 

@@ -323,10 +323,10 @@ class ParameterReader:
         within = min(bound, 1e9) / 2 if self._copies else 0.0
         requests: list[tuple[int, Any, Mapping[str, HostArray]]] = []
         has_old = True
+        with self._lock:
+            due = {s: p for s, p in self._parts.items() if p.asked < oldest}
+            at = dict(self._at)
         if with_params:
-            with self._lock:
-                due = {s: p for s, p in self._parts.items() if p.asked < oldest}
-                at = dict(self._at)
             has_old = all(p.values or p.version >= 0 for p in due.values())
             for shard, part in due.items():
                 read = messages.ReadParams(
@@ -340,7 +340,7 @@ class ParameterReader:
         has_old = has_old and all(rows.has_old for rows in found.values())
         for shard, arrays in asked.items():
             pull = messages.PullRows(
-                shard, create=False, within=within, at=self._at.get(shard)
+                shard, create=False, within=within, at=at.get(shard)
             )
             requests.append((shard, pull, arrays))
         for shard, answer in self._ask(requests, has_old=has_old, copies=within > 0):
