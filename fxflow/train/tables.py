@@ -14,6 +14,7 @@ by the same functions.
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -35,7 +36,7 @@ from fxflow.distributed.parameter_server.worker.training import (
 )
 from fxflow.distributed.zero import StepMetrics
 from fxflow.errors import ArgumentError, NonFiniteError
-from fxflow.lax.kernels.pages import room
+from fxflow.lax.kernels.pages import is_huge, room
 from fxflow.optim.base import apply_updates
 from fxflow.optim.row_steps import RowState, RowTransformation, by_rows
 from fxflow.transforms.grad import value_and_grad
@@ -79,6 +80,8 @@ class TableTrainer:
         self._loss_fn, self._optimizer, self._has_aux = loss_fn, optimizer, has_aux
         self._non_finite = non_finite
         self._specs = {spec.name: spec for spec in tables}
+        #: The arrays of tables that this trainer has made and that still exist.
+        self._own: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._by_rows = {
             spec.name: by_rows(spec.optimizer)
             for spec in tables
@@ -99,6 +102,7 @@ class TableTrainer:
         for name, spec in self._specs.items():
             make = functools.partial(_first_rows, spec, self._by_rows[name])
             tables[name] = jit(make)()
+        self._note(tables)
         # A step donates its state, and these arrays are the caller's.
         params = tree.map(fnp.copy, params)
         return TrainerState(params, jit(self._optimizer.init)(params), tables)
@@ -147,7 +151,31 @@ class TableTrainer:
                     "; the step was not made. non_finite='skip' leaves such steps out"
                 )
         flag = finite if self._non_finite == "skip" else None
-        return self._update(state, named, gradients, flag), StepMetrics(loss, aux)
+        state = state._replace(tables=tree.map(self._placed, state.tables))
+        state = self._update(state, named, gradients, flag)
+        self._note(state.tables)
+        return state, StepMetrics(loss, aux)
+
+    def _note(self, tables: Any) -> None:
+        """Notes that this trainer has made the arrays of tables."""
+        for leaf in tree.leaves(tables):
+            self._own[id(leaf)] = leaf
+
+    def _placed(self, array: Any) -> Any:
+        """Returns an array of a table in huge pages, if that is where it should be.
+
+        The arrays of a checkpoint are NumPy's, which an update cannot overwrite: it
+        would copy them to pages of 4 KiB. An array that is copied here is deleted.
+        """
+        known = isinstance(array, Tracer) or self._own.get(id(array)) is array
+        if known or not is_huge(Aval(array.shape, array.dtype)):
+            return array
+        if isinstance(array, Array) and len(array.devices()) > 1:
+            return array
+        moved = _moved(array)
+        if isinstance(array, Array):
+            array.delete()
+        return moved
 
     def rows(self, ids: Mapping[str, Any], state: TrainerState) -> dict[str, Any]:
         """Returns rows of tables.
@@ -266,27 +294,48 @@ def _first_rows(spec: TableSpec, optimizer: RowTransformation) -> Any:
     """Returns the initial rows of a table, and their `RowState`."""
     assert spec.rows is not None
     create, count = row_functions(spec).init, spec.rows
-    block = min(_BLOCK, count)
 
-    def first(start: Any) -> Any:
-        low = fnp.add(start, fnp.arange(block, dtype=dtypes.int32))
+    def block(start: Any, size: int) -> Any:
+        low = fnp.add(start, fnp.arange(size, dtype=dtypes.int32))
         low = low.astype(dtypes.uint32)
         rows = create(fnp.stack([fnp.zeros_like(low), low], -1))[0]
         return rows, optimizer.init(rows)
 
+    return _written(count, block)
+
+
+@jit
+def _moved(array: Array) -> Any:
+    """Returns a copy of an array in huge pages, if there are any."""
+
+    def block(start: Any, size: int) -> Any:
+        return lax.dynamic_slice_in_dim(array, start, size, 0)
+
+    return _written(len(array), block)
+
+
+def _written(count: int, block: Callable[[Any, int], Any]) -> Any:
+    """Returns arrays of `count` rows in huge pages, if there are any.
+
+    Args:
+      count: number of rows.
+      block: `block(start, size)` returns a pytree of the arrays' rows from `start`.
+    """
+    size = min(_BLOCK, count)
+
     def some(i: Any, held: Any) -> Any:
-        start = fnp.minimum(i * block, count - block)
+        start = fnp.minimum(i * size, count - size)
 
         def put(whole: Any, part: Any) -> Any:
             return lax.dynamic_update_slice_in_dim(whole, part, start, 0)
 
-        return tree.map(put, held, first(start))
+        return tree.map(put, held, block(start, size))
 
-    one = eval_shape(first, np.int32(0))
+    one = eval_shape(lambda: block(np.int32(0), size))
     avals = [Aval((count, *x.shape[1:]), x.dtype) for x in tree.leaves(one)]
     empty = [room(aval, number) for number, aval in enumerate(avals)]
     start = tree.unflatten(tree.structure(one), empty)
-    return lax.fori_loop(0, -(-count // block), some, start)
+    return lax.fori_loop(0, -(-count // size), some, start)
 
 
 def table_trainer(

@@ -10,9 +10,11 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import nn, optim, train, tree
+from fxflow.core.arrays import Aval
 from fxflow.distributed.parameter_server import TableSpec, asynchronous
 from fxflow.errors import ArgumentError, NonFiniteError, OutOfRangeError
-from fxflow.train import checkpoint
+from fxflow.lax.kernels import pages
+from fxflow.train import checkpoint, tables
 
 ROWS = 300
 
@@ -172,6 +174,35 @@ def test_a_checkpoint_continues(one_process: Any, tmp_path: Any) -> None:
     state = checkpoint.restore(tmp_path / "run", first)
     _, metrics = trainer.step(state, batch, ids=ids)
     assert float(metrics.loss) < one_process[0][0]
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+def test_restored_tables_are_copied_to_huge_pages_once(
+    one_process: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch, mmap: bool
+) -> None:
+    copied: list[tuple[int, ...]] = []
+    move = tables._moved
+
+    def noted(array: Any) -> Any:
+        copied.append(array.shape)
+        return move(array)
+
+    monkeypatch.setattr(tables, "_moved", noted)
+    trainer = train.table_trainer(loss, optim.adam(0.05), specs())
+    first = trainer.init({"w": fnp.zeros(4)})
+    checkpoint.save(tmp_path / "run", one_process[1])
+    found = []
+    for least in (pages.LEAST, 1 << 10):
+        monkeypatch.setattr(pages, "LEAST", least)
+        state = checkpoint.restore(tmp_path / "run", first, mmap=mmap)
+        trainer.rows({"ads": [3]}, state)
+        for ids, batch in batches(2):
+            state, _ = trainer.step(state, batch, ids=ids)
+        found.append(tree.map(np.asarray, state))
+    tree.map(np.testing.assert_array_equal, *found)
+    huge = pages.is_huge(Aval((ROWS, 4), np.dtype(np.float32)))
+    shapes = [x.shape for x in tree.leaves(state.tables["ads"])]
+    assert copied == (shapes if huge else [])
 
 
 def test_aux_shared_arguments_and_the_caller_s_params() -> None:

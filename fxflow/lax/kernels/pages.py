@@ -38,9 +38,7 @@ def room(aval: Aval, number: int = 0) -> Any:
     Returns:
       An array whose contents are not defined: all of it must be written, in place.
     """
-    is_cpu = buffers.default_placement().platform == "cpu"
-    large = aval.nbytes >= LEAST and sys.platform == "linux"
-    if not (large and is_cpu and is_enabled() and vector_lanes()):
+    if not is_huge(aval):
         return creation.full(aval.shape, 0, aval.dtype)
     (out,) = FfiCall.bind(
         target=_registered(aval.nbytes),
@@ -55,6 +53,17 @@ def room(aval: Aval, number: int = 0) -> Any:
         api_version=4,
     )
     return out
+
+
+def is_huge(aval: Aval) -> bool:
+    """Returns whether `room` asks for huge pages for an array.
+
+    Args:
+      aval: type of the array.
+    """
+    is_cpu = buffers.default_placement().platform == "cpu"
+    large = aval.nbytes >= LEAST and sys.platform == "linux"
+    return large and is_cpu and is_enabled() and bool(vector_lanes())
 
 
 @functools.lru_cache(512)
