@@ -8,19 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.monitor.polling import (
+    PATIENCE,
     ServerPoll,
     ServerStats,
+    await_run,
     missing,
     newest_view,
     run_statistics,
 )
 from fxflow.distributed.parameter_server.views import Places, View, balanced, moved
 from fxflow.errors import DistributedError
-
-#: Seconds between two looks at shards that move.
-_POLL = 0.1
-#: Seconds for which a server may not answer a question.
-_PATIENCE = 5.0
 
 
 def move_shard(
@@ -141,7 +138,7 @@ def _state(
     Raises:
       DistributedError: no server answers, or the run has not begun.
     """
-    stats = run_statistics(servers, keys, _PATIENCE)
+    stats = run_statistics(servers, keys)
     view = newest_view(stats)
     if view.members and not view.run:
         raise DistributedError(
@@ -170,19 +167,20 @@ def _move(
     for shard in changed:
         log(f"shard {shard}: {_named(view.places[shard])} → {_named(places[shard])}")
     begun = time.monotonic()
-    while late := _late(servers, keys, view, places, changed):
-        if time.monotonic() - begun > deadline:
-            shards = ", ".join(map(str, changed))
-            raise DistributedError(
-                f"shards {shards} have not moved within {deadline:g} s, because {late}"
-            )
-        time.sleep(_POLL)
+    await_run(
+        servers,
+        keys,
+        lambda stats: _late(servers, keys, stats, view, places, changed),
+        deadline,
+        f"shards {', '.join(map(str, changed))} have not moved",
+    )
     log(f"all shards have moved after {time.monotonic() - begun:.1f} s")
 
 
 def _late(
     servers: Sequence[str],
     keys: Keys | None,
+    stats: Mapping[int, ServerStats],
     view: View,
     places: Places,
     changed: Sequence[int],
@@ -192,10 +190,6 @@ def _late(
     Raises:
       DistributedError: servers joined or left since the view.
     """
-    try:
-        stats = run_statistics(servers, keys, _PATIENCE)
-    except DistributedError as error:
-        return str(error)
     planned = newest_view(stats).places
     if planned == places:
         return missing(stats, (), shards=changed)
@@ -207,7 +201,7 @@ def _late(
         )
     # Any of them may be the one that proposes the next view.
     plan = messages.Plan([*map(list, view.places)], [*map(list, places)])
-    with ServerPoll(servers, keys, patience=_PATIENCE) as poll:
+    with ServerPoll(servers, keys, patience=PATIENCE) as poll:
         poll.follow(view.addresses, view.peers)
         answers = poll.ask(plan)
     refused = [f"server {a.server}: {a.problem}" for a in answers if a.problem]

@@ -20,6 +20,7 @@ from fxflow.distributed.parameter_server import (
     rebalance_shards,
 )
 from fxflow.distributed.parameter_server.command import main
+from fxflow.distributed.parameter_server.monitor import polling
 from fxflow.distributed.parameter_server.moving import shard_loads
 from fxflow.distributed.parameter_server.views import first_view
 from fxflow.errors import DistributedError
@@ -207,17 +208,17 @@ def test_another_plan_in_between_is_an_error(
 ) -> None:
     with running(tmp_path, 2, copies=1, shards=4) as run, worker(run) as client:
         client.wait(push(client))
-        servers, statistics = run.view.addresses, moving.run_statistics
+        servers, statistics = run.view.addresses, polling.run_statistics
 
         def move_another(*args: Any) -> Any:
-            monkeypatch.setattr(moving, "run_statistics", statistics)
+            monkeypatch.setattr(polling, "run_statistics", statistics)
             move_shard(servers, 1, 0, log=lambda line: None)
             return statistics(*args)
 
         # Both are planned for the same view; this one is the second.
         state = moving._state(servers, None)
         monkeypatch.setattr(moving, "_state", lambda *_: state)
-        monkeypatch.setattr(moving, "run_statistics", move_another)
+        monkeypatch.setattr(polling, "run_statistics", move_another)
         with pytest.raises(DistributedError, match="assigned again"):
             move_shard(servers, 0, 1, log=lambda line: None)
         assert run.now().places == ((0,), (0,), (0,), (1,))

@@ -19,9 +19,9 @@ from fxflow.distributed.parameter_server import (
     asynchronous,
     parameter_server,
     restart_servers,
-    restarting,
 )
 from fxflow.distributed.parameter_server.command import main
+from fxflow.distributed.parameter_server.monitor import polling
 from fxflow.distributed.parameter_server.restarting import RESTART
 from fxflow.errors import DistributedError
 from tests import processes
@@ -75,7 +75,7 @@ def test_a_server_that_would_lose_its_state_refuses() -> None:
 def test_missing_servers_are_named(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(restarting, "_PATIENCE", 0.2)
+    monkeypatch.setattr(polling, "PATIENCE", 0.2)
     with pytest.raises(DistributedError, match=r"no server .*: 127.0.0.1:1 \(no proc"):
         restart_servers(["127.0.0.1:1"], deadline=0.1)
     assert main(["restart", "--servers", "127.0.0.1:1", "--deadline", "0.1"]) == 1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 from fxflow.distributed.messages.codec import Message
@@ -202,22 +202,57 @@ class ServerPoll:
 
 #: What `messages.StatsReply` has of one server.
 ServerStats = Mapping[str, Any]
+#: Seconds after which a server of a run counts as not answering.
+PATIENCE = 5.0
+#: Seconds between two looks at a run that changes.
+_POLL = 0.1
 
 
-def run_statistics(
-    servers: Sequence[str], keys: Keys | None, patience: float
+def await_run(
+    servers: Sequence[str],
+    keys: Keys | None,
+    late: Callable[[dict[int, ServerStats]], str],
+    deadline: float,
+    awaited: str,
 ) -> dict[int, ServerStats]:
+    """Looks at a run until nothing is late; returns the statistics of the last look.
+
+    Args:
+      servers: addresses of some servers.
+      keys: the run's keys; None on this machine.
+      late: returns what is late, from the statistics of the servers that answer; or "".
+      deadline: seconds after which the wait fails.
+      awaited: the beginning of the error: "shard 3 has not moved".
+
+    Raises:
+      DistributedError: something is late; the error says what.
+    """
+    end = time.monotonic() + deadline
+    while True:
+        try:
+            stats = run_statistics(servers, keys)
+        except DistributedError as error:
+            why = str(error)
+        else:
+            why = late(stats)
+            if not why:
+                return stats
+        if time.monotonic() > end:
+            raise DistributedError(f"{awaited} within {deadline:g} s, because {why}")
+        time.sleep(_POLL)
+
+
+def run_statistics(servers: Sequence[str], keys: Keys | None) -> dict[int, ServerStats]:
     """Returns the statistics of all servers of a run that answer, by number.
 
     Args:
       servers: addresses of some servers; the others are found by the newest view.
       keys: the run's keys; None on this machine.
-      patience: seconds after which a server counts as not answering.
 
     Raises:
       DistributedError: no server answers.
     """
-    with ServerPoll(servers, keys, patience=patience) as poll:
+    with ServerPoll(servers, keys, patience=PATIENCE) as poll:
         answers = poll.ask(messages.Stats())
         found = _statistics(answers)
         if not found:

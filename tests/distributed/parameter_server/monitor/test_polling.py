@@ -3,6 +3,7 @@
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,8 +12,10 @@ pytest.importorskip("zmq")
 from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.messages.zeromq import Hub
 from fxflow.distributed.parameter_server import LocalServers, messages
+from fxflow.distributed.parameter_server.monitor import polling
 from fxflow.distributed.parameter_server.monitor.polling import (
     ServerPoll,
+    await_run,
     missing,
 )
 from fxflow.distributed.parameter_server.views import first_view
@@ -105,3 +108,26 @@ def test_what_is_missing_until_shards_are_in_their_places() -> None:
     view["holders"] = [[0], [1, 0]]
     assert missing(serving, [0, 1]) == "servers [1] lack shard 0"
     assert missing(serving, [0, 1], shards=[1]) == ""
+
+
+def test_a_run_is_looked_at_until_nothing_is_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks: list[Any] = [DistributedError("none answers"), {0: "late"}, {0: ""}]
+
+    def look(*_: object) -> Any:
+        found = looks.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def wait(deadline: float) -> Any:
+        return await_run(["a:1"], None, lambda stats: str(stats[0]), deadline, "it is")
+
+    monkeypatch.setattr(polling, "run_statistics", look)
+    monkeypatch.setattr(polling, "_POLL", 0.0)
+    assert wait(60.0) == {0: ""}
+    for last in ({0: "no"}, DistributedError("no")):
+        looks.append(last)
+        with pytest.raises(DistributedError, match=r"^it is within -1 s, because no$"):
+            wait(-1.0)
