@@ -65,6 +65,11 @@ def apply_over_axes(
     Raises:
       ShapeError: the function returns another number of axes.
 
+    Example:
+      >>> apply_over_axes(fnp.sum, np.arange(6).reshape(1, 2, 3), (0, 2))
+      Array([[[ 3],
+              [12]]], dtype=int32)
+
     Source: `numpy.apply_over_axes`.
     """
     x = asarray(a)

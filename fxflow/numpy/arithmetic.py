@@ -21,25 +21,47 @@ from fxflow.numpy.ufuncs import Binary, binary, describe, primitive_binary, unar
 # -- sums and products -----------------------------------------------------------------
 
 add: Binary[Array] = primitive_binary(
-    "add", "Sum; of bools, logical or.", "add", identity=0, on_bool="or"
+    "add",
+    "Sum; of bools, logical or.",
+    "add",
+    identity=0,
+    on_bool="or",
+    example=("add(np.array([1, 2]), 10)", "Array([11, 12], dtype=int32)"),
 )
-subtract: Binary[Array] = primitive_binary("subtract", "Difference.", "sub")
+subtract: Binary[Array] = primitive_binary(
+    "subtract",
+    "Difference.",
+    "sub",
+    example=("subtract(np.array([5, 6]), 1)", "Array([4, 5], dtype=int32)"),
+)
 multiply: Binary[Array] = primitive_binary(
     "multiply",
     "Product; of bools, logical and.",
     "mul",
     identity=1,
     on_bool="and",
+    example=(
+        "multiply(np.array([1, 2]), np.array([[3], [4]]))",
+        "Array([[3, 6],\n       [4, 8]], dtype=int32)",
+    ),
 )
 
 
-@unary("Minus `x`.", kind="numeric")
+@unary(
+    "Minus `x`.",
+    kind="numeric",
+    example=("negative(np.array([1, -2]))", "Array([-1,  2], dtype=int32)"),
+)
 def negative(x: Array) -> Array:
     """Minus x."""
     return lax.neg(x)
 
 
-@unary("`x` itself.", kind="numeric")
+@unary(
+    "`x` itself.",
+    kind="numeric",
+    example=("positive(np.array([1, -2]))", "Array([ 1, -2], dtype=int32)"),
+)
 def positive(x: Array) -> Array:
     """The number itself."""
     return x
@@ -49,6 +71,7 @@ def positive(x: Array) -> Array:
     "Absolute value.",
     returns="Array of the shape of `x`, of its dtype (of the parts, if complex).",
     special="the smallest signed integer is itself.",
+    example=("absolute(np.array([-2, 3]))", "Array([2, 3], dtype=int32)"),
 )
 def absolute(x: Array) -> Array:
     """Absolute value."""
@@ -62,6 +85,10 @@ def absolute(x: Array) -> Array:
     "Sign: -1, 0 or 1; for complex `x`, `x / abs(x)`.",
     kind="numeric",
     special="±0 → 0; nan → nan; a complex number with one infinite part → ±1 or ±i.",
+    example=(
+        "sign(np.array([-2.5, 0.0, 4.0]))",
+        "Array([-1.,  0.,  1.], dtype=float32)",
+    ),
 )
 def sign(x: Array) -> Array:
     """Sign, of zeros as NumPy has it: XLA keeps that of -0.0."""
@@ -69,7 +96,7 @@ def sign(x: Array) -> Array:
     return lax.select(lax.eq(x, 0), 0, out) if dtypes.is_inexact(x.aval.dtype) else out
 
 
-@unary("`x * x`.")
+@unary("`x * x`.", example=("square(np.array([2, -3]))", "Array([4, 9], dtype=int32)"))
 def square(x: Array) -> Array:
     """Square."""
     if dtypes.is_bool(x.aval.dtype):
@@ -86,6 +113,7 @@ divide: Binary[Array] = primitive_binary(
     promotion=lambda name, x, y: broadcast(name, promote_inexact(name, x, y)),
     returns="Array of the broadcast shape, of the common dtype or a float one.",
     special="x/0 → ±inf; 0/0 → nan.",
+    example=("divide(np.array([1, 2]), 4)", "Array([0.25, 0.5 ], dtype=float32)"),
 )
 
 
@@ -115,6 +143,7 @@ def _differs_in_sign(x: Any, y: Any) -> Any:
     special="an integer divided by 0 gives -1 or -2 (XLA's division); x/0.0 → ±inf; a "
     "float divided by ±inf gives ±0 or -1; a zero has the sign of `x1 / x2`.",
     promotion=_real_numbers,
+    example=("floor_divide(np.array([7, -7]), 2)", "Array([ 3, -4], dtype=int32)"),
 )
 def floor_divide(x: Array, y: Array) -> Array:
     """Quotient rounded down."""
@@ -163,6 +192,7 @@ def _with_sign_of(divisor: Array, rest: Array) -> Array:
     special="an integer modulo 0 is 0; x mod 0.0 → nan; x mod ±inf is x or ±inf; a "
     "zero has the sign of `x2`.",
     promotion=_real_numbers,
+    example=("remainder(np.array([7, -7]), 3)", "Array([1, 2], dtype=int32)"),
 )
 def remainder(x: Array, y: Array) -> Array:
     """Remainder of the division that rounds down."""
@@ -179,6 +209,7 @@ def remainder(x: Array, y: Array) -> Array:
     "Remainder of the division that rounds towards zero; it has the sign of `x1`.",
     special="an integer modulo 0 is 0; x mod 0.0 → nan.",
     promotion=_real_numbers,
+    example=("fmod(np.array([7, -7]), 3)", "Array([ 1, -1], dtype=int32)"),
 )
 def fmod(x: Array, y: Array) -> Array:
     """Remainder of the division that rounds towards zero."""
@@ -191,6 +222,10 @@ def fmod(x: Array, y: Array) -> Array:
     "`(floor_divide(x1, x2), remainder(x1, x2))`.",
     returns="Two arrays of the broadcast shape and the common dtype.",
     promotion=_real_numbers,
+    example=(
+        "divmod(np.array([7, -7]), 3)",
+        "(Array([ 2, -3], dtype=int32), Array([1, 2], dtype=int32))",
+    ),
 )
 def divmod(x: Array, y: Array) -> tuple[Array, Array]:
     """Quotient and remainder."""
@@ -207,6 +242,7 @@ divmod.nout, divmod.nargs = 2, 4
     kind="float",
     returns="Array of the shape of `x`, of its dtype or a float one.",
     special="1/±0 → ±inf.",
+    example=("reciprocal(np.array([2.0, 4.0]))", "Array([0.5 , 0.25], dtype=float32)"),
 )
 def reciprocal(x: Array) -> Array:
     """One divided by the number."""
@@ -307,6 +343,7 @@ power: _Power = _Power(
         "1 / xⁿ rounded towards zero, so ±1 for x = ±1 and 0 for all others, 0 "
         "included; negative floats to fractions give nan.",
         "an integer to a negative Python int.",
+        example=("power(np.array([2, 3]), 3)", "Array([ 8, 27], dtype=int32)"),
     ),
 )
 
@@ -315,6 +352,10 @@ power: _Power = _Power(
     "`x1` to the power `x2`, in floats.",
     returns="Array of the broadcast shape, of the common dtype or a float one.",
     promotion=lambda name, x, y: broadcast(name, promote_inexact(name, x, y)),
+    example=(
+        "float_power(np.array([2, 3]), -1).round(4)",
+        "Array([0.5   , 0.3333], dtype=float32)",
+    ),
 )
 def float_power(x: Array, y: Array) -> Array:
     """Power in floats."""
@@ -328,6 +369,7 @@ maximum: Binary[Array] = primitive_binary(
     "The larger of two numbers; complex ones are ordered by real, then imaginary part.",
     "max",
     special="nan if either is nan; the derivative is shared where both are equal.",
+    example=("maximum(np.array([1, 5]), 3)", "Array([3, 5], dtype=int32)"),
 )
 minimum: Binary[Array] = primitive_binary(
     "minimum",
@@ -335,16 +377,25 @@ minimum: Binary[Array] = primitive_binary(
     "part.",
     "min",
     special="nan if either is nan; the derivative is shared where both are equal.",
+    example=("minimum(np.array([1, 5]), 3)", "Array([1, 3], dtype=int32)"),
 )
 
 
-@binary("The larger of two numbers.", special="nan only if both are nan.")
+@binary(
+    "The larger of two numbers.",
+    special="nan only if both are nan.",
+    example=("fmax(np.array([1.0, np.nan]), 0.0)", "Array([1., 0.], dtype=float32)"),
+)
 def fmax(x: Array, y: Array) -> Array:
     """The larger number, where nan is not a number."""
     return _unless_nan(lax.max(x, y), x, y)
 
 
-@binary("The smaller of two numbers.", special="nan only if both are nan.")
+@binary(
+    "The smaller of two numbers.",
+    special="nan only if both are nan.",
+    example=("fmin(np.array([1.0, np.nan]), 2.0)", "Array([1., 2.], dtype=float32)"),
+)
 def fmin(x: Array, y: Array) -> Array:
     """The smaller number, where nan is not a number."""
     return _unless_nan(lax.min(x, y), x, y)
@@ -382,6 +433,7 @@ def _as_shape(x: Any, shape: Any) -> Any:
     special="gcd(0, 0) = 0; the result is not negative.",
     raises="the dtypes are not of integers.",
     promotion=_integers,
+    example=("gcd(np.array([12, 18]), 8)", "Array([4, 2], dtype=int32)"),
 )
 def gcd(x: Array, y: Array) -> Array:
     """Greatest common divisor, by Euclid's algorithm."""
@@ -407,6 +459,7 @@ def gcd(x: Array, y: Array) -> Array:
     special="0 if either is 0; the result is not negative.",
     raises="the dtypes are not of integers.",
     promotion=_integers,
+    example=("lcm(np.array([4, 6]), 10)", "Array([20, 30], dtype=int32)"),
 )
 def lcm(x: Array, y: Array) -> Array:
     """Least common multiple."""

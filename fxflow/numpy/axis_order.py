@@ -170,6 +170,10 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     Raises:
       AxisError: an axis is out of range.
 
+    Example:
+      >>> rollaxis(np.zeros((2, 3, 4)), 2).shape
+      (4, 2, 3)
+
     Source: `numpy.rollaxis`.
     """
     a = array_of(a, "rollaxis")

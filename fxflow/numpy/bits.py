@@ -129,21 +129,39 @@ def _bits(name: str, x: Any, y: Any) -> list[Any]:
 
 
 bitwise_and: Binary[Array] = primitive_binary(
-    "bitwise_and", "Bits that both have.", "and", identity=-1, promotion=_bits
+    "bitwise_and",
+    "Bits that both have.",
+    "and",
+    identity=-1,
+    promotion=_bits,
+    example=("bitwise_and(np.array([12, 10]), 6)", "Array([4, 2], dtype=int32)"),
 )
 
 
 bitwise_or: Binary[Array] = primitive_binary(
-    "bitwise_or", "Bits that one or both have.", "or", identity=0, promotion=_bits
+    "bitwise_or",
+    "Bits that one or both have.",
+    "or",
+    identity=0,
+    promotion=_bits,
+    example=("bitwise_or(np.array([12, 10]), 1)", "Array([13, 11], dtype=int32)"),
 )
 
 
 bitwise_xor: Binary[Array] = primitive_binary(
-    "bitwise_xor", "Bits that exactly one has.", "xor", identity=0, promotion=_bits
+    "bitwise_xor",
+    "Bits that exactly one has.",
+    "xor",
+    identity=0,
+    promotion=_bits,
+    example=("bitwise_xor(np.array([12, 10]), 6)", "Array([10, 12], dtype=int32)"),
 )
 
 
-@unary("All bits turned; of bools, the negation.")
+@unary(
+    "All bits turned; of bools, the negation.",
+    example=("bitwise_invert(np.array([0, 5]))", "Array([-1, -6], dtype=int32)"),
+)
 def bitwise_invert(x: Array) -> Array:
     """All bits turned."""
     return lax.bitwise_not(x)
@@ -153,6 +171,7 @@ def bitwise_invert(x: Array) -> Array:
     "`x1` shifted to the left by `x2` bits.",
     special="a shift by as many bits as there are, or more, gives 0.",
     promotion=_bits,
+    example=("bitwise_left_shift(np.array([1, 3]), 2)", "Array([ 4, 12], dtype=int32)"),
 )
 def bitwise_left_shift(x: Array, y: Array) -> Array:
     """Bits shifted up."""
@@ -163,6 +182,10 @@ def bitwise_left_shift(x: Array, y: Array) -> Array:
     "`x1` shifted to the right by `x2` bits; of negative numbers ones come in.",
     special="a shift by as many bits as there are, or more, gives 0 or -1.",
     promotion=_bits,
+    example=(
+        "bitwise_right_shift(np.array([12, -12]), 2)",
+        "Array([ 3, -3], dtype=int32)",
+    ),
 )
 def bitwise_right_shift(x: Array, y: Array) -> Array:
     """Bits shifted down."""
@@ -181,6 +204,7 @@ def _shift(function: Callable[[Any, Any], Array], x: Array, y: Array) -> Array:
 @unary(
     "Number of ones in the bits of the absolute value.",
     returns="u8 array of the shape of `x`.",
+    example=("bitwise_count(np.array([7, 8]))", "Array([3, 1], dtype=uint8)"),
 )
 def bitwise_count(x: Array) -> Array:
     """Number of ones."""

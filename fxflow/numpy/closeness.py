@@ -171,6 +171,10 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     Raises:
       ArgumentError: an argument is not an array.
 
+    Example:
+      >>> array_equiv(np.array([1, 2]), np.array([[1, 2], [1, 2]]))
+      Array(True, dtype=bool)
+
     Source: `numpy.array_equiv`.
     """
     x, y = array_of(a1, "array_equiv"), array_of(a2, "array_equiv")

@@ -18,7 +18,7 @@ from fxflow.numpy._operands import (
     promote,
     promote_dtypes,
 )
-from fxflow.numpy.ufuncs import Binary, binary, primitive_binary, unary
+from fxflow.numpy.ufuncs import Binary, Example, binary, primitive_binary, unary
 
 _BOOLS = "Array of bools of the broadcast shape."
 
@@ -60,7 +60,10 @@ def _of_two_signs(name: str, primitive: str, x: Any, y: Any) -> Array:
 
 
 def _equality(
-    name: str, summary: str, compare: Callable[[Any, Any], Array]
+    name: str,
+    summary: str,
+    compare: Callable[[Any, Any], Array],
+    example: Example,
 ) -> Binary[Array]:
     primitive = compare.__name__
     bind = table[primitive].bind
@@ -78,16 +81,31 @@ def _equality(
 
     function.__name__ = name
     made = primitive_binary(
-        name, summary, primitive, returns=_BOOLS, special="nan equals nothing."
+        name,
+        summary,
+        primitive,
+        returns=_BOOLS,
+        special="nan equals nothing.",
+        example=example,
     )
     return type(made)(function, name=name, doc=made.__doc__)
 
 
-equal: Binary[Array] = _equality("equal", "Whether `x1 == x2`.", lax.eq)
-not_equal: Binary[Array] = _equality("not_equal", "Whether `x1 != x2`.", lax.ne)
+equal: Binary[Array] = _equality(
+    "equal",
+    "Whether `x1 == x2`.",
+    lax.eq,
+    example=("equal(np.array([1, 2]), 2)", "Array([False,  True], dtype=bool)"),
+)
+not_equal: Binary[Array] = _equality(
+    "not_equal",
+    "Whether `x1 != x2`.",
+    lax.ne,
+    example=("not_equal(np.array([1, 2]), 2)", "Array([ True, False], dtype=bool)"),
+)
 
 
-def _order(name: str, summary: str, primitive: str) -> Binary[Array]:
+def _order(name: str, summary: str, primitive: str, example: Example) -> Binary[Array]:
     strict = {"le": "lt", "ge": "gt"}.get(primitive, primitive)
 
     def compute(x: Array, y: Array) -> Array:
@@ -105,6 +123,7 @@ def _order(name: str, summary: str, primitive: str) -> Binary[Array]:
         returns=_BOOLS,
         special="False if either is nan; complex numbers compare by real, then by "
         "imaginary part.",
+        example=example,
     )(compute)
     plain = made.function
 
@@ -117,10 +136,30 @@ def _order(name: str, summary: str, primitive: str) -> Binary[Array]:
     return type(made)(function, name=name, doc=made.__doc__)
 
 
-less: Binary[Array] = _order("less", "Whether `x1 < x2`.", "lt")
-less_equal: Binary[Array] = _order("less_equal", "Whether `x1 <= x2`.", "le")
-greater: Binary[Array] = _order("greater", "Whether `x1 > x2`.", "gt")
-greater_equal: Binary[Array] = _order("greater_equal", "Whether `x1 >= x2`.", "ge")
+less: Binary[Array] = _order(
+    "less",
+    "Whether `x1 < x2`.",
+    "lt",
+    example=("less(np.array([1, 2]), 2)", "Array([ True, False], dtype=bool)"),
+)
+less_equal: Binary[Array] = _order(
+    "less_equal",
+    "Whether `x1 <= x2`.",
+    "le",
+    example=("less_equal(np.array([1, 2]), 1)", "Array([ True, False], dtype=bool)"),
+)
+greater: Binary[Array] = _order(
+    "greater",
+    "Whether `x1 > x2`.",
+    "gt",
+    example=("greater(np.array([1, 2]), 1)", "Array([False,  True], dtype=bool)"),
+)
+greater_equal: Binary[Array] = _order(
+    "greater_equal",
+    "Whether `x1 >= x2`.",
+    "ge",
+    example=("greater_equal(np.array([1, 2]), 2)", "Array([False,  True], dtype=bool)"),
+)
 
 # -- logic -----------------------------------------------------------------------------
 
@@ -140,7 +179,9 @@ def _truths(name: str, x: Any, y: Any) -> list[Array]:
     return broadcast(name, [truth(name, x), truth(name, y)])
 
 
-def _logical(name: str, summary: str, primitive: str, identity: bool) -> Binary[Array]:
+def _logical(
+    name: str, summary: str, primitive: str, identity: bool, example: Example
+) -> Binary[Array]:
     return primitive_binary(
         name,
         f"{summary} Numbers that are not zero count as true.",
@@ -148,21 +189,47 @@ def _logical(name: str, summary: str, primitive: str, identity: bool) -> Binary[
         identity=identity,
         returns=_BOOLS,
         promotion=_truths,
+        example=example,
     )
 
 
 logical_and: Binary[Array] = _logical(
-    "logical_and", "Whether both are true.", "and", True
+    "logical_and",
+    "Whether both are true.",
+    "and",
+    True,
+    example=(
+        "logical_and(np.array([0, 2]), True)",
+        "Array([False,  True], dtype=bool)",
+    ),
 )
 logical_or: Binary[Array] = _logical(
-    "logical_or", "Whether one or both are true.", "or", False
+    "logical_or",
+    "Whether one or both are true.",
+    "or",
+    False,
+    example=(
+        "logical_or(np.array([0, 2]), False)",
+        "Array([False,  True], dtype=bool)",
+    ),
 )
 logical_xor: Binary[Array] = _logical(
-    "logical_xor", "Whether exactly one is true.", "xor", False
+    "logical_xor",
+    "Whether exactly one is true.",
+    "xor",
+    False,
+    example=(
+        "logical_xor(np.array([0, 2]), True)",
+        "Array([ True, False], dtype=bool)",
+    ),
 )
 
 
-@unary("Whether `x` is false, or zero.", returns="Array of bools of the shape of `x`.")
+@unary(
+    "Whether `x` is false, or zero.",
+    returns="Array of bools of the shape of `x`.",
+    example=("logical_not(np.array([0, 2]))", "Array([ True, False], dtype=bool)"),
+)
 def logical_not(x: Array) -> Array:
     """Negation of the truth."""
     return lax.bitwise_not(truth("logical_not", x))

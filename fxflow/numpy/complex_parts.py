@@ -20,14 +20,20 @@ from fxflow.numpy.selection import choose_between
 from fxflow.numpy.ufuncs import unary
 
 
-@unary("Real part.", returns="Array of the shape of `x`, of the dtype of its parts.")
+@unary(
+    "Real part.",
+    returns="Array of the shape of `x`, of the dtype of its parts.",
+    example=("real(np.array([1 + 2j]))", "Array([1.], dtype=float32)"),
+)
 def real(x: Array) -> Array:
     """Real part."""
     return lax.real(x) if dtypes.is_complex(x.aval.dtype) else x
 
 
 @unary(
-    "Imaginary part.", returns="Array of the shape of `x`, of the dtype of its parts."
+    "Imaginary part.",
+    returns="Array of the shape of `x`, of the dtype of its parts.",
+    example=("imag(np.array([1 + 2j]))", "Array([2.], dtype=float32)"),
 )
 def imag(x: Array) -> Array:
     """Imaginary part."""
@@ -37,7 +43,10 @@ def imag(x: Array) -> Array:
     return lax.broadcast_in_dim(zero, x.aval.shape, ())
 
 
-@unary("Complex conjugate; real numbers stay as they are.")
+@unary(
+    "Complex conjugate; real numbers stay as they are.",
+    example=("conjugate(np.array([1 + 2j]))", "Array([1.-2.j], dtype=complex64)"),
+)
 def conjugate(x: Array) -> Array:
     """Complex conjugate."""
     return lax.conj(x) if dtypes.is_complex(x.aval.dtype) else x
@@ -59,6 +68,10 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
 
     Special cases:
       -0 is a negative number: its angle is π.
+
+    Example:
+      >>> angle(np.array([1.0, 1j]), deg=True)
+      Array([ 0., 90.], dtype=float32)
 
     Source: `numpy.angle`.
     """
@@ -85,6 +98,10 @@ def real_if_close(a: ArrayLike, tol: float = 100) -> Array:
 
     Raises:
       ConcretizationError: `a` is traced.
+
+    Example:
+      >>> real_if_close(np.array([1 + 0j, 2 + 0j]))
+      Array([1., 2.], dtype=float32)
 
     Source: `numpy.real_if_close`.
     """

@@ -180,6 +180,11 @@ def vstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
 
     Returns:
       Array of two axes or more.
+
+    Example:
+      >>> vstack([np.array([1, 2]), np.array([3, 4])])
+      Array([[1, 2],
+             [3, 4]], dtype=int32)
     """
     rows = [atleast_2d(a) for a in _sequence("vstack", tup, dtype)]
     return concatenate(rows, 0, dtype)
@@ -191,6 +196,10 @@ def hstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
 
     Returns:
       Array.
+
+    Example:
+      >>> hstack([np.array([1, 2]), np.array([3])])
+      Array([1, 2, 3], dtype=int32)
     """
     parts = [atleast_1d(a) for a in _sequence("hstack", tup, dtype)]
     return concatenate(parts, 1 if parts and parts[0].ndim > 1 else 0, dtype)
@@ -202,6 +211,11 @@ def dstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
 
     Returns:
       Array of three axes or more.
+
+    Example:
+      >>> dstack([np.array([1, 2]), np.array([3, 4])])
+      Array([[[1, 3],
+              [2, 4]]], dtype=int32)
     """
     return concatenate(
         [atleast_3d(a) for a in _sequence("dstack", tup, dtype)], 2, dtype
@@ -408,6 +422,10 @@ def array_split(
 
     Raises:
       AxisError: an axis is out of range.
+
+    Example:
+      >>> array_split(np.arange(5), 2)
+      [Array([0, 1, 2], dtype=int32), Array([3, 4], dtype=int32)]
     """
     return _split("array_split", ary, indices_or_sections, axis, False)
 
@@ -423,6 +441,10 @@ def vsplit(
 
     Raises:
       ShapeError: the array has fewer axes.
+
+    Example:
+      >>> vsplit(np.arange(4).reshape(2, 2), 2)
+      [Array([[0, 1]], dtype=int32), Array([[2, 3]], dtype=int32)]
     """
     _require_axes("vsplit", ary, 2)
     return _split("vsplit", ary, indices_or_sections, 0, True)
@@ -439,6 +461,10 @@ def hsplit(
 
     Raises:
       ShapeError: the array is 0-d.
+
+    Example:
+      >>> hsplit(np.arange(4), 2)
+      [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
     """
     _require_axes("hsplit", ary, 1)
     axis = 0 if typeof(ary).ndim == 1 else 1
@@ -456,6 +482,10 @@ def dsplit(
 
     Raises:
       ShapeError: the array has fewer axes.
+
+    Example:
+      >>> [part.shape for part in dsplit(np.zeros((1, 2, 4)), 2)]
+      [(1, 2, 2), (1, 2, 2)]
     """
     _require_axes("dsplit", ary, 3)
     return _split("dsplit", ary, indices_or_sections, 2, True)

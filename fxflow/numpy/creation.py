@@ -423,6 +423,10 @@ def copy(a: Any, order: str | None = None) -> Array:
     Returns:
       Array.
 
+    Example:
+      >>> copy(np.array([1, 2]))
+      Array([1, 2], dtype=int32)
+
     Source: `numpy.copy`.
     """
     return array(a, copy=True, order=order)
@@ -444,6 +448,10 @@ def astype(
 
     Raises:
       DtypeError: there is no such dtype, or keys are involved.
+
+    Example:
+      >>> astype(np.array([1.7, -1.7]), fnp.int32)
+      Array([ 1, -1], dtype=int32)
 
     Source: `numpy.astype`.
     """

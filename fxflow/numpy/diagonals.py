@@ -108,6 +108,11 @@ def identity(n: int, dtype: DTypeLike | None = None) -> Array:
     Raises:
       ShapeError: `n` is negative.
 
+    Example:
+      >>> identity(2)
+      Array([[1., 0.],
+             [0., 1.]], dtype=float32)
+
     Source: `numpy.identity`.
     """
     return eye(n, dtype=dtype)
@@ -143,6 +148,11 @@ def tri(
 
     Raises:
       ShapeError: a length is negative.
+
+    Example:
+      >>> tri(2, 3, k=1)
+      Array([[1., 1., 0.],
+             [1., 1., 1.]], dtype=float32)
     """
     rows = _length("tri", "N", N)
     columns = rows if M is None else _length("tri", "M", M)
@@ -339,6 +349,12 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     Raises:
       ShapeError: a number is negative.
 
+    Example:
+      >>> x = fnp.zeros((2, 2)).at[diag_indices(2)].set(1.0)
+      >>> x
+      Array([[1., 0.],
+             [0., 1.]], dtype=float32)
+
     Source: `numpy.diag_indices`.
     """
     count = _length("diag_indices", "n", n)
@@ -359,6 +375,11 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     Raises:
       ShapeError: fewer axes, or unequal lengths.
 
+    Example:
+      >>> x = fnp.array([[1, 2], [3, 4]])
+      >>> x[diag_indices_from(x)]
+      Array([1, 4], dtype=int32)
+
     Source: `numpy.diag_indices_from`.
     """
     aval = typeof(arr)
@@ -375,6 +396,10 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 
     Raises:
       ShapeError: a length is negative.
+
+    Example:
+      >>> fnp.arange(4).reshape(2, 2)[tril_indices(2)]
+      Array([0, 2, 3], dtype=int32)
     """
     rows = _length("tril_indices", "n", n)
     columns = rows if m is None else _length("tril_indices", "m", m)
@@ -388,6 +413,10 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 
     Raises:
       ShapeError: a length is negative.
+
+    Example:
+      >>> fnp.arange(4).reshape(2, 2)[triu_indices(2)]
+      Array([0, 1, 3], dtype=int32)
     """
     rows = _length("triu_indices", "n", n)
     columns = rows if m is None else _length("triu_indices", "m", m)
@@ -414,6 +443,11 @@ def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
 
     Raises:
       ShapeError: another number of axes.
+
+    Example:
+      >>> x = fnp.array([[1, 2], [3, 4]])
+      >>> x[tril_indices_from(x)]
+      Array([1, 3, 4], dtype=int32)
     """
     rows, columns = _matrix_shape("tril_indices_from", arr)
     return tril_indices(rows, k, columns)
@@ -425,6 +459,11 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
 
     Raises:
       ShapeError: another number of axes.
+
+    Example:
+      >>> x = fnp.array([[1, 2], [3, 4]])
+      >>> x[triu_indices_from(x)]
+      Array([1, 2, 4], dtype=int32)
     """
     rows, columns = _matrix_shape("triu_indices_from", arr)
     return triu_indices(rows, k, columns)
@@ -441,6 +480,10 @@ def mask_indices(
       mask_func: such as `triu`, called with a matrix of ones and `k`.
       k: passed to it.
       size: see `nonzero`.
+
+    Example:
+      >>> fnp.arange(9).reshape(3, 3)[mask_indices(3, fnp.triu, 1)]
+      Array([1, 2, 5], dtype=int32)
     """
     count = _length("mask_indices", "n", n)
     ones = lax.full((count, count), 1, dtypes.int32)

@@ -28,31 +28,58 @@ exp: Unary[Array] = float_unary(
     "exp",
     "e to the power `x`.",
     special="-inf → 0; overflow → inf; complex numbers as C99's `cexp`.",
+    example=(
+        "exp(np.array([0.0, 1.0])).round(4)",
+        "Array([1.    , 2.7183], dtype=float32)",
+    ),
 )
 exp2: Unary[Array] = float_unary(
-    "exp2", "2 to the power `x`.", special="-inf → 0; overflow → inf."
+    "exp2",
+    "2 to the power `x`.",
+    special="-inf → 0; overflow → inf.",
+    example=(
+        "exp2(np.array([3.0, -1.0])).round(4)",
+        "Array([8. , 0.5], dtype=float32)",
+    ),
 )
 expm1: Unary[Array] = float_unary(
     "expm1",
     "`exp(x) - 1`, accurate near 0.",
     special="±0 → ±0; complex numbers as C99's `cexp`.",
+    example=("expm1(np.array([0.0, -np.inf]))", "Array([ 0., -1.], dtype=float32)"),
 )
 log: Unary[Array] = float_unary(
     "log",
     "Natural logarithm.",
     special="±0 → -inf; negative → nan; inf → inf; complex numbers as C99's `clog`.",
+    example=(
+        "log(np.array([1.0, 10.0])).round(4)",
+        "Array([0.    , 2.3026], dtype=float32)",
+    ),
 )
 log1p: Unary[Array] = float_unary(
     "log1p",
     "`log(1 + x)`, accurate near 0.",
     special="-1 → -inf; below → nan; complex numbers as C99's `clog`.",
+    example=("log1p(np.array([0.0, -1.0]))", "Array([  0., -inf], dtype=float32)"),
 )
 sqrt: Unary[Array] = float_unary(
     "sqrt",
     "Square root.",
     special="-0 → -0; negative → nan; complex numbers as C99's `csqrt`.",
+    example=(
+        "sqrt(np.array([4.0, 2.0])).round(4)",
+        "Array([2.    , 1.4142], dtype=float32)",
+    ),
 )
-cbrt: Unary[Array] = float_unary("cbrt", "Cube root, of negative numbers as well.")
+cbrt: Unary[Array] = float_unary(
+    "cbrt",
+    "Cube root, of negative numbers as well.",
+    example=(
+        "cbrt(np.array([8.0, -27.0])).round(4)",
+        "Array([ 2., -3.], dtype=float32)",
+    ),
+)
 
 
 def _floats(name: str, x: Any) -> Any:
@@ -61,13 +88,26 @@ def _floats(name: str, x: Any) -> Any:
     return convert(x, x.aval.dtype)
 
 
-@unary("Logarithm to base 2.", kind="float", special="±0 → -inf; negative → nan.")
+@unary(
+    "Logarithm to base 2.",
+    kind="float",
+    special="±0 → -inf; negative → nan.",
+    example=("log2(np.array([8.0, 0.5])).round(4)", "Array([ 3., -1.], dtype=float32)"),
+)
 def log2(x: Array) -> Array:
     """Logarithm to base 2."""
     return _logarithm(_floats("log2", x), math.log(2))
 
 
-@unary("Logarithm to base 10.", kind="float", special="±0 → -inf; negative → nan.")
+@unary(
+    "Logarithm to base 10.",
+    kind="float",
+    special="±0 → -inf; negative → nan.",
+    example=(
+        "log10(np.array([100.0, 0.5])).round(4)",
+        "Array([ 2.   , -0.301], dtype=float32)",
+    ),
+)
 def log10(x: Array) -> Array:
     """Logarithm to base 10."""
     return _logarithm(_floats("log10", x), math.log(10))
@@ -92,63 +132,115 @@ sin: Unary[Array] = float_unary(
     "sin",
     "Sine of `x` in radians.",
     special="±inf → nan; complex numbers as C99's `csin`.",
+    example=(
+        "sin(np.array([0.0, 1.0])).round(4)",
+        "Array([0.    , 0.8415], dtype=float32)",
+    ),
 )
 cos: Unary[Array] = float_unary(
     "cos",
     "Cosine of `x` in radians.",
     special="±inf → nan; complex numbers as C99's `ccos`.",
+    example=(
+        "cos(np.array([0.0, 1.0])).round(4)",
+        "Array([1.    , 0.5403], dtype=float32)",
+    ),
 )
 tan: Unary[Array] = float_unary(
     "tan",
     "Tangent of `x` in radians.",
     special="±inf → nan; complex numbers as C99's `ctan`.",
+    example=(
+        "tan(np.array([0.0, 1.0])).round(4)",
+        "Array([0.    , 1.5574], dtype=float32)",
+    ),
 )
 arcsin: Unary[Array] = float_unary(
     "arcsin",
     "Inverse sine, from -π/2 to π/2.",
     primitive="asin",
     special="|x|>1 → nan; complex numbers as C99's `casin`.",
+    example=(
+        "arcsin(np.array([0.0, 1.0])).round(4)",
+        "Array([0.    , 1.5708], dtype=float32)",
+    ),
 )
 arccos: Unary[Array] = float_unary(
     "arccos",
     "Inverse cosine, from 0 to π.",
     primitive="acos",
     special="|x|>1 → nan; complex numbers as C99's `cacos`.",
+    example=(
+        "arccos(np.array([1.0, 0.0])).round(4)",
+        "Array([0.    , 1.5708], dtype=float32)",
+    ),
 )
 arctan: Unary[Array] = float_unary(
     "arctan",
     "Inverse tangent, from -π/2 to π/2.",
     primitive="atan",
     special="±inf → ±π/2; complex numbers as C99's `catan`.",
+    example=(
+        "arctan(np.array([0.0, 1.0])).round(4)",
+        "Array([0.    , 0.7854], dtype=float32)",
+    ),
 )
 sinh: Unary[Array] = float_unary(
-    "sinh", "Hyperbolic sine.", special="complex numbers as C99's `csinh`."
+    "sinh",
+    "Hyperbolic sine.",
+    special="complex numbers as C99's `csinh`.",
+    example=(
+        "sinh(np.array([0.0, 1.0])).round(4)",
+        "Array([0.    , 1.1752], dtype=float32)",
+    ),
 )
 cosh: Unary[Array] = float_unary(
-    "cosh", "Hyperbolic cosine.", special="complex numbers as C99's `ccosh`."
+    "cosh",
+    "Hyperbolic cosine.",
+    special="complex numbers as C99's `ccosh`.",
+    example=(
+        "cosh(np.array([0.0, 1.0])).round(4)",
+        "Array([1.    , 1.5431], dtype=float32)",
+    ),
 )
 tanh: Unary[Array] = float_unary(
     "tanh",
     "Hyperbolic tangent.",
     special="±inf → ±1; complex numbers as C99's `ctanh`.",
+    example=(
+        "tanh(np.array([0.0, 1.0])).round(4)",
+        "Array([0.    , 0.7616], dtype=float32)",
+    ),
 )
 arcsinh: Unary[Array] = float_unary(
     "arcsinh",
     "Inverse hyperbolic sine.",
     primitive="asinh",
     special="complex numbers as C99's `casinh`.",
+    example=(
+        "arcsinh(np.array([0.0, 1.0])).round(4)",
+        "Array([0.    , 0.8814], dtype=float32)",
+    ),
 )
 arccosh: Unary[Array] = float_unary(
     "arccosh",
     "Inverse hyperbolic cosine.",
     primitive="acosh",
     special="x<1 → nan; complex numbers as C99's `cacosh`.",
+    example=(
+        "arccosh(np.array([1.0, 2.0])).round(4)",
+        "Array([0.   , 1.317], dtype=float32)",
+    ),
 )
 arctanh: Unary[Array] = float_unary(
     "arctanh",
     "Inverse hyperbolic tangent.",
     primitive="atanh",
     special="±1 → ±inf; |x|>1 → nan; complex numbers as C99's `catanh`.",
+    example=(
+        "arctanh(np.array([0.0, 0.5])).round(4)",
+        "Array([0.    , 0.5493], dtype=float32)",
+    ),
 )
 arctan2: Binary[Array] = primitive_binary(
     "arctan2",
@@ -157,22 +249,48 @@ arctan2: Binary[Array] = primitive_binary(
     promotion=promote_floats,
     returns="Float array of the broadcast shape.",
     special="(±0, -1) → ±π; (±0, +1) → ±0.",
+    example=(
+        "arctan2(np.array([1.0, -1.0]), -1.0).round(4)",
+        "Array([ 2.3562, -2.3562], dtype=float32)",
+    ),
 )
 
 
-@unary("Converts degrees to radians: `x * π / 180`.", kind="float")
+@unary(
+    "Converts degrees to radians: `x * π / 180`.",
+    kind="float",
+    example=(
+        "deg2rad(np.array([0.0, 180.0])).round(4)",
+        "Array([0.    , 3.1416], dtype=float32)",
+    ),
+)
 def deg2rad(x: Array) -> Array:
     """Degrees to radians."""
     return lax.mul(_floats("deg2rad", x), math.pi / 180)
 
 
-@unary("Converts radians to degrees: `x * 180 / π`.", kind="float")
+@unary(
+    "Converts radians to degrees: `x * 180 / π`.",
+    kind="float",
+    example=(
+        "rad2deg(np.array([0.0, np.pi])).round(4)",
+        "Array([  0., 180.], dtype=float32)",
+    ),
+)
 def rad2deg(x: Array) -> Array:
     """Radians to degrees."""
     return lax.mul(_floats("rad2deg", x), 180 / math.pi)
 
 
-@unary("`sin(πx) / (πx)`.", kind="float", special="0 → 1.")
+@unary(
+    "`sin(πx) / (πx)`.",
+    kind="float",
+    special="0 → 1.",
+    example=(
+        "sinc(np.array([0.0, 0.5])).round(4)",
+        "Array([1.    , 0.6366], dtype=float32)",
+    ),
+)
 def sinc(x: Array) -> Array:
     """Normalised sine cardinal, near 0 by its Taylor series, for derivatives."""
     x = _floats("sinc", x)
@@ -212,6 +330,10 @@ def _of_one_shape(name: str, x: Array, y: Array) -> list[Array]:
     special="inf if either is infinite, even beside nan. At (0, 0) the derivative is "
     "taken for 0.",
     promotion=_strong_pair,
+    example=(
+        "hypot(np.array([3.0, 5.0]), np.array([4.0, 12.0])).round(4)",
+        "Array([ 5., 13.], dtype=float32)",
+    ),
 )
 def hypot(x: Array, y: Array) -> Array:
     """Length of the hypotenuse."""
@@ -300,6 +422,10 @@ def _principal(angle: Array, scale: float) -> Array:
     special="two infinities of one sign → that infinity. The imaginary part of a "
     "complex result is in [-π, π].",
     promotion=promote_floats,
+    example=(
+        "logaddexp(np.array([0.0, 1.0]), 1.0).round(4)",
+        "Array([1.3133, 1.6931], dtype=float32)",
+    ),
 )
 def logaddexp(x: Array, y: Array) -> Array:
     """Logarithm of the sum of exponentials."""
@@ -312,6 +438,10 @@ def logaddexp(x: Array, y: Array) -> Array:
     returns="Float array of the broadcast shape.",
     special="two infinities of one sign → that infinity.",
     promotion=_strong_pair,
+    example=(
+        "logaddexp2(np.array([3.0, 5.0]), 3.0).round(4)",
+        "Array([4.    , 5.3219], dtype=float32)",
+    ),
 )
 def logaddexp2(x: Array, y: Array) -> Array:
     """Logarithm to base 2 of the sum of powers of 2."""
@@ -323,6 +453,10 @@ def logaddexp2(x: Array, y: Array) -> Array:
     returns="Float array of the broadcast shape.",
     special="nan → nan.",
     promotion=promote_floats,
+    example=(
+        "heaviside(np.array([-1.0, 0.0, 1.0]), 0.5)",
+        "Array([0. , 0.5, 1. ], dtype=float32)",
+    ),
 )
 def heaviside(x: Array, y: Array) -> Array:
     """Step function."""

@@ -127,7 +127,13 @@ def ones(
     device: Any = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Makes an array of ones."""
+    """Makes an array of ones.
+
+    Example:
+      >>> ones((2, 2))
+      Array([[1., 1.],
+             [1., 1.]], dtype=float32)
+    """
     return _new("ones", shape, 1, dtype, device, out_sharding)
 
 
@@ -139,7 +145,12 @@ def empty(
     device: Any = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Makes an array whose values do not matter; here they are zeros."""
+    """Makes an array whose values do not matter; here they are zeros.
+
+    Example:
+      >>> empty((2, 3)).shape
+      (2, 3)
+    """
     return _new("empty", shape, 0, dtype, device, out_sharding)
 
 
@@ -246,7 +257,12 @@ def zeros_like(
     device: Any = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Makes an array of zeros like another array."""
+    """Makes an array of zeros like another array.
+
+    Example:
+      >>> zeros_like(np.array([5, 6]))
+      Array([0, 0], dtype=int32)
+    """
     return _full_like("zeros_like", a, 0, dtype, shape, device, out_sharding)
 
 
@@ -259,7 +275,12 @@ def ones_like(
     device: Any = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Makes an array of ones like another array."""
+    """Makes an array of ones like another array.
+
+    Example:
+      >>> ones_like(np.array([5, 6]))
+      Array([1, 1], dtype=int32)
+    """
     return _full_like("ones_like", a, 1, dtype, shape, device, out_sharding)
 
 
@@ -285,6 +306,10 @@ def empty_like(
     Raises:
       ArgumentError: `prototype` is not an array.
 
+    Example:
+      >>> empty_like(np.ones((2, 3))).shape
+      (2, 3)
+
     Source: `numpy.empty_like`.
     """
     return _full_like("empty_like", prototype, 0, dtype, shape, device)
@@ -304,5 +329,9 @@ def full_like(
 
     Args:
       fill_value: array-like that broadcasts to the shape.
+
+    Example:
+      >>> full_like(np.array([1, 2]), 7)
+      Array([7, 7], dtype=int32)
     """
     return _full_like("full_like", a, fill_value, dtype, shape, device, out_sharding)

@@ -22,7 +22,11 @@ from fxflow.numpy.rounding import rounded, truncated
 from fxflow.numpy.ufuncs import Binary, binary, primitive_binary, unary
 
 
-@unary("Absolute value, as a float.", kind="real")
+@unary(
+    "Absolute value, as a float.",
+    kind="real",
+    example=("fabs(np.array([-2, 3]))", "Array([2., 3.], dtype=float32)"),
+)
 def fabs(x: Array) -> Array:
     """Absolute value as a float."""
     if dtypes.is_complex(x.aval.dtype):
@@ -34,6 +38,10 @@ def fabs(x: Array) -> Array:
     "`x1` with the sign of `x2`.",
     returns="Float array of the broadcast shape.",
     promotion=promote_floats,
+    example=(
+        "copysign(np.array([1.0, -2.0]), -0.0)",
+        "Array([-1., -2.], dtype=float32)",
+    ),
 )
 def copysign(x: Array, y: Array) -> Array:
     """Magnitude of one, sign of the other."""
@@ -50,6 +58,7 @@ nextafter: Binary[Array] = primitive_binary(
     promotion=promote_floats,
     returns="Float array of the broadcast shape.",
     special="equal numbers give `x2`.",
+    example=("nextafter(np.array([1.0]), 2.0)", "Array([1.0000001], dtype=float32)"),
 )
 
 
@@ -67,6 +76,10 @@ _LAYOUT = {
     "the next larger one, which is positive.",
     kind="float",
     special="±inf, nan → nan.",
+    example=(
+        "spacing(np.array([1.0, 2.0])) * 2.0**23",
+        "Array([1., 2.], dtype=float32)",
+    ),
 )
 def spacing(x: Array) -> Array:
     """Distance to the next float."""
@@ -107,6 +120,10 @@ def _last_place(x: Array) -> Array:
     kind="float",
     returns="Two arrays of the shape and float dtype of `x`.",
     special="±inf → (±0, ±inf).",
+    example=(
+        "modf(np.array([1.5, -2.25]))",
+        "(Array([ 0.5 , -0.25], dtype=float32), Array([ 1., -2.], dtype=float32))",
+    ),
 )
 def modf(x: Array) -> tuple[Array, Array]:
     """Fractional and integral parts."""
@@ -127,6 +144,10 @@ modf.nout, modf.nargs = 2, 3
     kind="float",
     returns="A float array and an int32 array of the shape of `x`.",
     special="0, ±inf, nan → themselves with exponent 0.",
+    example=(
+        "frexp(np.array([8.0, 0.375]))",
+        "(Array([0.5 , 0.75], dtype=float32), Array([ 4, -1], dtype=int32))",
+    ),
 )
 def frexp(x: Array) -> tuple[Array, Array]:
     """Mantissa and exponent."""
@@ -173,6 +194,10 @@ frexp.nout, frexp.nargs = 2, 3
     raises="`x2` is not of integers, or `x1` is complex.",
     mixed=True,
     promotion=lambda name, x, y: _ldexp_operands(x, y),
+    example=(
+        "ldexp(np.array([0.5, 0.75]), np.array([4, 2]))",
+        "Array([8., 3.], dtype=float32)",
+    ),
 )
 def ldexp(x: Array, y: Array) -> Array:
     """A number times a power of two, in steps, so that none overflows alone."""

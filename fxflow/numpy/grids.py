@@ -134,6 +134,11 @@ def fromfunction(
     Raises:
       ShapeError: a length is negative.
 
+    Example:
+      >>> fromfunction(lambda i, j: 10 * i + j, (2, 3), dtype=fnp.int32)
+      Array([[ 0,  1,  2],
+             [10, 11, 12]], dtype=int32)
+
     Source: `numpy.fromfunction`.
     """
     lengths = shape_or_length("fromfunction", shape)

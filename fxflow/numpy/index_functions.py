@@ -339,6 +339,10 @@ def put(
     Raises:
       ArgumentError: `inplace` is not False, or unknown mode.
 
+    Example:
+      >>> put(fnp.arange(4), np.array([0, 2]), np.array([7, 8]), inplace=False)
+      Array([7, 1, 8, 3], dtype=int32)
+
     Source: `numpy.put`.
     """
     _not_in_place("put", inplace)
@@ -381,6 +385,11 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: Any, *, inplace: bool = True) -
     Raises:
       ArgumentError: `inplace` is not False, or there are no values.
       ShapeError: the sizes differ.
+
+    Example:
+      >>> chosen = np.array([True, False, True, False])
+      >>> place(fnp.arange(4), chosen, np.array([7, 8]), inplace=False)
+      Array([7, 1, 8, 3], dtype=int32)
 
     Source: `numpy.place`.
     """
@@ -428,6 +437,12 @@ def put_along_axis(
       ArgumentError: `inplace` is not False.
       ShapeError: the shapes are incompatible.
 
+    Example:
+      >>> columns = np.array([[0], [2]])
+      >>> put_along_axis(fnp.zeros((2, 3)), columns, 1.0, axis=1, inplace=False)
+      Array([[1., 0., 0.],
+             [0., 0., 1.]], dtype=float32)
+
     Source: `numpy.put_along_axis`.
     """
     _not_in_place("put_along_axis", inplace)
@@ -466,6 +481,11 @@ def fill_diagonal(
     Raises:
       ArgumentError: `inplace` is not False.
       ShapeError: fewer than two axes, or unequal lengths.
+
+    Example:
+      >>> fill_diagonal(fnp.zeros((2, 2)), 5.0, inplace=False)
+      Array([[5., 0.],
+             [0., 5.]], dtype=float32)
 
     Source: `numpy.fill_diagonal`.
     """

@@ -47,6 +47,10 @@ def frombuffer(
 
     Raises:
       ValueError: the bytes are not a whole number of elements, or too few.
+
+    Example:
+      >>> frombuffer(bytes([1, 2]), dtype=fnp.uint8)
+      Array([1, 2], dtype=uint8)
     """
     return _given(np.frombuffer(buffer, dtypes.stored(dtype), count, offset), dtype)
 
@@ -63,6 +67,13 @@ def fromfile(
 
     Raises:
       OSError: the file cannot be read.
+
+    Example:
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     path = pathlib.Path(folder) / "numbers"
+      ...     size = path.write_bytes(np.arange(3, dtype=np.int32).tobytes())
+      ...     print(fromfile(path, dtype=fnp.int32))
+      [0 1 2]
     """
     found = np.fromfile(file, dtypes.stored(dtype), count, sep, offset)
     return _given(found, dtype)
@@ -77,6 +88,10 @@ def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Array:
 
     Raises:
       ValueError: the iterable gives too few.
+
+    Example:
+      >>> fromiter((n * n for n in range(4)), dtype=fnp.int32)
+      Array([0, 1, 4, 9], dtype=int32)
     """
     return _given(np.fromiter(iter, dtypes.dtype(dtype), count), dtype)
 
@@ -94,6 +109,10 @@ def fromstring(
     Raises:
       ArgumentError: `sep` is empty.
       ValueError: the text holds something else.
+
+    Example:
+      >>> fromstring("1 2 3", dtype=fnp.int32, sep=" ")
+      Array([1, 2, 3], dtype=int32)
     """
     if not sep:
         raise ArgumentError(
@@ -118,6 +137,10 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     Raises:
       ArgumentError: `x` does not speak DLPack.
       BufferError: `copy=False`, and a copy is needed.
+
+    Example:
+      >>> from_dlpack(np.array([1, 2], np.int32))
+      Array([1, 2], dtype=int32)
 
     Source: `numpy.from_dlpack`; the array API standard, 2023.12.
     """
@@ -158,6 +181,13 @@ def save(file: Any, arr: Any, allow_pickle: bool = False) -> None:
       OSError: the file cannot be written.
       DtypeError: NumPy's format does not have the dtype, such as float8_e5m2.
 
+    Example:
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     path = pathlib.Path(folder) / "x.npy"
+      ...     save(path, fnp.arange(3))
+      ...     print(load(path))
+      [0 1 2]
+
     Source: `numpy.save`.
     """
     np.save(file, _storable("save", arr), allow_pickle=allow_pickle)
@@ -175,6 +205,13 @@ def savez(file: Any, *args: Any, allow_pickle: bool = False, **kwds: Any) -> Non
     Raises:
       OSError: the file cannot be written.
       DtypeError: NumPy's format does not have a dtype, such as float8_e5m2.
+
+    Example:
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     path = pathlib.Path(folder) / "all.npz"
+      ...     savez(path, x=fnp.arange(3), y=fnp.ones(2))
+      ...     print(load(path)["y"])
+      [1. 1.]
 
     Source: `numpy.savez`.
     """
@@ -214,6 +251,13 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     Raises:
       OSError: the file cannot be read.
 
+    Example:
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     path = pathlib.Path(folder) / "x.npy"
+      ...     save(path, fnp.arange(3))
+      ...     print(load(path))
+      [0 1 2]
+
     Source: `numpy.load`.
     """
     found = np.load(file, *args, **kwargs)
@@ -241,6 +285,10 @@ def array_repr(
     Returns:
       A string.
 
+    Example:
+      >>> array_repr(fnp.array([1, 2]))
+      'Array([1, 2], dtype=int32)'
+
     Source: `numpy.array_repr`.
     """
     value = np.asarray(unwrapped(arr))
@@ -265,6 +313,10 @@ def array_str(
 
     Returns:
       A string.
+
+    Example:
+      >>> array_str(fnp.array([1, 2]))
+      '[1 2]'
 
     Source: `numpy.array_str`.
     """

@@ -31,7 +31,14 @@ def _either_part(x: Array, function: Callable[[Array], Array]) -> Array:
     return function(x)
 
 
-@unary("Whether a number is nan (either part, of a complex one).", returns=_BOOLS)
+@unary(
+    "Whether a number is nan (either part, of a complex one).",
+    returns=_BOOLS,
+    example=(
+        "isnan(np.array([1.0, np.inf, np.nan]))",
+        "Array([False, False,  True], dtype=bool)",
+    ),
+)
 def isnan(x: Array) -> Array:
     """Whether a number is nan."""
     if not dtypes.is_inexact(x.aval.dtype):
@@ -39,7 +46,14 @@ def isnan(x: Array) -> Array:
     return lax.ne(x, x)
 
 
-@unary("Whether a number is ±inf (either part, of a complex one).", returns=_BOOLS)
+@unary(
+    "Whether a number is ±inf (either part, of a complex one).",
+    returns=_BOOLS,
+    example=(
+        "isinf(np.array([1.0, -np.inf, np.nan]))",
+        "Array([False,  True, False], dtype=bool)",
+    ),
+)
 def isinf(x: Array) -> Array:
     """Whether a number is infinite."""
     if not dtypes.is_inexact(x.aval.dtype):
@@ -47,7 +61,14 @@ def isinf(x: Array) -> Array:
     return _either_part(x, lambda part: lax.eq(lax.abs(part), math.inf))
 
 
-@unary("Whether a number is neither nan nor ±inf.", returns=_BOOLS)
+@unary(
+    "Whether a number is neither nan nor ±inf.",
+    returns=_BOOLS,
+    example=(
+        "isfinite(np.array([1.0, np.inf, np.nan]))",
+        "Array([ True, False, False], dtype=bool)",
+    ),
+)
 def isfinite(x: Array) -> Array:
     """Whether a number is finite."""
     if not dtypes.is_inexact(x.aval.dtype):
@@ -65,19 +86,42 @@ def _is_signed_infinity(name: str, x: Array, value: float) -> Array:
     return lax.eq(x, value)
 
 
-@unary("Whether a number is +inf.", returns=_BOOLS, kind="real")
+@unary(
+    "Whether a number is +inf.",
+    returns=_BOOLS,
+    kind="real",
+    example=(
+        "isposinf(np.array([np.inf, -np.inf, 1.0]))",
+        "Array([ True, False, False], dtype=bool)",
+    ),
+)
 def isposinf(x: Array) -> Array:
     """Whether a number is +inf."""
     return _is_signed_infinity("isposinf", x, math.inf)
 
 
-@unary("Whether a number is -inf.", returns=_BOOLS, kind="real")
+@unary(
+    "Whether a number is -inf.",
+    returns=_BOOLS,
+    kind="real",
+    example=(
+        "isneginf(np.array([np.inf, -np.inf, 1.0]))",
+        "Array([False,  True, False], dtype=bool)",
+    ),
+)
 def isneginf(x: Array) -> Array:
     """Whether a number is -inf."""
     return _is_signed_infinity("isneginf", x, -math.inf)
 
 
-@unary("Whether the imaginary part is not zero.", returns=_BOOLS)
+@unary(
+    "Whether the imaginary part is not zero.",
+    returns=_BOOLS,
+    example=(
+        "iscomplex(np.array([1 + 2j, 3 + 0j]))",
+        "Array([ True, False], dtype=bool)",
+    ),
+)
 def iscomplex(x: Array) -> Array:
     """Whether the imaginary part is not zero."""
     if not dtypes.is_complex(x.aval.dtype):
@@ -85,7 +129,11 @@ def iscomplex(x: Array) -> Array:
     return lax.ne(lax.imag(x), 0)
 
 
-@unary("Whether the imaginary part is zero.", returns=_BOOLS)
+@unary(
+    "Whether the imaginary part is zero.",
+    returns=_BOOLS,
+    example=("isreal(np.array([1 + 2j, 3 + 0j]))", "Array([False,  True], dtype=bool)"),
+)
 def isreal(x: Array) -> Array:
     """Whether the imaginary part is zero."""
     if not dtypes.is_complex(x.aval.dtype):
@@ -94,7 +142,11 @@ def isreal(x: Array) -> Array:
 
 
 @unary(
-    "Whether the sign bit is set.", returns=_BOOLS, kind="real", special="-0.0 → True."
+    "Whether the sign bit is set.",
+    returns=_BOOLS,
+    kind="real",
+    special="-0.0 → True.",
+    example=("signbit(np.array([-0.0, 3.0]))", "Array([ True, False], dtype=bool)"),
 )
 def signbit(x: Array) -> Array:
     """Whether the sign bit is set."""

@@ -32,19 +32,31 @@ def rounded(name: str, x: Array, function: Callable[[Array], Array]) -> Array:
     return x
 
 
-@unary("The next integer below, as a float.", kind="real")
+@unary(
+    "The next integer below, as a float.",
+    kind="real",
+    example=("floor(np.array([1.2, -1.2]))", "Array([ 1., -2.], dtype=float32)"),
+)
 def floor(x: Array) -> Array:
     """Rounded down."""
     return rounded("floor", x, lax.floor)
 
 
-@unary("The next integer above, as a float.", kind="real")
+@unary(
+    "The next integer above, as a float.",
+    kind="real",
+    example=("ceil(np.array([1.2, -1.2]))", "Array([ 2., -1.], dtype=float32)"),
+)
 def ceil(x: Array) -> Array:
     """Rounded up."""
     return rounded("ceil", x, lax.ceil)
 
 
-@unary("The next integer towards zero, as a float.", kind="real")
+@unary(
+    "The next integer towards zero, as a float.",
+    kind="real",
+    example=("trunc(np.array([1.7, -1.7]))", "Array([ 1., -1.], dtype=float32)"),
+)
 def trunc(x: Array) -> Array:
     """Rounded towards zero."""
     return rounded("trunc", x, truncated)
@@ -55,7 +67,11 @@ def truncated(x: Array) -> Array:
     return lax.select(lax.lt(x, 0), lax.ceil(x), lax.floor(x))
 
 
-@unary("The nearest integer, as a float; of two the even one.", kind="numeric")
+@unary(
+    "The nearest integer, as a float; of two the even one.",
+    kind="numeric",
+    example=("rint(np.array([0.5, 1.5, 2.6]))", "Array([0., 2., 3.], dtype=float32)"),
+)
 def rint(x: Array) -> Array:
     """Rounded to the nearest."""
     if dtypes.is_complex(x.aval.dtype):

@@ -55,6 +55,7 @@ def _scalar(d: np.dtype[Any]) -> _Scalar:
         "it.\n"
         "\nArgs:\n  x: anything `asarray` takes.\n\nReturns:\n"
         f"  Array of dtype {d.name}.\n"
+        f"\nExample:\n  >>> fnp.{d.name}([1]).dtype\n  {d!r}\n"
     )
     return _Scalar(d.name, (), {"dtype": d, "__doc__": doc, "__module__": __name__})
 
@@ -214,6 +215,10 @@ def ndim(a: Any) -> int:
     Returns:
       A Python int.
 
+    Example:
+      >>> ndim(np.zeros((2, 3)))
+      2
+
     Source: `numpy.ndim`.
     """
     return len(shape(a))
@@ -227,6 +232,10 @@ def shape(a: Any) -> tuple[int, ...]:
 
     Returns:
       A tuple of Python ints.
+
+    Example:
+      >>> shape(np.zeros((2, 3)))
+      (2, 3)
 
     Source: `numpy.shape`.
     """
@@ -248,6 +257,10 @@ def size(a: Any, axis: Axes = None) -> int:
     Raises:
       AxisError: an axis is out of range or repeated.
 
+    Example:
+      >>> size(np.zeros((2, 3)), axis=1)
+      3
+
     Source: `numpy.size`.
     """
     lengths = shape(a)
@@ -263,6 +276,10 @@ def isscalar(element: Any) -> bool:
 
     Returns:
       True or False.
+
+    Example:
+      >>> isscalar(3.0), isscalar(np.array([3.0]))
+      (True, False)
 
     Source: `numpy.isscalar`, with 0-d arrays counted as scalars.
     """
@@ -280,6 +297,10 @@ def iscomplexobj(x: ArrayLike | None) -> bool:
     Returns:
       True or False.
 
+    Example:
+      >>> iscomplexobj(np.array([1 + 0j]))
+      True
+
     Source: `numpy.iscomplexobj`.
     """
     if x is None:
@@ -296,6 +317,10 @@ def isrealobj(x: ArrayLike | None) -> bool:
     Returns:
       True or False.
 
+    Example:
+      >>> isrealobj(np.array([1 + 0j]))
+      False
+
     Source: `numpy.isrealobj`.
     """
     return not iscomplexobj(x)
@@ -309,6 +334,10 @@ def iterable(y: Any) -> bool:
 
     Returns:
       True or False.
+
+    Example:
+      >>> iterable([1]), iterable(1)
+      (True, False)
 
     Source: `numpy.iterable`.
     """

@@ -275,6 +275,10 @@ def atleast_1d(*arys: Any) -> Array | list[Array]:
     Returns:
       The array, or a list of arrays if there are several.
 
+    Example:
+      >>> atleast_1d(np.float32(3.0))
+      Array([3.], dtype=float32)
+
     Source: `numpy.atleast_1d`.
     """
     return _each(_at_least_1d, arys)
@@ -296,6 +300,10 @@ def atleast_2d(*arys: Any) -> Array | list[Array]:
 
     Returns:
       The array, or a list of arrays if there are several.
+
+    Example:
+      >>> atleast_2d(np.array([1, 2]))
+      Array([[1, 2]], dtype=int32)
 
     Source: `numpy.atleast_2d`.
     """
@@ -320,6 +328,10 @@ def atleast_3d(*arys: Any) -> Array | list[Array]:
 
     Returns:
       The array, or a list of arrays if there are several.
+
+    Example:
+      >>> atleast_3d(np.array([1, 2])).shape
+      (1, 2, 1)
 
     Source: `numpy.atleast_3d`.
     """

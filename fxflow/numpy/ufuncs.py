@@ -6,7 +6,12 @@ with a 0-d constant of the array's dtype.
 
 Functions are declared by one call each, with all that is true of them:
 
-    sin = float_unary("sin", "Sine of `x` in radians.", special="±inf → nan")
+    sin = float_unary(
+        "sin",
+        "Sine of `x` in radians.",
+        special="±inf → nan",
+        example=("sin(np.array([0.0]))", "Array([0.], dtype=float32)"),
+    )
 
 makes the ufunc, its promotion rule and its docstring.
 """
@@ -14,6 +19,7 @@ makes the ufunc, its promotion rule and its docstring.
 from __future__ import annotations
 
 import functools
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
@@ -48,6 +54,9 @@ from fxflow.numpy._operands import SCALARS, array_of, convert, host_beside, prom
 
 # What a call returns: an array, or a tuple of arrays.
 R = TypeVar("R")
+
+#: A call in a docstring, and what it prints.
+Example = tuple[str, str]
 
 _new = object.__new__
 
@@ -390,6 +399,8 @@ def describe(
     returns: str,
     special: str = "",
     raises: str = "",
+    *,
+    example: Example,
 ) -> str:
     """Returns the docstring of a declared function."""
     parts = [summary, "", "Args:", *(f"  {a}" for a in args), ""]
@@ -401,6 +412,8 @@ def describe(
         parts += ["  ShapeError: the shapes do not broadcast."]
     if special:
         parts += ["", "Special cases:", f"  {special}"]
+    call, printed = example
+    parts += ["", "Example:", f"  >>> {call}", textwrap.indent(printed, "  ")]
     parts += ["", f"Source: `numpy.{name}`."]
     return "\n".join(parts)
 
@@ -409,7 +422,12 @@ def describe(
 
 
 def float_unary(
-    name: str, summary: str, *, primitive: str = "", special: str = ""
+    name: str,
+    summary: str,
+    *,
+    primitive: str = "",
+    special: str = "",
+    example: Example,
 ) -> Unary[Array]:
     """Declares a function of one argument that computes in floats."""
     bind = table[primitive or name].bind
@@ -430,6 +448,7 @@ def float_unary(
         "Array of the shape of `x`, of its dtype or a float one.",
         special,
         "the dtype has no float counterpart.",
+        example=example,
     )
     return Unary(function, name=name, nin=1, doc=doc)
 
@@ -442,7 +461,12 @@ def _inexact(name: str, aval: Any) -> Any:
 
 
 def unary(
-    summary: str, *, returns: str = "", kind: str = "any", special: str = ""
+    summary: str,
+    *,
+    returns: str = "",
+    kind: str = "any",
+    special: str = "",
+    example: Example,
 ) -> Callable[[Callable[..., R]], Unary[R]]:
     """Declares a function of one array, given what computes it from an array."""
 
@@ -461,6 +485,7 @@ def unary(
             (f"x: {_KINDS[kind]}.",),
             returns or "Array of the shape and dtype of `x`.",
             special,
+            example=example,
         )
         return Unary(function, name=name, nin=1, doc=doc)
 
@@ -479,6 +504,7 @@ def binary(
     raises: str = "",
     mixed: bool = False,
     promotion: Callable[..., Sequence[Array]] = promote,
+    example: Example,
 ) -> Callable[[Callable[..., R]], Binary[R]]:
     """Declares a function of two arrays, given what computes it after promotion."""
 
@@ -504,6 +530,7 @@ def binary(
                 returns or "Array of the broadcast shape and the common dtype.",
                 special,
                 raises or "the dtypes cannot be promoted to a common one.",
+                example=example,
             ),
         )
 
@@ -520,6 +547,7 @@ def primitive_binary(
     special: str = "",
     on_bool: str = "",
     promotion: Callable[..., Sequence[Array]] = promote,
+    example: Example,
 ) -> Binary[Array]:
     """Declares a function of two arrays that is one primitive.
 
@@ -532,6 +560,7 @@ def primitive_binary(
       special: special cases, in words.
       on_bool: name of the primitive for bools, if it is another one.
       promotion: from the arguments to arrays of one dtype and shape.
+      example: of a call.
     """
     bind = table[primitive].bind
     bind_bool = table[on_bool].bind if on_bool else bind
@@ -560,5 +589,6 @@ def primitive_binary(
             returns or "Array of the broadcast shape and the common dtype.",
             special,
             "the dtypes have no common dtype, or the operation does not support it.",
+            example=example,
         ),
     )

@@ -20,6 +20,10 @@ from fxflow.numpy.ufuncs import unary
     "Modified Bessel function of the first kind, order 0.",
     kind="float",
     returns="Float array of the shape of `x`.",
+    example=(
+        "i0(np.array([0.0, 1.0])).round(4)",
+        "Array([1.    , 1.2661], dtype=float32)",
+    ),
 )
 def i0(x: Array) -> Array:
     """Grows as exp(|x|), so the scaled function is multiplied by that."""

@@ -331,6 +331,10 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
 
     Special cases:
       `x` below -1 → nan.
+
+    Example:
+      >>> boxcox1p(np.array([0.0, 1.0]), 2.0)
+      Array([0. , 1.5], dtype=float32)
     """
     x, power = operands("boxcox1p", x, lmbda)
     out: Array = _boxcox1p(x, power)

@@ -39,7 +39,12 @@ def erf(x: ArrayLike) -> Array:
 @library()
 @special_docs
 def erfc(x: ArrayLike) -> Array:
-    """Complement of the error function."""
+    """Complement of the error function.
+
+    Example:
+      >>> erfc(np.array([0.0, 1.0])).round(4)
+      Array([1.    , 0.1573], dtype=float32)
+    """
     (x,) = operands("erfc", x)
     return lax.erfc(x)
 
@@ -51,6 +56,10 @@ def erfinv(x: ArrayLike) -> Array:
 
     Special cases:
       ±1 → ±inf; outside → nan.
+
+    Example:
+      >>> erfinv(np.array([0.0, 0.5])).round(4)
+      Array([0.    , 0.4769], dtype=float32)
     """
     (x,) = operands("erfinv", x)
     return lax.erf_inv(x)
@@ -84,6 +93,10 @@ def log_ndtr(x: ArrayLike, series_order: int = 6) -> Array:
 
     Raises:
       ArgumentError: an argument is not an array, or `series_order` no number of terms.
+
+    Example:
+      >>> log_ndtr(np.array([0.0, -40.0])).round(3)
+      Array([-6.93000e-01, -8.04608e+02], dtype=float32)
     """
     (x,) = operands("log_ndtr", x)
     if not isinstance(series_order, int) or not 0 <= series_order <= 30:

@@ -85,3 +85,8 @@ def test_slope_of_log_expit_at_0() -> None:
     for slope in (fxflow.grad(special.log_expit), fxflow.jacfwd(special.log_expit)):
         assert float(slope(0.0)) == 0.5
     assert float(fxflow.grad(fxflow.grad(special.log_expit))(0.0)) == -0.25
+
+
+def test_entropy_without_a_negative_zero() -> None:
+    out = special.entr(np.array([0.0, 1.0]))
+    assert not np.signbit(np.asarray(out)).any()

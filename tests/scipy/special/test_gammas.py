@@ -1,5 +1,6 @@
 """The gamma function and its family against SciPy."""
 
+import math
 from typing import Any
 
 import mpmath
@@ -148,3 +149,15 @@ def test_gamma_to_some_units_of_the_last_place() -> None:
         assert float(second) == pytest.approx(rate, rel=1e-13)
         edges = np.array([-np.inf, -3.0, -0.0, 0.0, np.inf, 172, -1000.5, np.nan])
         np.testing.assert_array_equal(special.gamma(edges), scipy.special.gamma(edges))
+
+
+def test_factorials_are_integers() -> None:
+    whole = np.arange(17.0)
+    exact = [float(math.factorial(n)) for n in range(17)]
+    assert special.factorial(whole[:10]).tolist() == exact[:10]
+    assert fxflow.jit(special.gamma)(whole[:10] + 1).tolist() == exact[:10]
+    with fxflow.config.override(x64=True):
+        assert special.gamma(whole + 1).tolist() == exact
+        slopes = fxflow.vmap(fxflow.grad(special.gamma))(whole[:8] + 1)
+        want = scipy.special.digamma(whole[:8] + 1) * exact[:8]
+        np.testing.assert_allclose(slopes, want, 1e-13)
