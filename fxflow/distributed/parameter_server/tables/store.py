@@ -112,7 +112,8 @@ class RowTable:
         self._pushes = 0
         self._sweep = Sweep()
         self.admission = FrequencySketch() if spec.admit_after > 1 else None
-        self._memory = Memory(self._fields, spec.rows_in_memory)
+        on_disk = spec.folder is not None
+        self._memory = Memory(self._fields, spec.rows_in_memory, evicts=on_disk)
         self._disk: DiskRows | None = None
         if spec.folder is not None:
             self._disk = DiskRows(spec.folder, spec.name, self._fields)
@@ -615,7 +616,8 @@ class RowTable:
         for cut in self._reading():
             cut.changing(slots)
         self._memory.write(slots, fields)
-        self._memory.dirty[slots] = True
+        if self._disk is not None:
+            self._memory.dirty[slots] = True
 
     def _note_changed(self, ids: Ids) -> None:
         for noted in self._changed.values() if len(ids) else ():

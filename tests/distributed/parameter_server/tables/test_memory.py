@@ -53,6 +53,16 @@ def test_frequent_rows_and_rows_in_use_are_not_evicted() -> None:
     assert set(memory.coldest(10, frequency=False)) == set(range(35, 40))
 
 
+def test_uses_of_rows_that_are_not_evicted_are_not_recorded() -> None:
+    memory = Memory(FIELDS, 64, evicts=False)
+    memory._used[:] = memory._uses[:] = 7
+    slots = memory.add(np.arange(10))
+    memory.tick()
+    memory.touch(slots)
+    assert (memory._used == 7).all() and (memory._uses == 7).all()
+    assert not memory.dirty.any() and not memory.stored.any()
+
+
 def test_a_sample_of_many_rows_finds_cold_ones() -> None:
     memory = Memory(FIELDS, 10_000)
     memory.add(np.arange(10_000))
