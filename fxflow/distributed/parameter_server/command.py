@@ -47,6 +47,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from fxflow.devices.clients import run_in_callers
 from fxflow.distributed.messages.keys import keys_of, new_keys
 from fxflow.distributed.messages.zeromq import Hub
 from fxflow.distributed.parameter_server.monitor import Exporter
@@ -227,6 +228,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             listener = hub.listen(options.listen or options.join)
             number, view = enlist(servers, options.join, keys, folder=options.folder)
+        run_in_callers()  # a server waits for each result
         server = ShardServer(
             hub,
             listener,

@@ -47,6 +47,8 @@ _PIECE = 65536
 _NOTED = 4096
 # Evict at most this many rows at a time, and this fraction: pauses are short and few.
 _EVICTED, _PART = 4096, 8
+# Bytes of initial values that are kept for later reads of ids without a row.
+_INITIAL = 16 << 20
 
 
 class TableCounts(NamedTuple):
@@ -117,6 +119,8 @@ class RowTable:
         self._disk: DiskRows | None = None
         if spec.folder is not None:
             self._disk = DiskRows(spec.folder, spec.name, self._fields)
+        #: Initial values of rows that do not exist, as they were read.
+        self._initial: Memory | None = None
         self._cuts: list[TableCut] = []
         #: Who asked for them → the ids of rows that have changed since.
         self._changed: dict[str, list[Ids]] = {}
@@ -228,7 +232,8 @@ class RowTable:
                 here[here] = fresh
                 loaded = [field[fresh] for field in loaded]
             found[here] = self._decoded(loaded)
-        found[~here] = self._decoded(self._make(ids[~here]))
+        if not here.all():
+            found[~here] = self._initial_rows(ids[~here])
         return found
 
     def push(
@@ -514,6 +519,33 @@ class RowTable:
             for field, made in zip(fields, self.programs.init(block)):
                 field[start:stop] = np.asarray(made)[: stop - start]
         return fields
+
+    def _initial_rows(self, ids: Ids) -> Rows:
+        """Returns the initial values of distinct rows, without creating the rows.
+
+        Values that were read last are kept, as they never change and a served model may
+        read an id that was never trained again and again.
+        """
+        if self._initial is None:
+            field = Field(self.spec.shape, self.spec.dtype)
+            row = 64 + self.spec.width * field.dtype.itemsize  # with its id and place
+            self._initial = Memory((field,), max(1, _INITIAL // row))
+        kept = self._initial
+        kept.tick()
+        slots = kept.find(ids)
+        known = slots >= 0
+        kept.touch(slots[known])
+        found = self._empty(len(ids))
+        found[known] = kept.fields[0][slots[known]]
+        new = (~known).nonzero()[0]
+        if len(new):
+            found[new] = self._decoded(self._make(ids[new]))
+            new = new[: kept.capacity - int(known.sum())]
+            excess = len(kept) + len(new) - kept.capacity
+            if excess > 0:
+                kept.remove(kept.coldest(excess, frequency=False))
+            kept.write(kept.add(ids[new]), [found[new]])
+        return found
 
     def _update(self, slots: Slots, gradients: Rows, scale: float) -> None:
         """Updates distinct rows."""

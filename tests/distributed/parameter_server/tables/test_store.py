@@ -16,6 +16,7 @@ from fxflow.distributed.parameter_server.tables import (
     RowTable,
     TableSpec,
     cuts,
+    store,
 )
 from fxflow.distributed.parameter_server.tables.cuts import BLOCK, TableCut
 from fxflow.distributed.parameter_server.tables.memory import Memory
@@ -28,8 +29,10 @@ from fxflow.errors import (
     ShapeError,
 )
 from tests.distributed.parameter_server.tables.harness import (
+    PROGRAMS,
     WIDTH,
     Rows,
+    first_values,
     on_disk,
     plain,
 )
@@ -367,3 +370,24 @@ def test_reading_changes_nothing(tmp_path: Path) -> None:
         assert np.array_equal(found, table.pull(asked))
         assert len(table) == 11
         table.close()
+
+
+def test_initial_values_are_kept_for_the_next_reads(monkeypatch) -> None:
+    made: list[int] = []
+
+    def counted(halves: np.ndarray) -> tuple[np.ndarray, ...]:
+        made.append(len(halves))
+        return first_values(halves)
+
+    monkeypatch.setattr(store, "_INITIAL", 6 * 76)  # six rows
+    programs = PROGRAMS._replace(init=counted)
+    table = RowTable(TableSpec("t", WIDTH), programs)
+    expected = Rows()
+    for asked in [[3, 1], [1, 3, 1], range(4), range(20), [19, 7, 30], range(5)]:
+        found = table.read(asked)
+        assert np.array_equal(found, [expected[i][0] for i in asked])
+        if list(asked) == [1, 3, 1]:
+            assert made == [2]
+    table.push([3], np.ones((1, WIDTH), np.float32))
+    assert np.array_equal(table.read([3])[0], expected[3][0] - 0.5)
+    assert len(table) == 1
