@@ -111,7 +111,7 @@ def capacities(
                 best = found.setdefault(key, one)
                 for name, pick in (
                     *(("good_per_second", max), ("good_p50", min), ("good_p99", min)),
-                    *(("server_us", min), ("others_us", min)),
+                    *(("server_us", min), ("others_us", min), ("good_us", min)),
                 ):
                     best[name] = pick(best[name], one[name])
     return found
@@ -279,11 +279,36 @@ def peers(models: list[str], names: list[str], forms: list[str]) -> Any:
     for key, of in found.items():
         ours = found[f"{key.rpartition(', ')[0]}, fxflow"]
         ratio = ours["rate"] / of["rate"] if of["rate"] else None
-        cpu = of["server_us"] + of["others_us"]
+        cpu, own = (one["server_us"] + one["others_us"] for one in (of, ours))
         what = FORMS.get(of.get("handler", key.rpartition("/")[2]), "")
-        rows.append([key, what, of["rate"], of["closed"], of["p99"], cpu, ratio])
+        row = [key, what, of["rate"], of["closed"], of["p99"], cpu, ratio, cpu / own]
+        rows.append(row)
     heads = ["model, body, server", "handler", "requests/s", "closed loop", "p99, ms"]
-    table([*heads, "CPU µs", "fxflow / it"], rows)
+    table([*heads, "CPU µs", "fxflow / it", "its CPU / fxflow's"], rows)
+    return found
+
+
+def free(forms: list[str], rounds: int) -> Any:
+    """A model that costs nothing, in turns with FastAPI's handlers: CPU time only."""
+    found = Found()
+    for form in forms:
+        with contextlib.ExitStack() as stack:
+            running = {}
+            for name, options in (("fxflow --inline", ["--inline"]), ("fxflow", [])):
+                server = stack.enter_context(fxflow("echo", *options))
+                running[name] = server, bodies(f"v2 {form}")
+            for handler in ("async", "lean"):
+                server = stack.enter_context(peer(f"none/{handler}", "echo", form))
+                running[f"FastAPI, {handler}"] = server, bodies(form)
+            for name, of in capacities(running, rounds).items():
+                found[f"{form}, {name}"] = of
+    rows = []
+    for key, of in found.items():
+        ours = found[f"{key.partition(', ')[0]}, fxflow --inline"]
+        row = [key, of["good_per_second"], of["good_p50"], of["good_us"]]
+        rows.append([*row, of["good_us"] / ours["good_us"]])
+    heads = ["body, server", "requests/s", "p50, ms", "CPU µs", "times --inline's"]
+    table(heads, rows)
     return found
 
 
@@ -367,8 +392,10 @@ def recovery(series: list[list[float]]) -> float:
 def overload(models: list[str], seconds: float) -> Any:
     """Three times what it can do: goodput, memory, and how soon it is as before.
 
-    The generator has a core of its own, the first, since generating that load would
-    otherwise take time from the server; server and model have the others.
+    The share by CPU is that of CPU time for each answer of status 200, refusals
+    included: other work on the machine changes it little. The generator has a core of
+    its own, the first, since generating that load would otherwise take time from the
+    server; server and model have the others.
     """
     found = Found()
     cores = sorted(os.sched_getaffinity(0))
@@ -379,7 +406,8 @@ def overload(models: list[str], seconds: float) -> Any:
             pinned(server.pids(), set(cores[1:]))
             asked = bodies("v2 binary")
             load(server, asked, closed=16, seconds=1)
-            capacity = load(server, asked, closed=64, seconds=4)["good_per_second"]
+            closed = load(server, asked, closed=64, seconds=4)
+            capacity = closed["good_per_second"]
             before = server.memory()
             memory: list[int] = []
             over = threading.Event()
@@ -393,6 +421,8 @@ def overload(models: list[str], seconds: float) -> Any:
             found[model] = {
                 "capacity": capacity,
                 "goodput": flood["good_per_second"],
+                "cpu_us": closed["good_us"],
+                "flood_cpu_us": flood["good_us"],
                 "good_p99": flood["good_p99"],
                 "statuses": flood["statuses"],
                 "before": before,
@@ -407,6 +437,9 @@ def overload(models: list[str], seconds: float) -> Any:
             of["capacity"],
             of["goodput"],
             of["goodput"] / of["capacity"],
+            of["cpu_us"],
+            of["flood_cpu_us"],
+            of["cpu_us"] / of["flood_cpu_us"],
             of["good_p99"],
             of["before"] / 2**20,
             of["most"] / 2**20,
@@ -414,7 +447,8 @@ def overload(models: list[str], seconds: float) -> Any:
         ]
         for m, of in found.items()
     ]
-    heads = ["model", "capacity", "goodput at 3 ×", "share", "p99 of it, ms"]
+    heads = ["model", "capacity", "goodput at 3 ×", "share", "CPU µs an answer"]
+    heads += ["at 3 ×", "share by CPU", "p99 of it, ms"]
     table([*heads, "MiB before", "MiB at most", "as before after, s"], rows)
     return found
 
@@ -481,7 +515,7 @@ def main() -> None:
         f.__name__: f
         for f in (
             *(batching, sizes, delays, cache, replicas, peers),
-            *(turns, overload, kills, streams),
+            *(turns, overload, kills, streams, free),
         )
     }
     parser.add_argument("section", choices=sections)
@@ -502,6 +536,9 @@ def main() -> None:
     }
     section = given.section
     Found.kept = given.json
+    if section == "free":
+        free(given.forms.split(","), given.rounds)
+        return
     sections[section](given.models.split(","), *more.get(section, ()))
 
 

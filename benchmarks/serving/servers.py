@@ -288,7 +288,8 @@ def load(server: Server, asked: dict[str, Any], **plan: Any) -> dict[str, Any]:
 
     Returns:
       The report; ``server_us`` and ``others_us``: CPU time for each request of the
-      server's first process, and of all others (the models').
+      server's first process, and of all others (the models'); ``good_us``: of all of
+      them for each answer of status 200.
     """
     whole = {"port": server.port, "path": server.path, **asked, **plan}
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
@@ -306,7 +307,11 @@ def load(server: Server, asked: dict[str, Any], **plan: Any) -> dict[str, Any]:
     report: dict[str, Any] = json.loads(done.stdout)
     used = {pid: after[pid] - before.get(pid, 0.0) for pid in after}
     own = used.pop(server.process.pid, 0.0)
+    # CPU time is that of the whole plan, with the seconds whose requests do not count.
+    whole_plan = plan["seconds"] / (plan["seconds"] - plan.get("warm", 0.0))
     answered = sum(n for status, n in report["statuses"].items() if status != "-1")
-    report["server_us"] = own / max(1, answered) * 1e6
-    report["others_us"] = sum(used.values()) / max(1, answered) * 1e6
+    each = 1e6 / max(1.0, answered * whole_plan)
+    good = max(1.0, report["good_per_second"] * plan["seconds"])
+    report["server_us"], report["others_us"] = own * each, sum(used.values()) * each
+    report["good_us"] = (own + sum(used.values())) / good * 1e6
     return report

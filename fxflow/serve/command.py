@@ -32,7 +32,7 @@ from fxflow.errors import ServeError
 from fxflow.serve.config import ServerConfig, read_config, read_keys, server_config
 from fxflow.serve.containers.worker import freeze_heap
 from fxflow.serve.metrics import Metrics
-from fxflow.serve.protocol.asgi import bounded_protocol
+from fxflow.serve.protocol.connections import bounded_protocol
 from fxflow.serve.protocol.front import Front
 from fxflow.serve.protocol.http import application
 from fxflow.serve.protocol.rpc import start_grpc
@@ -332,7 +332,7 @@ class _Serving:
                 loop="asyncio",
                 lifespan="off",
                 ws="none",
-                http=bounded_protocol(immediate=app.immediate),
+                http=bounded_protocol(prepare=app.prepare),
                 log_config=None,
                 access_log=False,
                 server_header=False,

@@ -308,11 +308,15 @@ class ModelService:
         self._cache = PredictionCache(config.cache)
         devices = config.devices or ("",)
         self._replicas = [
-            Replica(config.source, self._pump, placement_of(devices[k % len(devices)]))
+            Replica(
+                config.source, self._change, placement_of(devices[k % len(devices)])
+            )
             for k in range(config.replicas)
         ]
         self._journal: FeedbackJournal | None = None
         self._refused_at = -math.inf
+        #: For which wait `refusal` returned which error, until something changes.
+        self._refusal: tuple[float, ServeError] | None = None
         self._busy: set[Replica] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -401,6 +405,14 @@ class ModelService:
         raise ServeError("the model is not ready", 503, 1.0)
 
     @property
+    def streamed(self) -> bool:
+        """Whether the model is known to be a generator."""
+        for replica in self._replicas:
+            if replica.signature is not None:
+                return replica.signature.streamed
+        return False
+
+    @property
     def versions(self) -> tuple[str, ...]:
         """The versions that requests may name."""
         return (self.config.version,)
@@ -433,7 +445,8 @@ class ModelService:
 
         The protocols call it before they read a request's body. It assumes the default
         priority and timeout. As it runs for each request, it returns None at once if
-        there is a cache, or if no request was refused recently.
+        there is a cache, or if no request was refused recently, and the same error
+        until the queue or the processes change.
 
         Args:
           waited: seconds that the request has waited already.
@@ -441,10 +454,17 @@ class ModelService:
         now = self._now()
         if self.config.cache or now - self._refused_at > _OVERLOAD:
             return None
+        if self._refusal is not None and waited >= self._refusal[0]:
+            return self._refusal[1]
         entry = QueueEntry(None, 1, now, now + self.deadline - waited)
-        signature = self.signature
-        refused = self._queue.predict_wait(entry, now, self._processing(signature))
-        return _too_late(refused) if isinstance(refused, Refusal) else None
+        state = self._processing(self.signature)
+        refused = self._queue.predict_wait(entry, now, state)
+        if not isinstance(refused, Refusal):
+            return None
+        error = _too_late(refused)
+        if state.replicas and not state.until:  # otherwise it changes with time
+            self._refusal = waited, error
+        return error
 
     async def submit(self, request: PredictionRequest) -> Prediction:
         """Answers one request by its deadline.
@@ -568,7 +588,7 @@ class ModelService:
 
     async def _end(self, replica: Replica, stream: Stream) -> None:
         await replica.end(stream, self._hang)
-        self._pump()
+        self._change()
 
     def _entered(
         self,
@@ -627,7 +647,8 @@ class ModelService:
             raise
         finally:
             timer.cancel()
-            self._queue.withdraw(entry)  # if the client disconnected
+            if self._queue.withdraw(entry):  # the client disconnected
+                self._refusal = None
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -646,6 +667,11 @@ class ModelService:
             return 1
         return min(self._policy.limit, self._most(signature))
 
+    def _change(self) -> None:
+        """Starts more work, as a process has become ready, free, or neither."""
+        self._refusal = None
+        self._pump()
+
     def _pump(self) -> None:
         """Starts the next batch or stream on each free process."""
         if self._timer is not None:
@@ -662,6 +688,8 @@ class ModelService:
         decision = self._queue.take(
             now, self._limit(signature), self._pace, self._overrun.margin
         )
+        if decision.shed or decision.batch:
+            self._refusal = None
         for entry, why in decision.shed:
             self._refuse(entry, _too_late(why))
         if not decision.batch:
@@ -688,7 +716,7 @@ class ModelService:
             await self._run_batch(replica, batch)
         finally:
             self._busy.discard(replica)
-            self._pump()
+            self._change()
 
     async def _run_batch(self, replica: Replica, batch: list[QueueEntry]) -> None:
         signature = self.signature
@@ -744,6 +772,7 @@ class ModelService:
 
     def _expire(self, entry: QueueEntry) -> None:
         waited = self._queue.withdraw(entry)
+        self._refusal = None
         if waited and entry.due:  # it is late by at least this
             self._overdue = self._overdue.after(self._now() - entry.due)
         words = "it waited" if waited else "its batch ran"

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 from fxflow._version import __version__
@@ -25,8 +25,10 @@ from fxflow.serve.protocol.asgi import (
     PREDICTION_ROUTES,
     Events,
     HttpRequest,
+    RepeatedReply,
     Reply,
     Within,
+    headers_of,
     prediction_route,
 )
 from fxflow.serve.protocol.front import (
@@ -71,7 +73,6 @@ _JSON, _BINARY = "application/json", "application/octet-stream"
 _HTML = "text/html; charset=utf-8"
 
 _Handler = Callable[[HttpRequest], Coroutine[Any, Any, Reply | Events]]
-_T = TypeVar("_T")
 
 
 def application(front: Front, static: str | None = None) -> Any:
@@ -184,17 +185,20 @@ class _Endpoint:
         if waited := request.scope.get("fxflow.waited", 0.0):
             report.waited = waited
             report.begun -= waited
-        with front.tracing.request(
-            self._title,
-            request.headers,
-            http__request__method=request.method,
-            http__route=self._route,
-            url__path=request.path,
-            fxflow__request_id=report.id,
-        ) as report.span:
+        if front.tracing.recording:
+            with front.tracing.request(
+                self._title,
+                request.headers,
+                http__request__method=request.method,
+                http__route=self._route,
+                url__path=request.path,
+                fxflow__request_id=report.id,
+            ) as report.span:
+                reply = await self._reply(request, report)
+                report.span.set(http__response__status_code=reply.status)
+                front.report(report, predicts=self._predicts)
+        else:
             reply = await self._reply(request, report)
-            report.status = reply.status
-            report.span.set(http__response__status_code=reply.status)
             front.report(report, predicts=self._predicts)
         reply.headers["X-Request-Id"] = report.id
         return reply
@@ -202,6 +206,8 @@ class _Endpoint:
     async def _reply(
         self, request: HttpRequest, report: RequestReport
     ) -> Reply | Events:
+        """Returns the reply of the handler, or of its error, and reports its status."""
+        reply: Reply | Events
         try:
             if request.path not in _OPEN:
                 address, _ = request.scope.get("client") or ("unknown", 0)
@@ -211,19 +217,20 @@ class _Endpoint:
                 reply.headers["X-Request-Id"] = report.id
                 await reply.run()
                 report.error = reply.error
-            return reply
         except ServeError as error:
             report.error = str(error)
-            return _refusal(error)
+            reply = _refusal(error)
         except ClientDisconnect:
             report.error = DISCONNECTED
-            return Reply(b"", _JSON, status=499)
+            reply = Reply(b"", _JSON, status=499)
         except Exception:
             _log.exception("a request failed")
             report.error = FAILED
-            return _json({"error": FAILED}, 500)
+            reply = _json({"error": FAILED}, 500)
         finally:
             self._front.hold(-request.held)
+        report.status = reply.status
+        return reply
 
 
 class _Application:
@@ -233,34 +240,29 @@ class _Application:
       front: the server's models and limits.
       predictions: endpoints by the kind that `prediction_route` returns.
       others: the Starlette application.
+
+    Attributes:
+      front: as above.
     """
 
     def __init__(
         self, front: Front, predictions: Mapping[str, _Endpoint], others: Any
     ) -> None:
-        self._front, self._predictions, self._others = front, predictions, others
+        self.front, self._predictions, self._others = front, predictions, others
+        #: The last error that refused a request unread, and its reply.
+        self._refused: tuple[ServeError | None, Reply, bytes] = None, _json({}), b""
 
-    def immediate(self, scope: dict[str, Any]) -> Reply | None:
-        """Returns the reply to a prediction that needs no waiting, or None.
-
-        That is a refusal, or the answer of a model in this process. A task for each
-        request would take as much time as a small model and its protocol.
+    def prepare(self, scope: dict[str, Any]) -> _Prepared | None:
+        """Returns what answers a prediction without a task, or None.
 
         Args:
           scope: that of a request that has arrived whole.
         """
         route = prediction_route(scope["path"])
-        if route is None:
+        if route is None or route[0] == "generate_stream":
             return None
         kind, names = route
-        target = scope["fxflow.target"] = self._target(names, scope)
-        if isinstance(target, ServeError):
-            return self._refuse_unread(target, names, scope)
-        if not isinstance(target, InlineService) or kind == "generate_stream":
-            return None
-        request = HttpRequest(scope, _nothing, _nothing, names, target)
-        reply = _result(self._predictions[kind].handle(request))
-        return reply if isinstance(reply, Reply) else None
+        return _Prepared(self, self._predictions[kind], names, scope)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answers a request."""
@@ -271,25 +273,31 @@ class _Application:
             await self._others(scope, receive, send)
             return
         kind, names = route
-        target = scope.get("fxflow.target") or self._target(names, scope)
+        waited = scope.get("fxflow.waited", 0.0)
+        target = self.target(names, scope.get("fxflow.body"), waited)
         reply: Reply | Events | None = None
         if isinstance(target, ServeError):
-            reply = self._refuse_unread(target, names, scope)
+            reply = self.refuse_unread(target, names, headers_of(scope), waited)
         if reply is None:
             request = HttpRequest(scope, receive, send, names, target)
             reply = await self._predictions[kind].handle(request)
         if isinstance(reply, Reply):  # `handle` sends events itself
             await reply(scope, receive, send)
 
-    def _target(self, names: Mapping[str, str], scope: Mapping[str, Any]) -> Any:
-        """Returns the model for a prediction, or the error that refuses it unread."""
+    def target(
+        self, names: Mapping[str, str], body: bytes | bytearray | None, waited: float
+    ) -> Any:
+        """Returns the model for a prediction, or the error that refuses it unread.
+
+        Args:
+          names: the model's name and version in the path.
+          body: the body, if it has arrived whole.
+          waited: seconds that the request waited until it was read.
+        """
         try:
-            served = self._front.repository.get(
-                names["model"], names.get("version", "")
-            )
+            served = self.front.repository.get(names["model"], names.get("version", ""))
         except ServeError as error:
             return error
-        waited = scope.get("fxflow.waited", 0.0)
         if waited and waited >= served.deadline:
             return ServeError(
                 f"the request cannot be answered in time: it waited {waited:.3f} s "
@@ -297,7 +305,6 @@ class _Application:
                 503,
                 waited,
             )
-        body = scope.get("fxflow.body")
         if body is None or not isinstance(served, ModelService):
             return served
         refusal = served.refusal(waited)
@@ -306,23 +313,82 @@ class _Application:
             return served
         return refusal
 
-    def _refuse_unread(
-        self, error: ServeError, names: Mapping[str, str], scope: Mapping[str, Any]
+    def refuse_unread(
+        self,
+        error: ServeError,
+        names: Mapping[str, str],
+        headers: Mapping[str, str],
+        waited: float,
     ) -> Reply | None:
         """Returns a cheap refusal if no log line, span or client needs more.
 
         Under overload most requests are refused, and each refusal takes time from the
         requests that are answered.
+
+        Args:
+          error: the result of `target`.
+          names, waited: as for `target`.
+          headers: headers by lower-case name.
         """
-        front = self._front
+        front = self.front
         if error.status != 503 or not front.is_anonymous or is_logged(503):
             return None
-        reply = _refusal(error)
-        given = (v for name, v in scope["headers"] if name == b"x-request-id")
-        name = next(given, b"").decode("latin-1")
-        reply.headers["X-Request-Id"] = front.request_id(name)
-        front.metrics.request(names["model"], 503, scope.get("fxflow.waited", 0.0))
+        front.metrics.request(names["model"], 503, waited)
+        id = front.request_id(headers.get("x-request-id", ""))
+        before, first, rest = self._refused
+        if error is before:
+            return RepeatedReply(first, id, rest)
+        first = _refusal(error)
+        reply = RepeatedReply(first, id)
+        self._refused = error, first, reply.rest
         return reply
+
+
+class _Prepared:
+    """Answers predictions whose heads are equal, and that have arrived whole.
+
+    Args:
+      application: the application.
+      endpoint: that of the route.
+      names: the model's name and version in the path.
+      scope: the ASGI scope of the first of them.
+    """
+
+    def __init__(
+        self,
+        application: _Application,
+        endpoint: _Endpoint,
+        names: dict[str, str],
+        scope: dict[str, Any],
+    ) -> None:
+        self._application, self._endpoint, self._names = application, endpoint, names
+        self._headers = headers_of(scope)
+        self._scope = {
+            name: scope[name] for name in ("method", "path", "query_string", "headers")
+        }
+        try:
+            check_head(self._headers)
+            self._known: dict[str, str] | None = self._headers
+        except ServeError:  # the handler will say so, to a client that it knows
+            self._known = None
+
+    def answer(self, body: bytes, waited: float, client: Any) -> Any:
+        """Begins to answer a request; see `connections.Prepared`."""
+        application, names = self._application, self._names
+        target = application.target(names, body, waited)
+        if isinstance(target, ServeError):
+            return application.refuse_unread(target, names, self._headers, waited)
+        if not isinstance(target, ModelService) or target.streamed:
+            return None  # a group's tasks, and streams, need one of their own
+        if application.front.tracing.recording and not isinstance(
+            target, InlineService
+        ):
+            return None  # a span belongs to the context of a task
+        scope = {**self._scope, "client": client, "fxflow.body": body}
+        if waited:
+            scope["fxflow.waited"] = waited
+        request = HttpRequest(scope, _nothing, _nothing, names, target, self._known)
+        return self._endpoint.handle(request)
 
 
 async def _nothing(*message: Any) -> Any:
@@ -330,15 +396,26 @@ async def _nothing(*message: Any) -> Any:
     raise AssertionError("the request has no connection")
 
 
-def _result(work: Coroutine[Any, Any, _T]) -> _T:
-    """Returns the result of a coroutine that does not wait."""
-    try:
-        work.send(None)
-    except StopIteration as end:
-        found: _T = end.value
-        return found
-    work.close()
-    raise RuntimeError("a model in the server's process waits")
+def check_head(headers: Mapping[str, str]) -> None:
+    """Checks the types of a request's body.
+
+    Args:
+      headers: headers by lower-case name.
+
+    Raises:
+      ServeError: status 415; they are not supported.
+    """
+    encoding = headers.get("content-encoding", "identity")
+    if encoding != "identity":
+        raise ServeError(f"content encoding {encoding!r} is not supported", 415)
+    given = headers.get("content-type", "")
+    kind = given.partition(";")[0].strip().lower()
+    if kind not in _BODIES and not kind.endswith("+json"):
+        raise ServeError(
+            "a body must be application/json, or application/octet-stream with "
+            f"binary tensors, got {given!r}",
+            415,
+        )
 
 
 class _Bodies:
@@ -349,21 +426,12 @@ class _Bodies:
 
     async def body(self, request: HttpRequest) -> bytes:
         """Returns a body, which counts as in flight until the request finishes."""
-        declared = request.headers.get("content-length", "0")
-        size = int(declared) if declared.isdigit() else 0
-        encoding = request.headers.get("content-encoding", "identity")
-        if encoding != "identity":
-            raise ServeError(f"content encoding {encoding!r} is not supported", 415)
-        given = request.headers.get("content-type", "")
-        kind = given.partition(";")[0].strip().lower()
-        if kind not in _BODIES and not kind.endswith("+json"):
-            raise ServeError(
-                "a body must be application/json, or application/octet-stream with "
-                f"binary tensors, got {given!r}",
-                415,
-            )
+        if request.known is None:
+            check_head(request.headers)
         whole = request.scope.get("fxflow.body")
         if whole is None:
+            declared = request.headers.get("content-length", "0")
+            size = int(declared) if declared.isdigit() else 0
             whole = await self._read(request, size)
         else:
             self._front.check_size(len(whole))
@@ -507,9 +575,10 @@ class _Predictions(_Bodies):
 
 def _target_of(request: HttpRequest) -> Any:
     """Returns the model for a prediction, or raises its refusal."""
-    if isinstance(request.target, ServeError):
-        raise request.target
-    return request.target
+    target = request.target
+    if isinstance(target, ServeError):  # which may be raised again: a copy
+        raise ServeError(str(target), target.status, target.retry_after)
+    return target
 
 
 def _explained(answer: Prediction) -> dict[str, str]:

@@ -92,7 +92,10 @@ def served_well(server: Running) -> Iterator[None]:
 
 
 def exchange(port: int, request: bytes, wait: float) -> bytes:
-    """Returns the reply; empty if the server closes the connection without one."""
+    """Returns the reply; empty if the server closes the connection without one.
+
+    A second reply is left out, to what follows the request because its length is wrong.
+    """
     with socket.create_connection(("127.0.0.1", port), timeout=wait) as connection:
         got = b""
         try:
@@ -104,7 +107,7 @@ def exchange(port: int, request: bytes, wait: float) -> bytes:
                 length = int(head[at + 17 :].split(b"\r\n")[0]) if at >= 0 else 0
                 # A reply to HEAD has the length of a reply to GET.
                 if end and (request.startswith(b"HEAD") or len(body) >= length):
-                    break
+                    return head + end + body[:length]
         except ConnectionError:
             pass
         except TimeoutError:

@@ -687,6 +687,19 @@ def scope_of(body: bytes, path: str, *headers: tuple[bytes, bytes]) -> dict[str,
     }
 
 
+def immediate(app: Any, path: str, body: bytes, *headers: tuple[bytes, bytes]) -> Any:
+    """Returns the reply without a task; None: there is none; True: it waits."""
+    reply = app.prepare(scope_of(body, path, *headers)).answer(body, 0.0, ("c", 1))
+    if not asyncio.iscoroutine(reply):
+        return reply
+    try:
+        reply.send(None)
+    except StopIteration as end:
+        return end.value
+    reply.close()
+    return True
+
+
 def test_replies_without_a_task() -> None:
     """Refusals, and the answers of models in the server's process."""
     config = ModelConfig("m", ModelSource("none:none"))
@@ -702,29 +715,29 @@ def test_replies_without_a_task() -> None:
         quiet = logging.getLogger("fxflow.serve.requests")
         before, quiet.level = quiet.level, logging.WARNING
         try:
-            path, body = "/v2/models/m/infer", b"{}"
-            assert app.immediate(scope_of(body, path)) is None  # it is not busy
+            path = "/v2/models/m/infer"
+            assert immediate(app, path, b"{}").status == 400  # it is not busy
             busy._refused_at = time.monotonic()
-            reply = app.immediate(scope_of(body, path))
+            reply = immediate(app, path, b"{}")
             assert reply.status == 503 and reply.headers["Retry-After"] == "1"
             for other in ("/", "/v2/models/act", "/v2/models/act/generate_stream"):
-                assert app.immediate(scope_of(body, other)) is None
-            ask = functools.partial(scope_of, path="/predict/act")
-            reply = app.immediate(ask(b"[[0, 2]]"))
+                assert app.prepare(scope_of(b"", other)) is None
+            ask = functools.partial(immediate, app, "/predict/act")
+            reply = ask(b"[[0, 2]]")
             assert json.loads(reply.body) == {"output": [[0.0, 2.0]]}
             assert reply.status == 200 and "batch" in reply.headers["Server-Timing"]
-            assert app.immediate(ask(b"[[0]]")).status == 400
-            assert app.immediate(ask(b"[[1, 0]]")).status == 500
+            assert ask(b"[[0]]").status == 400
+            assert ask(b"[[1, 0]]").status == 500
             counted = metrics.histograms()["act"]["statuses"]
             assert counted == {"200": 1, "400": 1, "500": 1}
-            keyed = application(Front(repository, metrics, keys={"alice": KEY}))
-            assert keyed.immediate(ask(b"[[0, 2]]")).status == 401
-            key = scope_of(b"[[0, 2]]", "/predict/act", (b"x-api-key", KEY.encode()))
-            assert keyed.immediate(key).status == 200
+            image = (b"content-type", b"image/png")
+            assert immediate(app, "/predict/act", b"", image).status == 415
+            app = application(Front(repository, metrics, keys={"alice": KEY}))
+            ask = functools.partial(immediate, app, "/predict/act", b"[[0, 2]]")
+            assert ask().status == ask(image).status == 401
+            assert ask((b"x-api-key", KEY.encode())).status == 200
             # A refusal needs the client, so it is a task's.
-            scope = scope_of(body, path)
-            assert keyed.immediate(scope) is None
-            assert scope["fxflow.target"].status == 503
+            assert immediate(app, path, b"{}") is None
         finally:
             quiet.level = before
             await repository.drain()
