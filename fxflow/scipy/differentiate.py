@@ -18,6 +18,7 @@ from fxflow.core.boundary import public as _public
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import natural
 from fxflow.numpy._operands import ArrayLike, convert, promote_inexact
+from fxflow.scipy.optimize._problems import showing
 
 __all__ = ["derivative", "hessian", "jacobian"]
 
@@ -28,7 +29,7 @@ class DerivativeResult(NamedTuple):
     Attributes:
       success: bool: whether the error is small enough.
       status: int: 0 it is; -1 the error has begun to grow; -2 too many iterations; -3 a
-        value is not finite.
+        value is not finite; 1 (for callbacks) the search goes on.
       df: float: the derivative.
       error: float: an estimate of its error.
       nit: int: the number of iterations.
@@ -97,6 +98,7 @@ def _searched(
     initial_step: ArrayLike,
     step_factor: float,
     step_direction: ArrayLike,
+    callback: Callable[[DerivativeResult], Any] | None = None,
 ) -> tuple[Array, ...]:
     """Returns derivative, error, status, iterations and points of each element.
 
@@ -110,7 +112,9 @@ def _searched(
       initial_step: the first and longest step.
       step_factor: by which steps are divided.
       step_direction: -1, 0 or 1.
+      callback: likewise.
     """
+    shown = showing(name, callback)
     maxiter = natural(name, "maxiter", maxiter)
     order = natural(name, "order", order, 2)
     if order % 2:
@@ -158,13 +162,22 @@ def _searched(
         running = status == 1
         take = running & ~grows
         pick: Any = lambda new, old: fnp.where(take, new, old)
-        return (
-            pick(new, df),
-            pick(now, error),
-            fnp.where(running, h / step_factor, h),
-            fnp.where(running, steps + 1, steps),
-            fnp.where(running, code, status),
+        return watched(
+            (
+                pick(new, df),
+                pick(now, error),
+                fnp.where(running, h / step_factor, h),
+                fnp.where(running, steps + 1, steps),
+                fnp.where(running, code, status),
+            )
         )
+
+    def watched(s: Any) -> Any:
+        if shown is not None:
+            df, error, _, steps, status = s
+            calls = 1 + order * steps
+            shown(DerivativeResult(status == 0, status, df, error, steps, calls, x))
+        return s
 
     h = fnp.broadcast_to(fnp.asarray(initial_step, x.dtype), x.shape)
     zero = fnp.zeros(x.shape, dtypes.int32)
@@ -176,7 +189,7 @@ def _searched(
         zero + 1,
     )
     df, error, _, steps, status = lax.while_loop(
-        lambda s: fnp.any((s[4] == 1) & (s[3] < maxiter)), step, start
+        lambda s: fnp.any((s[4] == 1) & (s[3] < maxiter)), step, watched(start)
     )
     status = fnp.where(status == 1, -2, status)
     return df, error, status, steps, 1 + order * steps
@@ -193,6 +206,8 @@ def derivative(
     initial_step: ArrayLike = 0.5,
     step_factor: float = 2.0,
     step_direction: ArrayLike = 0,
+    preserve_shape: bool = False,
+    callback: Callable[[DerivativeResult], Any] | None = None,
 ) -> DerivativeResult:
     """Returns the derivative of an elementwise function by finite differences.
 
@@ -211,6 +226,11 @@ def derivative(
       step_factor: by which it is divided.
       step_direction: int[...]: the sides on which f is evaluated: -1 below x, 1 above
         x, 0 both.
+      preserve_shape: whether f is called with float[..., k], and with `args` of the
+        shape [..., 1], for x, initial_step and `args` of the broadcast shape [...].
+      callback: called on the host with a `DerivativeResult` of what is found so far,
+        before the first iteration and after each, for its side effects (see
+        `debug.callback`); it cannot stop the search.
 
     Returns:
       A `DerivativeResult`, each field of the broadcast shape.
@@ -238,18 +258,23 @@ def derivative(
     shape = fnp.broadcast_shapes(point.shape, *(v.shape for v in extra), *sizes)
     point = fnp.broadcast_to(convert(point, dtype), shape)
     extra = [fnp.broadcast_to(v, shape) for v in extra]
+    if preserve_shape:
+        extra = [v[..., None] for v in extra]
 
     def function(at: Array) -> Array:
+        if preserve_shape:
+            at = fnp.moveaxis(at, 0, -1)
         value = fnp.asarray(f(at, *extra))
         if value.shape != at.shape:
             raise ShapeError(
                 f"{name}: f must return {at.aval} as it gets, but returns {value.aval}"
             )
-        return value.astype(dtype)
+        value = value.astype(dtype)
+        return fnp.moveaxis(value, -1, 0) if preserve_shape else value
 
     df, error, status, steps, calls = _searched(
         *(name, function, point, tolerances, maxiter, order),
-        *(initial_step, step_factor, step_direction),
+        *(initial_step, step_factor, step_direction, callback),
     )
     return DerivativeResult(status == 0, status, df, error, steps, calls, point)
 

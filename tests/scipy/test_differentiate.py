@@ -102,3 +102,23 @@ def test_bad_arguments_are_refused() -> None:
         differentiate.jacobian(
             lambda x: fnp.stack([x.ravel()[0], x.ravel()[1]]), [1.0, 2.0]
         )
+
+
+def test_callbacks_and_shapes_of_derivatives() -> None:
+    seen: list[Any] = []
+    x = np.array([0.5, 1.0, 2.0])
+
+    def mixed(m: Any) -> Any:
+        stack = np.stack if m is np else fnp.stack
+        return lambda x, c: stack([m.sin(x[0]), x[1] ** 3, c[2] * m.exp(x[2])])
+
+    with fxflow.config.override(x64=True):
+        got = differentiate.derivative(
+            *(mixed(fnp), x), args=(x,), preserve_shape=True, callback=seen.append
+        )
+        exact = want.derivative(mixed(np), x, args=(x,), preserve_shape=True)
+    np.testing.assert_allclose(got.df, exact.df, 1e-8)
+    assert len(seen) == int(got.nit.max()) + 1 and seen[0].nfev.tolist() == [1, 1, 1]
+    np.testing.assert_array_equal(seen[-1].df, got.df)
+    with pytest.raises(ArgumentError, match="derivative: callback must be a function"):
+        differentiate.derivative(fnp.sin, 1.0, callback="f")  # type: ignore[arg-type]

@@ -9,16 +9,18 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fxflow import lax
 from fxflow import numpy as fnp
+from fxflow.core import tree
 from fxflow.core.arrays import Array
 from fxflow.transforms.custom_derivatives import closure_convert
 from fxflow.transforms.custom_jvp import custom_jvp
+from fxflow.transforms.custom_vmap import custom_vmap
 from fxflow.transforms.vjp import linearize
 from fxflow.transforms.vmap import vmap
 
@@ -212,6 +214,7 @@ def integrated(
     pieces: int = 1,
     starts: tuple[Array, Array] | None = None,
     norm: Callable[[Array], Array] | None = largest,
+    watch: Callable[..., None] | None = None,
 ) -> Integral:
     """Integrates a function over the unit cube, differentiably.
 
@@ -228,6 +231,9 @@ def integrated(
       starts: the first boxes in place of these: corners and widths, float[k, d].
       norm: of an array of elements; None means that each element has to satisfy the
         tolerances by itself.
+      watch: called with the integrals so far, their errors, the numbers of boxes and
+        `given`, before the first division and after each, where `vmap` maps the
+        integrals: all of these have the mapped axis in front.
     """
     d = rule.nodes.shape[1]
     dtype = given[0].dtype
@@ -267,17 +273,17 @@ def integrated(
             size, rounding = norm(total), norm(scale)
         return fnp.maximum(fnp.maximum(epsabs, epsrel * size), 60 * tiny * rounding)
 
+    def error_of(split: _Split) -> Array:
+        errors = fnp.sum(split.errors, 0)
+        return errors if norm is None else norm(errors)
+
     def is_met(split: _Split) -> Array:
-        error = fnp.sum(split.errors, 0)
-        small = (error if norm is None else norm(error)) <= bound(split)
-        return fnp.all(small)
+        return fnp.all(error_of(split) <= bound(split))
 
     halves = fnp.asarray(list(itertools.product((0, 0.5), repeat=d)), dtype)
     count = 2**d
     if starts is None:
-        lows = fnp.zeros((pieces, d), dtype)
-        lows = lows.at[:, 0].set(fnp.arange(pieces, dtype=dtype) / pieces)
-        starts = lows, fnp.ones((pieces, d), dtype).at[:, 0].set(1 / pieces)
+        starts = _equal_boxes(pieces, d, dtype)
     pieces = len(starts[0])
     room = max(limit, pieces)
 
@@ -303,15 +309,75 @@ def integrated(
 
     first = (*starts, *estimated(*starts))
     start = [fnp.pad(v, [(0, room - pieces)] + [(0, 0)] * (v.ndim - 1)) for v in first]
-    split = lax.while_loop(
-        goes_on, divided, _Split._make([*start, fnp.asarray(pieces, np.int32)])
-    )
+    split = _Split._make([*start, fnp.asarray(pieces, np.int32)])
+    if watch is None:
+        split = lax.while_loop(goes_on, divided, split)
+    else:
+        shown = lambda s, given: (fnp.sum(s.values, 0), error_of(s), s.used, *given)
+        split = _watched_loop(
+            goes_on, divided, split, shown, fixed[: len(given)], watch
+        )
 
     again = _parts_again(values, weights, room)
     total = _attached(again, (*given, *captured), split, fnp.sum(split.values, 0))
     errors = fnp.sum(split.errors, 0)
     error = largest(errors) if norm is None else norm(errors)
     return Integral(total, errors, error, split.used, is_met(split))
+
+
+def _watched_loop(
+    goes_on: Callable[[_Split], Any],
+    divided: Callable[[_Split], _Split],
+    start: _Split,
+    shown: Callable[[_Split, Any], Any],
+    given: Sequence[Array],
+    watch: Callable[..., None],
+) -> _Split:
+    """Runs the loop of integrals that `vmap` maps, and shows the states of all."""
+    test, of_test = closure_convert(goes_on, start)
+    body, of_body = closure_convert(divided, start)
+
+    @custom_vmap
+    def loop(start: _Split, of_test: Any, of_body: Any, given: Any) -> Any:
+        return lax.while_loop(
+            lambda split: test(split, *of_test),
+            lambda split: body(split, *of_body),
+            start,
+        )
+
+    @loop.def_vmap
+    def _(size: int, mapped: Any, *values: Any) -> Any:
+        def whole(leaf: Any, is_mapped: bool) -> Any:
+            return leaf if is_mapped else fnp.broadcast_to(leaf, (size, *leaf.shape))
+
+        start, of_test, of_body, given = tree.map(whole, list(values), list(mapped))
+
+        def step(split: _Split) -> _Split:
+            left = vmap(test)(split, *of_test)
+            new = vmap(body)(split, *of_body)
+            # Integrals that are found stay as they are.
+            new = _Split._make(
+                fnp.where(_over(left, after), after, before)
+                for before, after in zip(split, new, strict=True)
+            )
+            watch(*vmap(shown)(new, given))
+            return new
+
+        watch(*vmap(shown)(start, given))
+        end = lax.while_loop(
+            lambda split: fnp.any(vmap(test)(split, *of_test)), step, start
+        )
+        return end, True
+
+    found: _Split = loop(start, of_test, of_body, list(given))
+    return found
+
+
+def _equal_boxes(pieces: int, d: int, dtype: Any) -> tuple[Array, Array]:
+    """Returns corners and widths of equal boxes along the first dimension."""
+    lows = fnp.zeros((pieces, d), dtype)
+    lows = lows.at[:, 0].set(fnp.arange(pieces, dtype=dtype) / pieces)
+    return lows, fnp.ones((pieces, d), dtype).at[:, 0].set(1 / pieces)
 
 
 def _over(factors: Array, values: Array) -> Array:

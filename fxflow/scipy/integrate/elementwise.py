@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax.axes import natural
 from fxflow.numpy._operands import ArrayLike, convert, promote_inexact
 from fxflow.scipy.integrate._adaptive import integrated, kronrod_rule
+from fxflow.scipy.optimize._problems import showing
 from fxflow.transforms.jvp import jvp
 from fxflow.transforms.vmap import vmap
 
@@ -31,7 +32,8 @@ class TanhSinhResult(NamedTuple):
 
     Attributes:
       success: bool: whether the error is small enough.
-      status: int: 0 converged; -2 too many intervals; -3 a value is not finite.
+      status: int: 0 converged; -2 too many intervals; -3 a value is not finite; 1 (for
+        callbacks) the search goes on.
       integral: float: the integral.
       error: float: an estimate of its error.
       nfev: int: the number of calls.
@@ -137,6 +139,8 @@ def _one(
     atol: Any,
     rtol: Any,
     limit: int,
+    pieces: int = _PIECES,
+    watch: Callable[..., None] | None = None,
 ) -> tuple[Array, ...]:
     """Returns an integral, its error, the number of boxes, whether it has converged.
 
@@ -150,12 +154,12 @@ def _one(
         y = value(x, *args)
         if log:
             return fnp.exp(y - shift) * slope
-        return fnp.where(inside, y, 0) * slope
+        return sign * fnp.where(inside, y, 0) * slope
 
     shift = fnp.zeros_like(a)
     if log:
         u = fnp.asarray(_RULE.nodes[:, 0], a.dtype)
-        at = (u + fnp.arange(_PIECES, dtype=a.dtype)[:, None]) / _PIECES
+        at = (u + fnp.arange(pieces, dtype=a.dtype)[:, None]) / pieces
         x, slope, _ = _map(fnp.ravel(at), low, high)
         sizes = vmap(lambda x: value(x, *args))(x) + fnp.log(slope)
         shift = lax.stop_gradient(fnp.max(fnp.where(fnp.isnan(sizes), -fnp.inf, sizes)))
@@ -169,7 +173,8 @@ def _one(
         atol,
         rtol,
         limit,
-        pieces=_PIECES,
+        pieces=pieces,
+        watch=watch,
     )
     # What is beyond the ends of t.
     fixed = [lax.stop_gradient(v) for v in (low, high, shift)]
@@ -182,7 +187,7 @@ def _one(
     converged = empty | (found.converged & small)
     if log:
         return fnp.log(total) + shift, fnp.log(error) + shift, found.used, converged
-    return sign * total, error, found.used, converged
+    return total, error, found.used, converged
 
 
 def _tolerances(name: str, atol: Any, rtol: Any, dtype: Any, log: bool) -> Any:
@@ -205,8 +210,10 @@ def tanhsinh(
     args: tuple[Any, ...] = (),
     log: bool = False,
     maxlevel: int = 10,
+    minlevel: int = 2,
     atol: float | None = None,
     rtol: float | None = None,
+    callback: Callable[[TanhSinhResult], Any] | None = None,
 ) -> TanhSinhResult:
     """Integrates an elementwise function after the substitution of tanh and sinh.
 
@@ -224,14 +231,19 @@ def tanhsinh(
       log: whether `f` returns the logarithm of a function, and the result is that of
         the integral. The lower bound must be the smaller one.
       maxlevel: an interval is halved 2^(maxlevel - 2) times at most.
+      minlevel: an interval has 2^minlevel parts at first, at most 2^maxlevel.
       atol: the error that is small enough (0); its logarithm for `log`.
       rtol: likewise, relative (ε^¾).
+      callback: called on the host with a `TanhSinhResult` of what is found so far,
+        before the first interval is halved and after each halving, for its side effects
+        (see `debug.callback`); it cannot stop the search.
 
     Returns:
       A `TanhSinhResult`.
 
     Raises:
-      ArgumentError: a tolerance is negative, or `maxlevel` is not positive.
+      ArgumentError: a tolerance or `minlevel` is negative, or `maxlevel` is not
+        positive.
       DtypeError: bounds or values are complex, or `f` returns an array for a number.
 
     Special cases:
@@ -244,21 +256,36 @@ def tanhsinh(
 
     Source: `scipy.integrate.tanhsinh`; H. Takahasi and M. Mori 1974.
     """
-    limit = max(_PIECES, 2 ** (natural("tanhsinh", "maxlevel", maxlevel) - 2))
+    shown = showing("tanhsinh", callback)
+    maxlevel = natural("tanhsinh", "maxlevel", maxlevel)
+    pieces = 2 ** min(natural("tanhsinh", "minlevel", minlevel, 0), maxlevel)
+    limit = max(pieces, 2**maxlevel // 4)
     points, more, dtype, shape = _problems("tanhsinh", (a, b), args)
     least = _tolerances("tanhsinh", atol, rtol, dtype, log)
     value = _value_of("tanhsinh", f, dtype)
 
+    def calls(used: Array) -> Array:
+        found: Array = len(_RULE.nodes) * (2 * used - pieces)
+        return found
+
+    def watch(total: Array, error: Array, used: Array, *given: Array) -> None:
+        if log:
+            total, error = (fnp.log(v) + given[2] for v in (total, error))
+        found = (fnp.reshape(v, shape) for v in (total, error, calls(used)))
+        running = fnp.ones(shape, dtypes.int32)
+        assert shown is not None
+        shown(TanhSinhResult(running < 0, running, *found))
+
     def one(a: Array, b: Array, *args: Array) -> tuple[Array, ...]:
-        return _one(value, a, b, args, log, least[0], least[1], int(limit))
+        how = (log, *least, limit, pieces, None if shown is None else watch)
+        return _one(value, a, b, args, *how)
 
     total, error, used, done = (
         fnp.reshape(v, shape) for v in vmap(one)(*points, *more)
     )
     fine = ~fnp.isnan(total) & (total != fnp.inf)
     status = fnp.where(fine, fnp.where(done, 0, -2), -3).astype(dtypes.int32)
-    calls = len(_RULE.nodes) * (2 * used - _PIECES)
-    return TanhSinhResult(status == 0, status, total, error, calls)
+    return TanhSinhResult(status == 0, status, total, error, calls(used))
 
 
 def nsum(
@@ -270,8 +297,7 @@ def nsum(
     args: tuple[Any, ...] = (),
     log: bool = False,
     maxterms: int = 2**20,
-    atol: float | None = None,
-    rtol: float | None = None,
+    tolerances: Mapping[str, float] | None = None,
 ) -> NSumResult:
     """Sums an elementwise function over a, a + step, … up to b.
 
@@ -291,14 +317,14 @@ def nsum(
       log: whether `f` returns the logarithm of terms, and the result is that of the
         sum.
       maxterms: the maximum number of terms that are added one by one.
-      atol: the error that is small enough (0); its logarithm for `log`.
-      rtol: likewise, relative (ε^½).
+      tolerances: `atol` and `rtol`, the absolute and relative error that is small
+        enough (0, ε^½); their logarithms for `log`.
 
     Returns:
       An `NSumResult`.
 
     Raises:
-      ArgumentError: a tolerance is negative, or `maxterms` is not positive.
+      ArgumentError: a tolerance is negative or unknown, or `maxterms` is not positive.
       DtypeError: bounds or values are complex, or `f` returns an array for a number.
 
     Special cases:
@@ -314,9 +340,13 @@ def nsum(
     maxterms = natural("nsum", "maxterms", maxterms)
     (first, last, steps), more, dtype, shape = _problems("nsum", (a, b, step), args)
     tiny = float(np.finfo(dtype).eps)
+    given = dict(tolerances or {})
+    if set(given) - {"atol", "rtol"}:
+        raise ArgumentError(f"nsum: tolerances are atol, rtol, got {', '.join(given)}")
+    rtol = given.get("rtol")
     if rtol is None:
         rtol = 0.5 * math.log(tiny) if log else tiny**0.5
-    least = _tolerances("nsum", atol, rtol, dtype, log)
+    least = _tolerances("nsum", given.get("atol"), rtol, dtype, log)
     value = _value_of("nsum", f, dtype)
     # How many terms there can be, and whether two tails: as far as it is known.
     most, twice = maxterms, True

@@ -62,6 +62,11 @@ from fxflow.scipy.interpolate.smoothing_splines import (
     make_splprep,
     make_splrep,
 )
+from fxflow.scipy.interpolate.sphere_surfaces import (
+    LSQSphereBivariateSpline,
+    RectSphereBivariateSpline,
+    SmoothSphereBivariateSpline,
+)
 from fxflow.scipy.interpolate.tensor_products import NdBSpline, NdPPoly
 from fxflow.scipy.interpolate.triangles import (
     CloughTocher2DInterpolator,
@@ -87,6 +92,7 @@ __all__ = [
     "InterpolatedUnivariateSpline",
     "KroghInterpolator",
     "LSQBivariateSpline",
+    "LSQSphereBivariateSpline",
     "LSQUnivariateSpline",
     "LinearNDInterpolator",
     "NdBSpline",
@@ -97,8 +103,10 @@ __all__ = [
     "RBFInterpolator",
     "Rbf",
     "RectBivariateSpline",
+    "RectSphereBivariateSpline",
     "RegularGridInterpolator",
     "SmoothBivariateSpline",
+    "SmoothSphereBivariateSpline",
     "UnivariateSpline",
     "approximate_taylor_polynomial",
     "barycentric_interpolate",

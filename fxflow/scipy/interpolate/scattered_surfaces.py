@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from typing import Any
 
 import numpy as np
 
-from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.library import library
 from fxflow.core.tree import register_pytree_node_class
-from fxflow.errors import ArgumentError, ConcretizationError, ShapeError
+from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import natural
 from fxflow.numpy._operands import ArrayLike, promote_inexact
 from fxflow.scipy.interpolate.bsplines import _design
 from fxflow.scipy.interpolate.smoothing_splines import _jumps, solved_for_sum
-from fxflow.scipy.interpolate.surfaces import BivariateSpline
+from fxflow.scipy.interpolate.surfaces import (
+    BivariateSpline,
+    FittedSurface,
+    on_host,
+    scipy_of,
+)
 
 
 def _points(name: str, x: Any, y: Any, z: Any, w: Any) -> list[Array]:
@@ -73,8 +76,17 @@ def _least_squares(
     ky: int,
 ) -> tuple[Array, Array]:
     """Returns the least coefficients that are nearest, and the sum of squares."""
-    rows = _products(tx, ty, x, y, kx, ky) * w[:, None]
-    right = z * w
+    return least_coefficients(_products(tx, ty, x, y, kx, ky) * w[:, None], z * w, eps)
+
+
+def least_coefficients(rows: Array, right: Array, eps: Any) -> tuple[Array, Array]:
+    """Returns the least coefficients that are nearest, and the sum of squares.
+
+    Args:
+      rows: float[m, n]: the weighted design.
+      right: float[m]: the weighted values.
+      eps: singular values below this share of the greatest count as 0.
+    """
     # Cells without points leave coefficients open: the least ones are taken.
     inverse = fnp.linalg.pinv(rows, rtol=eps)
     c = fnp.matmul(inverse, right, precision="highest")
@@ -96,40 +108,41 @@ def _smoothed(
 ) -> tuple[Array, Array]:
     """Returns the coefficients with the smallest jumps, and the sum of squares."""
     rows = _products(tx, ty, x, y, kx, ky) * w[:, None]
-    right = (z * w)[:, None]
-    count = [t.aval.size - k - 1 for t, k in ((tx, kx), (ty, ky))]
-    # A square matrix of rows, also where there are fewer points than coefficients.
-    lack = max(count[0] * count[1] - rows.aval.shape[0], 0)
-    q, r = fnp.linalg.qr(fnp.pad(rows, [(0, lack), (0, 0)]))
-    right = fnp.pad(right, [(0, lack), (0, 0)])
-    top = fnp.matmul(q.T, right, precision="highest")
-    rest = right - fnp.matmul(q, top, precision="highest")
-    eyes = [fnp.eye(n, dtype=r.dtype) for n in count]
+    eyes = [
+        fnp.eye(t.aval.size - k - 1, dtype=rows.dtype) for t, k in ((tx, kx), (ty, ky))
+    ]
     jumps = [
         fnp.kron(_jumps(tx, kx), eyes[1]),
         fnp.kron(eyes[0], _jumps(ty, ky)),
     ]
-    both = fnp.concatenate(jumps, 0)
-    c, total = solved_for_sum(r, top, fnp.sum(rest * rest), both, s)
+    return smooth_coefficients(rows, z * w, fnp.concatenate(jumps, 0), s)
+
+
+def smooth_coefficients(
+    rows: Array, right: Array, jumps: Array, s: Array, aim: Array | None = None
+) -> tuple[Array, Array]:
+    """Returns the coefficients with the smallest jumps, and the sum of squares.
+
+    Args:
+      rows: float[m, n]: the weighted design.
+      right: float[m]: the weighted values.
+      jumps: float[j, n]: rows that give the jumps.
+      s: float[]: the sum of squares to leave.
+      aim: float[j]: what the rows shall give; None is 0.
+    """
+    # A square matrix of rows, also where there are fewer points than coefficients.
+    lack = max(rows.shape[1] - rows.shape[0], 0)
+    q, r = fnp.linalg.qr(fnp.pad(rows, [(0, lack), (0, 0)]))
+    right = fnp.pad(right[:, None], [(0, lack), (0, 0)])
+    top = fnp.matmul(q.T, right, precision="highest")
+    rest = right - fnp.matmul(q, top, precision="highest")
+    aim = None if aim is None else aim[:, None]
+    c, total = solved_for_sum(r, top, fnp.sum(rest * rest), jumps, s, aim)
     return c[:, 0], total
 
 
-class _Scattered(BivariateSpline):
-    """A spline near scattered points, which knows the sum of squares it leaves."""
-
-    fp: Array
-
-    def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[int, int]]:
-        """Returns the arrays, and the degrees."""
-        return (self.tx, self.ty, self.c, self.fp), self.degrees
-
-    @classmethod
-    def tree_unflatten(cls, aux: Any, children: Any) -> Any:
-        """Rebuilds a spline from its parts."""
-        out = object.__new__(cls)
-        out.tx, out.ty, out.c, out.fp = children
-        out.degrees = aux
-        return out
+class _Scattered(FittedSurface):
+    """A spline near scattered points."""
 
     def _fit(self, knots: Any, points: Any, degrees: tuple[int, int], eps: Any) -> None:
         self.tx, self.ty = knots
@@ -139,10 +152,6 @@ class _Scattered(BivariateSpline):
         x, y, z, w = points
         c, self.fp = _least_squares(self.tx, self.ty, x, y, z, w, eps, *degrees)
         self.c = fnp.reshape(c, (self.tx.shape[0] - degrees[0] - 1, -1))
-
-    def get_residual(self) -> Array:
-        """Returns the weighted sum of squares of what is left, array[]."""
-        return self.fp
 
 
 @register_pytree_node_class
@@ -305,22 +314,10 @@ def _found_knots(
       ConcretizationError: points are traced.
       ImportError: SciPy is not installed.
     """
-    values = [lax.stop_gradient(fnp.asarray(v)) for v in (*points, s)]
-    if any(isinstance(v, Tracer) for v in values):
-        raise ConcretizationError(
-            f"{name}: the number of knots depends on the points, which are traced: "
-            "give knots to LSQBivariateSpline"
-        )
-    host = [np.asarray(v, np.float64) for v in values]
-    x, y, z, w, total = host
+    x, y, z, w, total = on_host(name, "give knots to LSQBivariateSpline", *points, s)
     if not total > 0:
         raise ArgumentError(f"{name}: s must be positive, got {s}")
-    try:
-        theirs = importlib.import_module("scipy.interpolate")
-    except ImportError as error:
-        raise ImportError(
-            f"{name} needs SciPy, which is not installed: pip install scipy"
-        ) from error
+    theirs = scipy_of(name)
     ends = _box(name, bbox, fnp.asarray(x), fnp.asarray(y))
     box = [b if b is None else float(e) for b, e in zip(bbox, ends, strict=True)]
     kx, ky = degrees

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -376,10 +377,13 @@ def _nearest(
     return r, top, fnp.sum(rest * rest)
 
 
-def _penalized(r: Array, top: Array, rest: Array, jumps: Array, u: Array) -> Any:
+def _penalized(
+    r: Array, top: Array, rest: Array, jumps: Array, aim: Array, u: Array
+) -> Any:
     """Returns coefficients for jumps that count exp(u), and the sum of squares."""
-    rows = fnp.concatenate([r, jumps * fnp.exp(u / 2)], 0)
-    right = fnp.pad(top, ((0, jumps.shape[0]), (0, 0)))
+    weight = fnp.exp(u / 2)
+    rows = fnp.concatenate([r, jumps * weight], 0)
+    right = fnp.concatenate([top, aim * weight], 0)
     q, upper = fnp.linalg.qr(rows)
     c = lax.linalg.triangular_solve(
         upper, fnp.matmul(q.T, right, precision="highest"), left_side=True
@@ -408,8 +412,10 @@ def _fitted(data: _Data, t: Any, nest: int | None) -> tuple[Array, Array]:
     return knots, _smoothed(knots, data.x, data.y, data.w, data.s, k)
 
 
-def _excess(u: Any, r: Array, top: Array, rest: Array, jumps: Array, s: Any) -> Any:
-    return _penalized(r, top, rest, jumps, u)[1] - s
+def _excess(
+    u: Any, r: Array, top: Array, rest: Array, jumps: Array, aim: Array, s: Any
+) -> Any:
+    return _penalized(r, top, rest, jumps, aim, u)[1] - s
 
 
 @library("k")
@@ -417,15 +423,15 @@ def _smoothed(t: Array, x: Array, y: Array, w: Array, s: Array, k: int) -> Array
     """Returns the coefficients on knots with the smallest jumps."""
     r, top, rest = _nearest(t, x, y, w, k)
     if t.shape[0] == 2 * k + 2:
-        none = fnp.zeros((0, k + 1), r.dtype)
-        polynomial: Array = _penalized(r, top, rest, none, fnp.zeros((), r.dtype))[0]
+        none = fnp.zeros((0, k + 1), r.dtype), top[:0]
+        polynomial: Array = _penalized(r, top, rest, *none, fnp.zeros((), r.dtype))[0]
         return polynomial
     c: Array = solved_for_sum(r, top, rest, _jumps(t, k), s)[0]
     return c
 
 
 def solved_for_sum(
-    r: Array, top: Array, rest: Array, jumps: Array, s: Array
+    r: Array, top: Array, rest: Array, jumps: Array, s: Array, aim: Array | None = None
 ) -> tuple[Array, Array]:
     """Returns the coefficients with the smallest jumps, and the sum of squares.
 
@@ -435,18 +441,38 @@ def solved_for_sum(
       rest: float[]: the sum of squares that least squares leave.
       jumps: float[j, n]: rows that give the jumps.
       s: float[]: the sum of squares to leave.
+      aim: float[j, d]: what the rows shall give; None is 0.
     """
-    # The sum of squares rises with what jumps count.
-    scale = lax.stop_gradient(fnp.log(fnp.sum(r * r) / fnp.sum(jumps * jumps)))
-    low, high = scale - 45.0, scale + 45.0
-    more = (r, top, rest, jumps)
-    inside = (_excess(low, *more, s) < 0) & (_excess(high, *more, s) > 0)
-    # Elsewhere any sum with a root will do.
-    other = lax.stop_gradient(_excess(scale, *more, fnp.zeros_like(s)))
-    u = brentq(_excess, low, high, args=(*more, fnp.where(inside, s, other)))
-    u = fnp.where(inside, u, fnp.where(_excess(low, *more, s) >= 0, low, high))
-    c, total = _penalized(*more, u)
+    if aim is None:
+        aim = fnp.zeros((jumps.shape[0], top.shape[1]), top.dtype)
+    scale = fnp.log(fnp.sum(r * r) / fnp.sum(jumps * jumps))
+    more = (r, top, rest, jumps, aim)
+    c, total = _penalized(*more, weight_for_sum(_excess, more, scale, s))
     return c, total
+
+
+def weight_for_sum(
+    excess: Callable[..., Array], parts: tuple[Array, ...], scale: Array, s: Array
+) -> Array:
+    """Returns the logarithm of what jumps count where they leave a sum of squares.
+
+    Args:
+      excess: called with this logarithm, the parts and `s`; returns how much the sum
+        of squares exceeds `s`. It rises with what jumps count.
+      parts: of the problem.
+      scale: float[]: near which to search.
+      s: float[]: the sum of squares to leave.
+    """
+    scale = lax.stop_gradient(scale)
+    # Beyond, rounding errors of values or of jumps decide; for float64, ±45.
+    span = -1.25 * math.log(float(fnp.finfo(scale.dtype).eps))
+    low, high = scale - span, scale + span
+    inside = (excess(low, *parts, s) < 0) & (excess(high, *parts, s) > 0)
+    # Elsewhere any sum with a root will do.
+    other = lax.stop_gradient(excess(scale, *parts, fnp.zeros_like(s)))
+    u = brentq(excess, low, high, args=(*parts, fnp.where(inside, s, other)))
+    ends = fnp.where(excess(low, *parts, s) >= 0, low, high)
+    return fnp.where(inside, u, ends)
 
 
 def _periodic(name: str, bc_type: Any, s: Any) -> bool:

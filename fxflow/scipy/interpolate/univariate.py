@@ -125,7 +125,7 @@ class UnivariateSpline:
         total = float(points.size) if s is None else s
         ends = _ends(name, points, bbox)
         if isinstance(total, int | float) and total == 0:
-            spline = _interpolating(points, values, ends, bbox, k)
+            spline = interpolating(points, values, bbox, k)
         else:
             spline = make_splrep(
                 points, values, w=weights, xb=ends[0], xe=ends[1], k=k, s=total
@@ -244,13 +244,21 @@ class UnivariateSpline:
         return self._made(self._spline.antiderivative(n), self.ext)
 
 
-def _interpolating(
-    x: Array, y: Array, ends: tuple[Any, Any], bbox: Any, k: int
-) -> BSpline:
+def interpolating(x: Array, y: Array, bbox: Any, k: int) -> BSpline:
+    """Returns the spline through samples, on an interval.
+
+    Args:
+      x: real array[m]: points.
+      y: real array[m, ...]: values.
+      bbox: the ends of the interval; None is the first and the last point.
+      k: the degree.
+    """
     spline = make_interp_spline(x, y, k)
     if all(end is None for end in bbox):
         return spline
     inner = spline.t[k + 1 : spline.t.shape[0] - k - 1]
+    first, last = bbox
+    ends = (x[0] if first is None else first, x[-1] if last is None else last)
     return make_interp_spline(x, y, k, _with_ends(inner, ends, k))
 
 
@@ -291,8 +299,8 @@ class InterpolatedUnivariateSpline(UnivariateSpline):
     ) -> None:
         name = "InterpolatedUnivariateSpline"
         points, values, _, k = _samples(name, x, y, w, k, check_finite)
-        ends = _ends(name, points, bbox)
-        spline = _interpolating(points, values, ends, bbox, k)
+        _ends(name, points, bbox)
+        spline = interpolating(points, values, bbox, k)
         self._fill(spline, points, values, None, _mode(name, ext))
 
 

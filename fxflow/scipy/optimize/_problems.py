@@ -226,24 +226,41 @@ def watching(
     Raises:
       ArgumentError: the callback is not a function.
     """
-    if callback is None:
+    shown = showing(name, callback)
+    if shown is None:
         return lambda step, point=None: step
+
+    def watched(step: Any, point: Any = lambda s: s.x) -> Any:
+        def seen(state: Any) -> Any:
+            new = step(state)
+            more = (new.values,) if values else ()
+            shown(unravel(point(new)), *more)
+            return new
+
+        return seen
+
+    return watched
+
+
+def showing(name: str, callback: Any) -> Callable[..., None] | None:
+    """Returns the function that calls the user's callback on the host; None of None.
+
+    Args:
+      name: of the function, for messages.
+      callback: the user's; its result is ignored.
+
+    Raises:
+      ArgumentError: the callback is not a function.
+    """
+    if callback is None:
+        return None
     if not callable(callback):
         raise ArgumentError(f"{name}: callback must be a function, got {callback!r}")
 
     def call(*given: Any) -> None:
         callback(*given)
 
-    def watched(step: Any, point: Any = lambda s: s.x) -> Any:
-        def seen(state: Any) -> Any:
-            new = step(state)
-            more = (new.values,) if values else ()
-            debug_callback(call, unravel(point(new)), *more)
-            return new
-
-        return seen
-
-    return watched
+    return lambda *given: debug_callback(call, *given)
 
 
 def listed(value: Any) -> Any:

@@ -14,7 +14,7 @@ from fxflow.core.arrays import Array, is_arraylike
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.tree import register_pytree_node_class
 from fxflow.errors import ArgumentError, ShapeError
-from fxflow.numpy._operands import ArrayLike
+from fxflow.numpy._operands import ArrayLike, promote_inexact
 from fxflow.optim.vectors import joined
 
 
@@ -37,6 +37,22 @@ class Bounds(NamedTuple):
     lb: Any = -math.inf
     ub: Any = math.inf
     keep_feasible: Any = False
+
+    def residual(self, x: ArrayLike) -> tuple[Array, Array]:
+        """Returns how far a point is inside of the bounds; negative where it is not.
+
+        Args:
+          x: float[n].
+
+        Returns:
+          `x - lb` and `ub - x`, float[n] each.
+        """
+        return _inside(x, self.lb, self.ub)
+
+
+def _inside(values: ArrayLike, low: Any, high: Any) -> tuple[Array, Array]:
+    values, low, high = promote_inexact("residual", values, low, high)
+    return values - low, high - values
 
 
 class LinearConstraint(NamedTuple):
@@ -61,6 +77,18 @@ class LinearConstraint(NamedTuple):
     lb: Any = -math.inf
     ub: Any = math.inf
     keep_feasible: Any = False
+
+    def residual(self, x: ArrayLike) -> tuple[Array, Array]:
+        """Returns how far `A x` is inside of its bounds; negative where it is not.
+
+        Args:
+          x: float[n].
+
+        Returns:
+          `A x - lb` and `ub - A x`, float[m] each.
+        """
+        A, point = promote_inexact("residual", self.A, x)
+        return _inside(fnp.atleast_2d(A) @ point, self.lb, self.ub)
 
 
 @register_pytree_node_class

@@ -13,11 +13,10 @@ from fxflow.errors import ArgumentError, DtypeError, NotDifferentiableError, Sha
 from fxflow.lax.axes import natural
 from fxflow.numpy._operands import ArrayLike, convert, promote_inexact
 from fxflow.optim.implicit_derivatives import solved
-from fxflow.scipy.optimize._problems import listed
+from fxflow.scipy.optimize._problems import listed, showing
 from fxflow.scipy.optimize.scalar_minimization import brent_minimum
 from fxflow.scipy.optimize.scalar_roots import bracketing, divided, found
 from fxflow.transforms.jvp import jvp
-from fxflow.transforms.vmap import vmap
 
 __all__ = ["bracket_minimum", "bracket_root", "find_minimum", "find_root"]
 
@@ -28,7 +27,7 @@ class ElementwiseResult(NamedTuple):
     Attributes:
       success: bool: whether the search converged.
       status: int: 0 it converged; -1 the first points do not bracket it; -2 too many
-        iterations; -3 a value is not finite.
+        iterations; -3 a value is not finite; 1 (for callbacks) the search goes on.
       x: float: the root, or the minimum.
       f_x: float: the value there.
       nfev: int: the number of calls.
@@ -109,6 +108,26 @@ def _limits(name: str, tolerances: Any, known: Mapping[str, Any]) -> dict[str, A
     return out
 
 
+def _watching(name: str, callback: Any, more: int = 0) -> Any:
+    """Returns the function that makes a result for the callback; None of None.
+
+    Args:
+      name: of the function, for messages.
+      callback: the user's.
+      more: the number of calls that are not of an iteration, if not told.
+    """
+    shown = showing(name, callback)
+    if shown is None:
+        return None
+
+    def watch(x: Array, value: Array, steps: Array, calls: Array | None = None) -> None:
+        calls = steps + more if calls is None else calls
+        running = fnp.ones(x.shape, dtypes.int32)
+        shown(ElementwiseResult(running < 0, running, x, value, calls, steps))
+
+    return watch
+
+
 def find_root(
     f: Callable[..., Any],
     init: tuple[ArrayLike, ArrayLike],
@@ -117,6 +136,7 @@ def find_root(
     args: tuple[Any, ...] = (),
     tolerances: Mapping[str, float] | None = None,
     maxiter: int = 200,
+    callback: Callable[[ElementwiseResult], Any] | None = None,
 ) -> ElementwiseResult:
     """Finds roots of an elementwise function in brackets, by Chandrupatla's method.
 
@@ -133,6 +153,9 @@ def find_root(
         normal number, 4 ε); `fatol` and `frtol`, how small f is at a root, absolutely
         or relative to its values at the ends (0).
       maxiter: the maximum number of iterations.
+      callback: called on the host with an `ElementwiseResult` of the best points so
+        far, before the first iteration and after each, for its side effects (see
+        `debug.callback`); it cannot stop the search.
 
     Returns:
       An `ElementwiseResult`.
@@ -166,6 +189,7 @@ def find_root(
         },
     )
     function = _called(name, f, more)
+    watch = _watching(name, callback)
 
     def run(function: Any, a: Any, b: Any) -> Any:
         return bracketing(
@@ -177,6 +201,7 @@ def find_root(
             max(least["xrtol"], 2 * float(info.eps)),
             maxiter,
             (least["fatol"], least["frtol"]),
+            watch,
         )
 
     end = found(name, function, (), tuple(points), run, disp=False)
@@ -196,6 +221,7 @@ def find_minimum(
     args: tuple[Any, ...] = (),
     tolerances: Mapping[str, float] | None = None,
     maxiter: int = 100,
+    callback: Callable[[ElementwiseResult], Any] | None = None,
 ) -> ElementwiseResult:
     """Finds minima of an elementwise function in brackets, by Brent's method.
 
@@ -211,6 +237,7 @@ def find_minimum(
       tolerances: `xatol` and `xrtol`, the absolute and relative error of x (the least
         normal number, √ε).
       maxiter: the maximum number of iterations.
+      callback: as for `find_root`.
 
     Returns:
       An `ElementwiseResult`.
@@ -233,38 +260,32 @@ def find_minimum(
     if not isinstance(init, tuple | list) or len(init) != 3:
         raise ArgumentError(f"{name}: init must be three points, got {init!r}")
     points, more = _broadcast(name, init, args)
-    shape, dtype = points[0].shape, points[0].dtype
-    info = fnp.finfo(dtype)
+    info = fnp.finfo(points[0].dtype)
     root = float(info.eps) ** 0.5
     least = _limits(name, tolerances, {"xatol": float(info.tiny), "xrtol": root})
     function = _called(name, f, more)
+    watch = _watching(name, callback, 3)
 
     def slope(x: Array) -> Any:
         return jvp(function, (x,), (fnp.ones_like(x),))[1]
 
-    def one(a: Array, b: Array, c: Array, *args: Array) -> Any:
-        value = _called(name, f, args)
-        fa, fb, fc = map(value, (a, b, c))
+    def solver() -> Any:
+        a, b, c = map(lax.stop_gradient, points)
+        fa, fb, fc = map(function, (a, b, c))
         low, high = fnp.minimum(a, c), fnp.maximum(a, c)
         end = brent_minimum(
-            value,
+            function,
             *(low, high, b, fb),
             max(least["xrtol"], root / 2),
             max(least["xatol"], float(info.tiny)),
             maxiter,
+            watch,
         )
         valid = (fb <= fa) & (fb <= fc) & (low <= b) & (b <= high)
         status = fnp.where(end.converged, 0, -2)
         status = fnp.where(fnp.isfinite(end.value), status, -3)
         status = fnp.where(valid, status, -1).astype(dtypes.int32)
         return fnp.where(valid, end.x, fnp.nan), (status, end.steps)
-
-    def solver() -> Any:
-        flat = [fnp.ravel(v) for v in (*points, *more)]
-        starts = [lax.stop_gradient(v) for v in flat]
-        x, rest = vmap(one)(*starts)
-        status, steps = (fnp.reshape(v, shape) for v in rest)
-        return fnp.reshape(x, shape), (status, steps)
 
     try:
         x, (status, steps) = solved(

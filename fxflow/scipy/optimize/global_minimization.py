@@ -13,12 +13,12 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import natural
-from fxflow.lax.callbacks import debug_callback
 from fxflow.scipy.optimize._problems import (
     arguments,
     at_solution,
     problem_of,
     report,
+    showing,
     within,
 )
 from fxflow.scipy.optimize.constraints import bounds_of, box_of
@@ -175,7 +175,7 @@ def basinhopping(
     Source: `scipy.optimize.basinhopping`; D. Wales and J. Doye 1997.
     """
     name = "basinhopping"
-    _require_callback(name, callback)
+    shown = showing(name, callback)
     niter = natural(name, "niter", niter, 0)
     interval = natural(name, "interval", interval)
     patience = niter + 2 if niter_success is None else niter_success
@@ -209,8 +209,8 @@ def basinhopping(
             take &= fnp.asarray(
                 accept_test(f_new=value, x_new=x, f_old=s.value, x_old=s.x), bool
             )
-        if callback is not None:
-            debug_callback(_calling(callback), problem.unravel(x), value, take)
+        if shown is not None:
+            shown(problem.unravel(x), value, take)
         better = take & (value < s.lowest)
         steps, accepted = s.steps + 1, s.accepted + take
         rate = accepted / steps
@@ -244,18 +244,6 @@ def basinhopping(
         return end.best, (status, end.calls, end.steps)
 
     return told(name, problem, solver, settings.get("bounds"), x0)
-
-
-def _require_callback(name: str, callback: Any) -> None:
-    if callback is not None and not callable(callback):
-        raise ArgumentError(f"{name}: callback must be a function, got {callback!r}")
-
-
-def _calling(callback: Callable[..., Any]) -> Callable[..., None]:
-    def call(*given: Any) -> None:
-        callback(*given)
-
-    return call
 
 
 def _vector(x: Any, n: int) -> Array:
@@ -365,7 +353,7 @@ def dual_annealing(
     Source: `scipy.optimize.dual_annealing`; C. Tsallis and D. Stariolo 1996.
     """
     name = "dual_annealing"
-    _require_callback(name, callback)
+    shown = showing(name, callback)
     args = arguments(name, args)
     maxiter = natural(name, "maxiter", maxiter)
     for what, value, least, most in (
@@ -403,8 +391,8 @@ def dual_annealing(
 
     def step(s: _Annealed) -> _Annealed:
         new = stepped(s)
-        if callback is not None:
-            debug_callback(_calling(callback), new.best, new.lowest)
+        if shown is not None:
+            shown(new.best, new.lowest)
         return new
 
     def solver() -> Any:

@@ -15,13 +15,13 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import dtypes
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import natural
-from fxflow.lax.callbacks import debug_callback
 from fxflow.scipy.optimize._problems import (
     arguments,
     is_traced,
     options_of,
     problem_of,
     report,
+    showing,
 )
 from fxflow.scipy.optimize._sequential_quadratic import worst_violation
 from fxflow.scipy.optimize.constraints import box_of, rows_of
@@ -99,6 +99,7 @@ def shgo(
     homology algorithm for Lipschitz optimisation, 2018.
     """
     name = "shgo"
+    shown = showing(name, callback)
     args = arguments(name, args)
     n, iters = natural(name, "n", n), natural(name, "iters", iters)
     settings = options_of(
@@ -134,12 +135,8 @@ def shgo(
 
     found = vmap(local)(starts[chosen])
     out = _results(name, found, there, len(points), iters)
-    if callback is not None:
-        if not callable(callback):
-            raise ArgumentError(
-                f"{name}: callback must be a function, got {callback!r}"
-            )
-        debug_callback(callback, out.x)
+    if shown is not None:
+        shown(out.x)
     return out
 
 

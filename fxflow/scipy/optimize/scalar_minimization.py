@@ -154,18 +154,21 @@ def brent_minimum(
     relative: Any,
     absolute: Any,
     maxiter: int,
+    watch: Callable[[Any, Any, Any], None] | None = None,
 ) -> Minimum:
     """Returns a minimum in an interval, by parabolas and golden sections.
 
     Args:
-      function: of a number.
-      a: the left end.
+      function: of a number; for arrays, elementwise.
+      a: the left end, a number; or ends of many problems.
       b: the right end.
       x: a point in between.
       fx: the value there.
       relative: the tolerance relative to x.
       absolute: the absolute tolerance.
       maxiter: the maximum number of steps.
+      watch: called with the best point, its value and the number of steps, before the
+        first step and after each.
     """
 
     def tolerance(s: _Brent) -> Any:
@@ -174,6 +177,9 @@ def brent_minimum(
     def apart(s: _Brent) -> Any:
         middle = (s.a + s.b) / 2
         return fnp.abs(s.x - middle) > 2 * tolerance(s) - (s.b - s.a) / 2
+
+    def goes_on(s: _Brent) -> Any:
+        return apart(s) & (s.steps < maxiter)
 
     def step(s: _Brent) -> _Brent:
         tol, middle = tolerance(s), (s.a + s.b) / 2
@@ -202,7 +208,7 @@ def brent_minimum(
         pick: Any = lambda new, shifted, old: fnp.where(
             better, new, fnp.where(second, shifted, old)
         )
-        return _Brent(
+        new = _Brent(
             a,
             b,
             fnp.where(better, u, s.x),
@@ -215,11 +221,22 @@ def brent_minimum(
             before,
             s.steps + 1,
         )
+        if fnp.ndim(x):
+            # Problems that are solved stay as they are.
+            left = goes_on(s)
+            new = _Brent._make(
+                fnp.where(left, fresh, old) for old, fresh in zip(s, new, strict=True)
+            )
+        if watch is not None:
+            watch(new.x, new.fx, new.steps)
+        return new
 
     zero = fnp.zeros_like(x)
-    count = lax.full((), 0, dtypes.int32)
+    count = lax.full(fnp.shape(x), 0, dtypes.int32)
     start = _Brent(a, b, x, x, x, fx, fx, fx, zero, zero, count)
-    end = lax.while_loop(lambda s: apart(s) & (s.steps < maxiter), step, start)
+    if watch is not None:
+        watch(x, fx, count)
+    end = lax.while_loop(lambda s: fnp.any(goes_on(s)), step, start)
     return Minimum(end.x, end.fx, end.steps, ~apart(end))
 
 

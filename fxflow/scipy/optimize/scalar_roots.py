@@ -82,6 +82,7 @@ def bracketing(
     rtol: Any,
     maxiter: int,
     ftols: tuple[float, float] = (0.0, 0.0),
+    watch: Callable[[Any, Any, Any, Any], None] | None = None,
 ) -> tuple[Any, Any, Any, Any]:
     """Returns the root, the status, and the numbers of iterations and calls.
 
@@ -98,6 +99,8 @@ def bracketing(
       maxiter: the maximum number of iterations.
       ftols: how small f is at a root, absolutely and relative to its values at the
         ends.
+      watch: called with the best point, its value, and the numbers of iterations and
+        calls, before the first iteration and after each.
     """
     fa, fb = f(a), f(b)
     small = ftols[0] + ftols[1] * fnp.minimum(fnp.abs(fa), fnp.abs(fb))
@@ -105,9 +108,12 @@ def bracketing(
     def tolerance(x: Any) -> Any:
         return xtol + rtol * fnp.abs(x)
 
+    def best_of(s: _Bracket) -> tuple[Any, Any]:
+        nearer = fnp.abs(s.fa) < fnp.abs(s.fb)
+        return fnp.where(nearer, s.a, s.b), fnp.where(nearer, s.fa, s.fb)
+
     def ended(s: _Bracket) -> Any:
-        best = fnp.where(fnp.abs(s.fa) < fnp.abs(s.fb), s.a, s.b)
-        value = fnp.where(fnp.abs(s.fa) < fnp.abs(s.fb), s.fa, s.fb)
+        best, value = best_of(s)
         return (fnp.abs(s.b - s.a) <= 2 * tolerance(best)) | (fnp.abs(value) <= small)
 
     def placed(s: _Bracket, x: Any, fx: Any) -> _Bracket:
@@ -153,9 +159,12 @@ def bracketing(
         new = new._replace(t=t, steps=s.steps + 1, calls=s.calls + calls)
         new = new._replace(done=ended(new))
         # Problems that are solved stay as they are.
-        return _Bracket._make(
+        new = _Bracket._make(
             fnp.where(s.done, old, fresh) for old, fresh in zip(s, new, strict=True)
         )
+        if watch is not None:
+            watch(*best_of(new), new.steps, new.calls)
+        return new
 
     valid = _vary(fa, fb) | (fa == 0) | (fb == 0)
     zero = fnp.zeros(fnp.shape(a), dtypes.int32)
@@ -163,8 +172,10 @@ def bracketing(
         a, b, b, fa, fb, fb, fnp.full_like(a, 0.5), zero, zero + 2, zero > 0
     )
     start = start._replace(done=ended(start) | ~valid)
+    if watch is not None:
+        watch(*best_of(start), start.steps, start.calls)
     end = lax.while_loop(lambda s: fnp.any(~s.done & (s.steps < maxiter)), step, start)
-    best = fnp.where(fnp.abs(end.fa) < fnp.abs(end.fb), end.a, end.b)
+    best, _ = best_of(end)
     status = fnp.where(end.done, 0, 1)
     status = fnp.where(fnp.isnan(fa) | fnp.isnan(fb), 2, fnp.where(valid, status, 3))
     return best, status, end.steps, end.calls

@@ -114,6 +114,47 @@ def test_sums_to_both_sides_and_divergent_ones() -> None:
         np.testing.assert_allclose(slope, exact, 1e-6)
 
 
+def test_callbacks_and_first_levels() -> None:
+    seen: list[Any] = []
+    a, b = fnp.array([0.0, 1.0]), fnp.array([[1.0], [0.0]])
+    kink = lambda x: fnp.abs(x - 0.3)
+    found = integrate.tanhsinh(kink, a, b, minlevel=3, callback=seen.append)
+    most = int(found.nfev.max())
+    assert seen[0].nfev.tolist() == [[8 * 21] * 2] * 2
+    # A division is two new intervals.
+    assert len(seen) == 1 + (most - 8 * 21) // (2 * 21) > 5
+    assert seen[-1].integral.shape == (2, 2)
+    np.testing.assert_array_equal(seen[-1].nfev, found.nfev)
+    np.testing.assert_allclose(seen[-1].integral, found.integral, 1e-6)
+    np.testing.assert_allclose(found.integral, [[0.29, 0], [0, -0.29]], 1e-5)
+    few = integrate.tanhsinh(kink, 0.0, 1.0, minlevel=9, maxlevel=1)
+    assert int(few.nfev) == 2 * 21 and few.status == -2
+
+
+@pytest.mark.slow
+def test_callbacks_see_logarithms() -> None:
+    seen: list[Any] = []
+    log = integrate.tanhsinh(
+        lambda x: fnp.log(1 + x),
+        0.0,
+        fnp.array([1.0, 2.0]),
+        log=True,
+        callback=seen.append,
+    )
+    np.testing.assert_allclose(seen[-1].integral, log.integral, 1e-6)
+    np.testing.assert_allclose(log.integral, np.log(np.array([1.5, 4.0])), 1e-5)
+
+
+def test_tolerances_of_sums() -> None:
+    near = integrate.nsum(
+        lambda k: k**-1.5, 1.0, fnp.inf, tolerances={"rtol": 1e-3}, maxterms=600
+    )
+    assert near.success
+    np.testing.assert_allclose(near.sum, special.zeta(1.5), 1e-3)
+    with pytest.raises(ArgumentError, match="tolerances are atol, rtol, got tol"):
+        integrate.nsum(fnp.exp, 0.0, 1.0, tolerances={"tol": 1.0})
+
+
 def test_bad_problems_are_refused() -> None:
     with pytest.raises(ArgumentError, match="maxlevel must be at least 1"):
         integrate.tanhsinh(fnp.exp, 0.0, 1.0, maxlevel=0)

@@ -5,7 +5,7 @@ import pytest
 import scipy.interpolate as want
 
 import fxflow
-from fxflow.errors import ArgumentError, ShapeError
+from fxflow.errors import ArgumentError, ConcretizationError, ShapeError
 from fxflow.scipy.interpolate import RectBivariateSpline
 
 RNG = np.random.default_rng(0)
@@ -43,10 +43,49 @@ def test_surfaces_have_derivatives() -> None:
         np.testing.assert_allclose((by_value * Z).sum(), total(Z), 1e-9)
 
 
+def test_other_intervals_are_those_of_scipy() -> None:
+    box = (-1.0, None, Y[0] - 0.5, Y[-1] + 2)
+    with fxflow.config.override(x64=True):
+        f = RectBivariateSpline(X, Y, Z, box, kx=3, ky=2)
+        g = want.RectBivariateSpline(X, Y, Z, box, kx=3, ky=2)
+        for one, other in zip(f.get_knots(), g.get_knots(), strict=True):
+            np.testing.assert_allclose(one, other)
+        np.testing.assert_allclose(f(A, B), g(A, B), 1e-6, 1e-6)
+        assert float(f.get_residual()) == 0
+
+
+def test_smooth_surfaces_leave_a_sum_of_squares() -> None:
+    x, y = np.linspace(0, 3, 15), np.linspace(0, 2, 13)
+    z = np.sin(2 * x)[:, None] * np.cos(3 * y) + 0.1 * RNG.normal(size=(15, 13))
+    with fxflow.config.override(x64=True):
+        for s in (2.0, 40.0):
+            f = RectBivariateSpline(x, y, z, s=s)
+            g = want.RectBivariateSpline(x, y, z, s=s)
+            for one, other in zip(f.get_knots(), g.get_knots(), strict=True):
+                np.testing.assert_allclose(one, other)
+            left = np.sum((np.asarray(f(x, y)) - z) ** 2)
+            np.testing.assert_allclose(f.get_residual(), left, 1e-9)
+            # SciPy stops near s.
+            np.testing.assert_allclose(left, g.get_residual(), 2e-3)
+            np.testing.assert_allclose(f(x, y), g(x, y), atol=5e-3)
+        slope = fxflow.grad(lambda z: RectBivariateSpline(x, y, z, s=2.0).ev(1.1, 0.7))
+        step = 1e-5 * RNG.normal(size=z.shape)
+        ahead, back = (
+            RectBivariateSpline(x, y, z + v, s=2.0).ev(1.1, 0.7) for v in (step, -step)
+        )
+        np.testing.assert_allclose(
+            np.sum(np.asarray(slope(z)) * step), (ahead - back) / 2, 1e-4
+        )
+    with pytest.raises(ConcretizationError, match="give knots to LSQBivariateSpline"):
+        fxflow.jit(lambda z: RectBivariateSpline(x, y, z, s=2.0))(z)
+
+
 def test_bad_surfaces_are_refused() -> None:
-    with pytest.raises(ArgumentError, match="s must be 0"):
-        RectBivariateSpline(X, Y, Z, s=1)
-    with pytest.raises(ArgumentError, match="bbox"):
+    with pytest.raises(ArgumentError, match="s must not be negative"):
+        RectBivariateSpline(X, Y, Z, s=-1)
+    with pytest.raises(ArgumentError, match="bbox must be four numbers"):
+        RectBivariateSpline(X, Y, Z, bbox=(0, 1))
+    with pytest.raises(ArgumentError):
         RectBivariateSpline(X, Y, Z, bbox=(0, 1, 2, 3))
     with pytest.raises(ShapeError, match="two axes"):
         RectBivariateSpline(X, Y, Z[0])

@@ -1,5 +1,8 @@
 """Assignments by SciPy's name; derivatives of their cost."""
 
+import itertools
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.optimize
@@ -68,3 +71,72 @@ def test_quadratic_assignments_from_other_matrices() -> None:
         quadratic_assignment(a, b[:4])
     with pytest.raises(ArgumentError, match="P0 must be"):
         quadratic_assignment(a, b, P0="randomized")
+
+
+@pytest.mark.parametrize("maximize", [False, True])
+def test_exchanges_that_no_other_improves(maximize: bool) -> None:
+    rng = np.random.default_rng(11)
+    a, b = rng.normal(size=(2, 7, 7))
+    match, guess = np.array([[2, 5], [0, 1]]), np.array([[6, 6], [1, 0]])
+
+    @fxflow.jit
+    def found(a: Any, b: Any) -> Any:
+        return quadratic_assignment(
+            a, b, "2opt", maximize=maximize, partial_match=match, partial_guess=guess
+        )
+
+    with fxflow.config.override(x64=True):
+        got = found(a, b)
+    p = np.asarray(got.col_ind)
+    assert sorted(p) == list(range(7)) and p[2] == 5 and p[0] == 1 and got.nit > 0
+    np.testing.assert_allclose(got.fun, np.sum(a * b[p][:, p]), 1e-12)
+    for i, j in itertools.combinations([1, 3, 4, 5, 6], 2):
+        q = p.copy()
+        q[[i, j]] = p[[j, i]]
+        other = np.sum(a * b[q][:, q])
+        assert other <= got.fun + 1e-9 if maximize else other >= got.fun - 1e-9
+
+
+def test_exchanges_end_where_scipy_does_from_an_optimum() -> None:
+    rng = np.random.default_rng(3)
+    a = rng.normal(size=(6, 6))
+    order = rng.permutation(6)
+    guess = np.stack([np.argsort(order), np.arange(6)], 1)[:, ::-1]
+    b = a[order][:, order]
+    options = {"partial_guess": guess, "maximize": True}
+    want = scipy.optimize.quadratic_assignment(a, b, "2opt", options=options)
+    with fxflow.config.override(x64=True):
+        got = quadratic_assignment(a, b, "2opt", partial_guess=guess, maximize=True)
+        few = quadratic_assignment(a, b, "2opt", maximize=True, maxiter=1)
+        drawn = quadratic_assignment(a, b, "2opt", key=fxflow.random.key(1))
+    np.testing.assert_array_equal(got.col_ind, want.col_ind)
+    assert got.nit == 0 and few.nit == 1 and drawn.fun < got.fun
+    assert quadratic_assignment(a[:1, :1], b[:1, :1], "2opt").col_ind.tolist() == [0]
+
+
+def test_given_pairs_of_steps() -> None:
+    rng = np.random.default_rng(8)
+    a = rng.normal(size=(6, 6))
+    order = rng.permutation(6)
+    match = np.stack([order[:3], np.arange(3)], 1)
+    b = a[order][:, order]
+    with fxflow.config.override(x64=True):
+        got = quadratic_assignment(a, b, partial_match=match, maximize=True)
+        options = {"partial_match": match, "maximize": True}
+        want = scipy.optimize.quadratic_assignment(a, b, options=options)
+        whole = np.stack([order, np.arange(6)], 1)
+        known = quadratic_assignment(a, b, partial_match=whole)
+    np.testing.assert_array_equal(got.col_ind, want.col_ind)
+    np.testing.assert_array_equal(known.col_ind, np.argsort(order))
+    with pytest.raises(ArgumentError, match="partial_match must be from 0 to 5"):
+        quadratic_assignment(a, b, partial_match=[[0, 6]])
+    with pytest.raises(ArgumentError, match="partial_guess must be distinct"):
+        quadratic_assignment(a, b, "2opt", partial_guess=[[0, 1], [2, 1]])
+    with pytest.raises(ShapeError, match=r"partial_match must be int\[m, 2\]"):
+        quadratic_assignment(a, b, partial_match=[[0.5, 1.0]])
+    with pytest.raises(ArgumentError, match='method must be "faq" or "2opt"'):
+        quadratic_assignment(a, b, "3opt")
+    with pytest.raises(ArgumentError, match="partial_guess is of method"):
+        quadratic_assignment(a, b, partial_guess=match)
+    with pytest.raises(ArgumentError, match="P0 is of method"):
+        quadratic_assignment(a, b, "2opt", P0=np.eye(6))

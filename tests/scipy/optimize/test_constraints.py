@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.optimize
 
 import fxflow.numpy as fnp
 from fxflow.errors import ArgumentError, ShapeError
@@ -69,3 +70,19 @@ def test_what_is_not_a_constraint_is_refused() -> None:
         rows_of("f", LinearConstraint(np.ones((2, 3))), X, lambda x: x, ())
     with pytest.raises(ArgumentError, match="must be a function"):
         NonlinearConstraint(3, 0, 1)  # type: ignore[arg-type]
+
+
+def test_residuals_of_bounds_and_lines() -> None:
+    x, rows = [1.0, 2.0, 4.0], [[1.0, 1.0, 0.0], [0.0, 2.0, -1.0]]
+    for ours, theirs, given in (
+        (Bounds, scipy.optimize.Bounds, ([0.0, 2.5, -INF], [1.0, 3.0, 3.5])),
+        (
+            LinearConstraint,
+            scipy.optimize.LinearConstraint,
+            (rows, [-INF, 1.0], [2.0, 5.0]),
+        ),
+    ):
+        got = ours(*map(np.array, given)).residual(np.array(x))
+        want = theirs(*given).residual(np.array(x))
+        for a, b in zip(got, want, strict=True):
+            np.testing.assert_allclose(a, b, 1e-6)

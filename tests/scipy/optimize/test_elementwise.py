@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,33 @@ def test_minima_beside_those_of_scipy() -> None:
         np.testing.assert_allclose(slope, 1, 1e-6)
         bad = elementwise.find_minimum(bowl(fnp), (1.0, 2.0, 3.0), args=(0.0,))
         assert bad.status == -1
+
+
+def test_callbacks_of_roots_and_minima() -> None:
+    seen: list[Any] = []
+    c = fnp.array([2.0, 9.0])
+
+    @fxflow.jit
+    def root(c: Any) -> Any:
+        return elementwise.find_root(
+            lambda x, c: x**2 - c, (0.0, 4.0), args=(c,), callback=seen.append
+        )
+
+    found = root(c)
+    assert len(seen) == int(found.nit.max()) + 1
+    assert seen[0].nit.tolist() == [0, 0] and seen[0].status.tolist() == [1, 1]
+    np.testing.assert_array_equal(seen[-1].x, found.x)
+    np.testing.assert_array_equal(seen[-1].nfev, found.nfev)
+    seen.clear()
+    low = elementwise.find_minimum(
+        lambda x, c: (x - c) ** 2, (-9.0, 0.0, 9.0), args=(c / 3,), callback=seen.append
+    )
+    assert len(seen) == int(low.nit.max()) + 1
+    np.testing.assert_array_equal(seen[-1].x, low.x)
+    np.testing.assert_array_equal(seen[-1].nfev, low.nfev)
+    assert all(bool(fnp.all(b.f_x <= a.f_x)) for a, b in itertools.pairwise(seen))
+    with pytest.raises(ArgumentError, match="find_root: callback must be a function"):
+        elementwise.find_root(fnp.sin, (3.0, 4.0), callback=3)  # type: ignore[arg-type]
 
 
 def test_brackets_of_roots() -> None:
