@@ -162,16 +162,18 @@ class RowCache:
         ids, rows = ids[-memory.capacity :], rows[-memory.capacity :]
         slots = memory.find(ids)
         memory.tick()
-        memory.touch(slots[slots >= 0])
         new = slots < 0
-        excess = len(memory) + int(new.sum()) - memory.capacity
-        if excess > 0:
-            memory.remove(memory.coldest(excess, frequency=False))
-        slots[new] = memory.add(ids[new])
-        memory.fields[_CLOCKS][slots[new]] = clock
-        newest = memory.fields[_CLOCKS][slots] <= clock
-        clocks = np.full(int(newest.sum()), clock)
-        memory.write(slots[newest], [rows[newest], clocks])
+        if not new.all():
+            old = slots[~new]
+            memory.touch(old)
+            newest = memory.fields[_CLOCKS][old] <= clock
+            memory.write(old[newest], [rows[~new][newest], clock])
+            ids, rows = ids[new], rows[new]
+        if len(ids):
+            excess = len(memory) + len(ids) - memory.capacity
+            if excess > 0:
+                memory.remove(memory.coldest(excess, frequency=False))
+            memory.write(memory.add(ids), [rows, clock])
 
     def drop(self, ids: Ids) -> None:
         """Removes rows, such as those for which this worker has just pushed gradients.

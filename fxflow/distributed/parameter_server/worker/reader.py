@@ -343,14 +343,21 @@ class ParameterReader:
                 shard, create=False, within=within, at=at.get(shard)
             )
             requests.append((shard, pull, arrays))
+        #: Table and clock → positions of rows that were received.
+        new: dict[tuple[str, int], list[HostArray]] = {}
         for shard, answer in self._ask(requests, has_old=has_old, copies=within > 0):
             clock = now - answer.fields.behind
             with self._lock:
                 self._at[shard] = max(answer.fields.at, self._at.get(shard, [0, 0]))
             if isinstance(answer.fields, messages.Params):
                 self._note_part(shard, answer, clock)
-            else:
-                self._note_rows(shard, answer, asked[shard], found, clock)
+                continue
+            for name, received in answer.arrays.items():
+                rows = found[name]
+                places = rows.places[shard]
+                rows.values[places], rows.clocks[places] = received, clock
+                new.setdefault((name, clock), []).append(places)
+        self._keep(new, found)
         params = self._params() if with_params else Reading(None, 0.0)
         clocks = [int(r.clocks.min()) for r in found.values() if len(r.clocks)]
         values = {name: r.values[r.inverse] for name, r in found.items()}
@@ -420,21 +427,17 @@ class ParameterReader:
                     asked.setdefault(shard, {})[name] = wanted[part]
         return found, asked
 
-    def _note_rows(
+    def _keep(
         self,
-        shard: int,
-        answer: Message,
-        asked: Mapping[str, HostArray],
+        new: Mapping[tuple[str, int], list[HostArray]],
         found: Mapping[str, _Rows],
-        clock: int,
     ) -> None:
-        """Keeps the rows of a shard's answer."""
-        for name, received in answer.arrays.items():
+        """Keeps rows that were received, those of all shards together."""
+        for (name, clock), parts in new.items():
             rows = found[name]
-            rows.values[rows.places[shard]] = received
-            rows.clocks[rows.places[shard]] = clock
+            places = parts[0] if len(parts) == 1 else np.concatenate(parts)
             with self._lock:
-                self._caches[name].put(asked[name], received, clock)
+                self._caches[name].put(rows.ids[places], rows.values[places], clock)
 
     def _cached(self, name: str, given: Any) -> _Rows:
         """Returns the rows of a table in memory, with the times of their requests."""
