@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from fxflow import lax
@@ -9,8 +10,20 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.library import library
 from fxflow.errors import ShapeError
+from fxflow.kernels.gallery.merges import (
+    nearest_merges,
+    neighbour_merges,
+    numbered,
+    spanning_tree,
+)
 from fxflow.numpy._operands import promote_inexact
 from fxflow.scipy.spatial.distance import squareform
+from fxflow.transforms.custom_jvp import custom_jvp
+from fxflow.transforms.jit import jit
+from fxflow.transforms.jvp import jvp
+
+#: Distances for which kernels are worth compiling.
+_LEAST = 1 << 14
 
 
 def tree_of(name: str, Z: Any) -> Array:
@@ -25,14 +38,51 @@ def tree_of(name: str, Z: Any) -> Array:
     return tree
 
 
+def merged(y: Array, method: str) -> Array:
+    """Returns the tree of merges; of NaN if a distance is not finite."""
+    finite = fnp.all(fnp.isfinite(y))
+    y = fnp.where(finite, y, fnp.zeros_like(y))
+    large = y.aval.size >= _LEAST
+    found = _by_kernels(method)(y) if large else _tree(y, method)
+    return fnp.where(finite, found, fnp.full_like(found, fnp.nan))
+
+
 @library("method")
-def merged(y: Any, method: str) -> Array:
+def _tree(y: Any, method: str) -> Array:
+    """Returns the tree of merges, by operations on whole arrays."""
     distances = squareform(y)
     if method == "single":
         return _labelled(*_spanning(distances))
     if method in ("centroid", "median"):
         return _closest_first(distances, method)
     return _labelled(*_chained(distances, method))
+
+
+@functools.cache
+def _by_kernels(method: str) -> Any:
+    """Returns the function of distances that runs kernels, with the same derivative."""
+    union = functools.partial(_united, method)
+
+    @custom_jvp
+    def tree(y: Any) -> Array:
+        distances = squareform(y)
+        if method == "single":
+            x, y, d = spanning_tree(distances, reference=_spanning)
+        elif method in ("centroid", "median"):
+            plain = functools.partial(_closest_first, method=method)
+            return nearest_merges(distances, union, reference=plain)
+        else:
+            chained = functools.partial(_chained, method=method)
+            x, y, d = neighbour_merges(distances, union, reference=chained)
+        number = functools.partial(numbered, reference=_numbered)
+        return _labelled(x, y, d, number)
+
+    def tangents(primals: Any, moving: Any) -> Any:
+        return jvp(lambda y: _tree(y, method), primals, moving)
+
+    tree.defjvp(tangents)
+    # Programs are where kernels are compiled.
+    return jit(tree)
 
 
 def _united(method: str, to_x: Any, to_y: Any, d: Any, nx: Any, ny: Any, n: Any) -> Any:
@@ -95,7 +145,7 @@ def _chained(distances: Array, method: str) -> tuple[Array, Array, Array]:
             open_ = fnp.where((size > 0) & (index != x), row, fnp.inf)
             y = fnp.argmin(open_).astype(dtypes.int32)
             d, last = open_[y], row[before]
-            ends = (length > 1) & (last <= d)
+            ends = (length > 1) & ~(d < last)
             chain = chain.at[length].set(y)
             return chain, length + 1, ends, x, before, fnp.where(ends, last, d)
 
@@ -176,24 +226,30 @@ def _closest_first(distances: Array, method: str) -> Array:
     return found[: n - 1]
 
 
-def _labelled(x: Array, y: Array, d: Array) -> Array:
+def _labelled(x: Array, y: Array, d: Array, number: Any = None) -> Array:
     """Returns the tree of merges of observations' clusters, in any order."""
-    n, dtype = d.aval.size + 1, d.aval.dtype
     order = fnp.argsort(d, stable=True)
-    x, y, d = x[order], y[order], d[order]
+    low, high, total = (number or _numbered)(x[order], y[order])
+    rows = [v.astype(d.aval.dtype) for v in (low, high, total)]
+    return fnp.stack([*rows[:2], d[order], rows[2]], 1)
+
+
+def _numbered(x: Array, y: Array) -> tuple[Array, Array, Array]:
+    """Returns what `numbered` does, by operations on whole arrays."""
+    n = x.aval.size + 1
 
     def step(names: Array, merge: Any) -> Any:
         x, y, k = merge
         a, b = names[x], names[y]
         inside = (names == a) | (names == b)
-        row = (fnp.minimum(a, b), fnp.maximum(a, b), fnp.sum(inside))
-        return fnp.where(inside, n + k, names), fnp.stack(
-            [v.astype(dtype) for v in row]
-        )
+        total = fnp.sum(inside, dtype=dtypes.int32)
+        row = (fnp.minimum(a, b), fnp.maximum(a, b), total)
+        return fnp.where(inside, n + k, names), row
 
     steps = fnp.arange(n - 1, dtype=dtypes.int32)
-    rows = lax.scan(step, fnp.arange(n, dtype=dtypes.int32), (x, y, steps))[1]
-    return fnp.stack([rows[:, 0], rows[:, 1], d, rows[:, 2]], 1)
+    found: tuple[Array, Array, Array]
+    found = lax.scan(step, fnp.arange(n, dtype=dtypes.int32), (x, y, steps))[1]
+    return found
 
 
 def children(Z: Array) -> tuple[Array, Array, Array]:

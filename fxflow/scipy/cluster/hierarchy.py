@@ -89,6 +89,9 @@ def linkage(
         the method.
       ShapeError: `y` has the wrong shape.
 
+    Special cases:
+      nan everywhere if a traced distance is not finite.
+
     Example:
       >>> linkage(np.array([[0.0], [1.0], [5.0]]))
       Array([[0., 1., 1., 2.],

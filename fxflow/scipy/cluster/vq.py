@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from fxflow import lax, random
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.boundary import public as _public
+from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.library import library
-from fxflow.errors import ArgumentError, ShapeError
+from fxflow.errors import ArgumentError, ConcretizationError, ShapeError
 from fxflow.kernels.gallery.nearest import nearest
 from fxflow.lax.axes import natural
 from fxflow.numpy._operands import ArrayLike, convert, promote_inexact
@@ -156,11 +158,35 @@ def _moved(x: Array, codes: Array) -> tuple[Array, Array, Array]:
     return fnp.where(some[:, None], means, codes), labels, far
 
 
+def _has_none(labels: Array, k: int) -> Array:
+    """Returns whether a code is the label of no observation."""
+    return ~fnp.all(fnp.zeros(k, bool).at[labels].set(True))
+
+
+def _report_missing(name: str, lost: Array, missing: str) -> None:
+    """Warns of codes without observations, or raises an error."""
+    what = f"{name}: a code has no observations: choose other first codes, or fewer"
+    if isinstance(lost, Tracer):
+        if missing == "raise":
+            raise ConcretizationError(
+                f'{name}: with missing="raise", whether a code has observations must '
+                "be known, but data is traced: leave out missing, or call it outside "
+                "of jit and grad"
+            )
+    elif bool(lost):
+        if missing == "raise":
+            raise ArgumentError(what)
+        warnings.warn(what, stacklevel=3)
+
+
 def kmeans2(
     data: ArrayLike,
     k: Any,
     iter: int = 10,
+    thresh: float = 1e-5,
     minit: str = "random",
+    missing: str = "warn",
+    check_finite: bool = True,
     *,
     key: Any = None,
 ) -> tuple[Array, Array]:
@@ -175,6 +201,10 @@ def kmeans2(
       minit: the first codes: "random", drawn from a normal distribution of the
         observations' mean and covariance; "points", observations; "++", observations
         far from one another; "matrix", given as `k`.
+      thresh: has no effect, in SciPy neither.
+      missing: what happens when a code has no observations: "warn", a warning where
+        the observations are known, none where they are traced; or "raise", an error.
+      check_finite: has no effect.
       key: for the first codes.
 
     Returns:
@@ -182,8 +212,10 @@ def kmeans2(
       without observations stays where it is.
 
     Raises:
-      ArgumentError: there is no such `minit`, `k` or `iter` is not positive, or the
-        key is missing.
+      ArgumentError: there is no such `minit` or `missing`, `k` or `iter` is not
+        positive, the key is missing, or with missing="raise" a code has no
+        observations.
+      ConcretizationError: the observations are traced and missing="raise".
       ShapeError: the observations or codes have the wrong shape.
 
     Example:
@@ -200,6 +232,10 @@ def kmeans2(
     if minit not in _STARTS:
         known = ", ".join(f'"{m}"' for m in _STARTS)
         raise ArgumentError(f"{name}: minit must be one of {known}, got {minit!r}")
+    if missing not in ("warn", "raise"):
+        raise ArgumentError(
+            f'{name}: missing must be "warn" or "raise", got {missing!r}'
+        )
     steps = natural(name, "iter", iter)
     if minit == "matrix" or fnp.ndim(k):
         codes = convert(fnp.asarray(k), x.dtype)
@@ -217,9 +253,16 @@ def kmeans2(
         codes = _started(name, x, count, minit, key)
     # All steps but the last one only find labels.
     fixed = lax.stop_gradient(x)
-    start = lax.stop_gradient(codes)
-    before = lax.fori_loop(0, steps - 1, lambda _, c: _moved(fixed, c)[0], start)
+    start = (lax.stop_gradient(codes), fnp.asarray(False))
+
+    def step(_: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        codes, lost = carry
+        moved, labels, _ = _moved(fixed, codes)
+        return moved, lost | _has_none(labels, codes.shape[0])
+
+    before, lost = lax.fori_loop(0, steps - 1, step, start)
     codes, labels, _ = _moved(x, before)
+    _report_missing(name, lost | _has_none(labels, codes.shape[0]), missing)
     return (codes[:, 0] if flat else codes), labels
 
 

@@ -13,8 +13,9 @@ from fxflow.core.arrays import Array, dtypes
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, ConcretizationError, ShapeError
+from fxflow.kernels.gallery.peaks import Conditions, Places, between, peaks_where
 from fxflow.lax.axes import canonical_axis, natural, number
-from fxflow.numpy._operands import ArrayLike, array_of, promote_inexact
+from fxflow.numpy._operands import ArrayLike, array_of, convert, promote_inexact
 
 
 def _signal(name: str, x: Any) -> Array:
@@ -276,32 +277,28 @@ def _peaks(name: str, peaks: Any) -> Array:
     return at.astype(dtypes.int32)
 
 
+def _crossings(
+    fixed: Array, peaks: Array, level: Array, left: Array, right: Array
+) -> tuple[Array, Array]:
+    """Returns the nearest samples that are not above a level, between the bases."""
+    n = fixed.aval.size
+    lows = _extremes(fixed, fnp.minimum)
+
+    def crossing(step: int) -> Array:
+        last = _run(peaks, step, n, n, lambda k, at, fits: fits & (level < lows[k][at]))
+        return fnp.clip(last + step, left, right)
+
+    return crossing(-1), crossing(1)
+
+
 @library()
 def _widths(
     x: Array, peaks: Array, stands: Array, left: Array, right: Array, share: Array
 ) -> tuple[Array, Array, Array, Array]:
     height = x[peaks] - stands * share
-    n = x.aval.size
-
     fixed, level = lax.stop_gradient(x), lax.stop_gradient(height)
-    lows = _extremes(fixed, fnp.minimum)
-    peaks = peaks.astype(dtypes.int32)
-
-    def crossing(step: int) -> Array:
-        """Returns the nearest sample that is not above the height, from peaks on."""
-        last = _run(peaks, step, n, n, lambda k, at, fits: fits & (level < lows[k][at]))
-        return fnp.clip(last + step, left, right)
-
-    low, high = crossing(-1), crossing(1)
-
-    def between(at: Array, step: int) -> Array:
-        other = fnp.clip(at - step, 0, n - 1)
-        rise = x[other] - x[at]
-        below = (x[at] < height) & (rise != 0)
-        part = (height - x[at]) / fnp.where(below, rise, 1)
-        return at - step * fnp.where(below, part, 0)
-
-    start, end = between(low, -1), between(high, 1)
+    low, high = _crossings(fixed, peaks.astype(dtypes.int32), level, left, right)
+    start, end = between(x, low, -1, height), between(x, high, 1, height)
     return end - start, height, start, end
 
 
@@ -358,28 +355,68 @@ def peak_widths(
 # -- all of it -------------------------------------------------------------------------
 
 
-def _bounds(name: str, what: str, value: Any) -> tuple[Any, Any]:
-    """Returns the least and the greatest value that a condition allows."""
-    if isinstance(value, tuple | list) and len(value) == 2:
-        low, high = value
-    else:
-        low, high = value, None
-    out = []
-    for bound in (low, high):
-        if bound is not None and fnp.ndim(bound):
-            raise ArgumentError(
-                f"{name}: {what} must be a number or a pair of numbers, got {bound!r}"
-            )
-        out.append(bound)
-    return out[0], out[1]
+class _Bounds:
+    """The numbers that peaks are compared with, and what they are about.
+
+    Args:
+      name: of the function.
+      dtype: of the samples.
+    """
+
+    def __init__(self, name: str, dtype: Any) -> None:
+        self.name, self.dtype = name, dtype
+        self.values: list[Array] = []
+
+    def number(self, value: Any, *, of_samples: bool = True) -> int:
+        """Returns the position of a number; one without a dtype takes the samples'."""
+        array = fnp.asarray(value)
+        if array.aval.weak_type:
+            wide = dtypes.float64 if self.dtype == dtypes.float64 else dtypes.float32
+            kind = self.dtype if of_samples else wide
+            traced = isinstance(value, Array)
+            array = convert(array, kind) if traced else fnp.asarray(value, kind)
+        self.values.append(array)
+        return len(self.values) - 1
+
+    def pair(
+        self, what: str, value: Any, *, of_samples: bool = True
+    ) -> tuple[int, int]:
+        """Returns the positions of the least and the greatest allowed value.
+
+        Raises:
+          ArgumentError: it is neither a number nor a pair of numbers.
+        """
+        if isinstance(value, tuple | list) and len(value) == 2:
+            sides = tuple(value)
+        else:
+            sides = value, None
+        for bound in sides:
+            if bound is not None and fnp.ndim(bound):
+                raise ArgumentError(
+                    f"{self.name}: {what} must be a number or a pair of numbers, got "
+                    f"{bound!r}"
+                )
+        low, high = (
+            -1 if v is None else self.number(v, of_samples=of_samples) for v in sides
+        )
+        return low, high
+
+    def array(self) -> Array:
+        """Returns all numbers: float32, or float64 if any of them or the samples is."""
+        kinds = [self.dtype, *(v.aval.dtype for v in self.values)]
+        wide = dtypes.float64 if dtypes.float64 in kinds else dtypes.float32
+        if not self.values:
+            return fnp.zeros(1, wide)
+        return fnp.stack([convert(v, wide) for v in self.values])
 
 
-def _within(values: Array, bounds: tuple[Any, Any]) -> Array:
+def _within(values: Array, bounds: Array, sides: tuple[int, int]) -> Array:
     keep = fnp.ones(values.aval.shape, bool)
-    if bounds[0] is not None:
-        keep = keep & (values >= bounds[0])
-    if bounds[1] is not None:
-        keep = keep & (values <= bounds[1])
+    values = values.astype(bounds.aval.dtype)
+    if sides[0] >= 0:
+        keep = keep & (values >= bounds[sides[0]])
+    if sides[1] >= 0:
+        keep = keep & (values <= bounds[sides[1]])
     return keep
 
 
@@ -413,6 +450,106 @@ def _far_enough(peaks: Array, keep: Array, priority: Array, distance: Array) -> 
         return fnp.where(keep[j] & near & other, False, keep), None
 
     return lax.scan(step, keep, order)[0]
+
+
+def _steps(x: Array, at: Array) -> tuple[Array, Array]:
+    """Returns how much higher samples are than the ones before and behind."""
+    n = x.aval.size
+    before, behind = fnp.maximum(at - 1, 0), fnp.minimum(at + 1, n - 1)
+    return x[at] - x[before], x[at] - x[behind]
+
+
+def _plain(x: Array, bounds: Array, conditions: Conditions, size: int) -> Places:
+    """Returns what the kernel does, by operations on whole arrays."""
+    n = x.aval.size
+    keep, start, end = _local_maxima(x)
+    # What depends on one sample is asked of all, before the peaks are counted.
+    keep = keep & _within(end - start + 1, bounds, conditions.plateau)
+    keep = keep & _within(x, bounds, conditions.height)
+    if conditions.threshold != (-1, -1):
+        low, high = _steps(x, fnp.arange(n, dtype=dtypes.int32))
+        least, most = conditions.threshold
+        keep = keep & _within(fnp.minimum(low, high), bounds, (least, -1))
+        keep = keep & _within(fnp.maximum(low, high), bounds, (-1, most))
+    more = conditions.bases or conditions.distance >= 0
+    # At most (n - 1) / 2 of n samples are peaks.
+    room = (n - 1) // 2 if more else size
+    count = fnp.sum(keep, dtype=dtypes.int32)
+    (peaks,) = fnp.nonzero(keep, size=room, fill_value=n)
+    keep = peaks < n
+    at = fnp.where(keep, peaks, 0).astype(dtypes.int32)
+    places = Places(count, at)
+    if conditions.edges:
+        places = places._replace(starts=start[at], ends=end[at])
+    if not more:
+        return _masked(places, keep)
+    if conditions.distance >= 0:
+        keep = _far_enough(at, keep, x[at], bounds[conditions.distance])
+    if conditions.bases:
+        stands, left, right = _prominences(x, at, conditions.reach or n)
+        keep = keep & _within(stands, bounds, conditions.prominence)
+        places = places._replace(left=left, right=right)
+    if conditions.share >= 0:
+        share = bounds[conditions.share].astype(x.aval.dtype)
+        level = x[at] - stands * share
+        low, high = _crossings(x, at, level, left, right)
+        wide = between(x, high, 1, level) - between(x, low, -1, level)
+        keep = keep & _within(wide, bounds, conditions.width)
+        places = places._replace(low=low, high=high)
+    (chosen,) = fnp.nonzero(keep, size=size, fill_value=0)
+    count = fnp.sum(keep, dtype=dtypes.int32)
+    picked = [None if v is None else v[chosen] for v in places[1:]]
+    return _masked(Places(count, *picked), fnp.arange(size) < count)
+
+
+def _masked(places: Places, known: Array) -> Places:
+    rest = [None if v is None else fnp.where(known, v, 0) for v in places[1:]]
+    return Places(places.count, *rest)
+
+
+@library("conditions", "asked", "size", "compiled")
+def _found(
+    x: Any,
+    bounds: Any,
+    conditions: Conditions,
+    asked: tuple[str, ...],
+    size: int,
+    compiled: bool,
+) -> tuple[Array, Array, dict[str, Array]]:
+    """Returns the number of peaks, where they are, and what was asked about them."""
+    fixed, least = lax.stop_gradient(x), lax.stop_gradient(bounds)
+
+    def plain(x: Any, bounds: Any) -> Places:
+        return _plain(x, bounds, conditions, size)
+
+    if x.aval.size < 3 or not size:
+        places = Places(fnp.int32(0), *[fnp.zeros(size, dtypes.int32)] * 7)
+    elif compiled:
+        places = peaks_where(fixed, least, conditions, size, reference=plain)
+    else:
+        places = plain(fixed, least)
+    at, found = places.peaks, dict[str, Array]()
+    if not x.aval.size:
+        x = fnp.zeros(1, x.aval.dtype)
+    if "plateau_size" in asked:
+        found["plateau_sizes"] = places.ends - places.starts + 1
+        found |= {"left_edges": places.starts, "right_edges": places.ends}
+    if "height" in asked:
+        found["peak_heights"] = x[at]
+    if "threshold" in asked:
+        low, high = _steps(x, at)
+        found |= {"left_thresholds": low, "right_thresholds": high}
+    if conditions.bases:
+        stands = x[at] - fnp.maximum(x[places.left], x[places.right])
+        found |= {"prominences": stands}
+        found |= {"left_bases": places.left, "right_bases": places.right}
+    if conditions.share >= 0:
+        level = x[at] - stands * bounds[conditions.share].astype(x.aval.dtype)
+        first = between(x, places.low, -1, level)
+        last = between(x, places.high, 1, level)
+        found |= {"widths": last - first, "width_heights": level}
+        found |= {"left_ips": first, "right_ips": last}
+    return places.count, at, found
 
 
 def find_peaks(
@@ -474,61 +611,40 @@ def find_peaks(
         raise ConcretizationError(
             f"{name}: the number of peaks of a traced x is not known: give size"
         )
-    if not n:
-        keep = start = end = fnp.zeros(0, bool)
-    else:
-        keep, start, end = _local_maxima(x)
-    # What depends on one sample is asked of all, before the peaks are counted.
-    every: dict[str, Array] = {}
-    if plateau_size is not None:
-        every["plateau_sizes"] = end - start + 1
-        every |= {"left_edges": start, "right_edges": end}
-        bounds = _bounds(name, "plateau_size", plateau_size)
-        keep = keep & _within(every["plateau_sizes"], bounds)
-    if height is not None:
-        every["peak_heights"] = x
-        keep = keep & _within(x, _bounds(name, "height", height))
-    if threshold is not None:
-        low = x - fnp.concatenate([x[:1], x[:-1]])
-        high = x - fnp.concatenate([x[1:], x[-1:]])
-        every |= {"left_thresholds": low, "right_thresholds": high}
-        least, most = _bounds(name, "threshold", threshold)
-        keep = keep & _within(fnp.minimum(low, high), (least, None))
-        keep = keep & _within(fnp.maximum(low, high), (None, most))
-    more = not (distance is None and prominence is None and width is None)
-    # At most (n - 1) / 2 of n samples are peaks.
-    room = size if size is None or not more else max((n - 1) // 2, 0)
-    (peaks,) = fnp.nonzero(keep, size=room, fill_value=n)
-    keep = peaks < n
-    at = fnp.where(keep, peaks, 0)
-    found = {key: value[at] for key, value in every.items()} if n else every
-    if not more:
-        return (at if size is None else fnp.where(keep, at, fill_value)), found
-    if distance is not None and at.aval.size:
-        keep = _far_enough(at, keep, x[at], fnp.asarray(distance))
-    if prominence is not None or width is not None:
-        reach = _window(name, wlen, n)
-        stands, left, right = (
-            _prominences(x, at, reach) if at.aval.size else (x[:0], at, at)
-        )
-        found |= {"prominences": stands, "left_bases": left, "right_bases": right}
-    if prominence is not None:
-        keep = keep & _within(stands, _bounds(name, "prominence", prominence))
-    if width is not None:
-        share = fnp.asarray(rel_height, x.dtype)
-        if at.aval.size:
-            wide, level, first, last = _widths(x, at, stands, left, right, share)
-        else:
-            wide = level = first = last = x[:0]
-        found |= {"widths": wide, "width_heights": level}
-        found |= {"left_ips": first, "right_ips": last}
-        keep = keep & _within(wide, _bounds(name, "width", width))
-    (chosen,) = fnp.nonzero(keep, size=size, fill_value=max(at.aval.size - 1, 0))
+    bounds = _Bounds(name, x.dtype)
+    every = {
+        "plateau_size": plateau_size,
+        "height": height,
+        "threshold": threshold,
+        "prominence": prominence,
+        "width": width,
+    }
+    pairs = {
+        what: bounds.pair(what, value, of_samples=what != "plateau_size")
+        for what, value in every.items()
+        if value is not None
+    }
+    none = (-1, -1)
+    bases = prominence is not None or width is not None
+    reach = _window(name, wlen, n) if bases else n
+    conditions = Conditions(
+        plateau=pairs.get("plateau_size", none),
+        height=pairs.get("height", none),
+        threshold=pairs.get("threshold", none),
+        distance=-1 if distance is None else bounds.number(distance, of_samples=False),
+        prominence=pairs.get("prominence", none),
+        width=pairs.get("width", none),
+        share=bounds.number(rel_height) if width is not None else -1,
+        edges=plateau_size is not None,
+        bases=bases,
+        reach=reach if reach < n else 0,
+    )
+    room = max((n - 1) // 2, 0) if size is None else natural(name, "size", size, 0)
+    # A batch is not seen here: what is traced may be many signals.
+    compiled = isinstance(x, Tracer)
+    args = (x, bounds.array(), conditions, tuple(pairs), room, compiled)
+    count, at, found = _found(*args)
     if size is None:
-        return at[chosen], {key: value[chosen] for key, value in found.items()}
-    if not at.aval.size:
-        return fnp.full(size, fill_value, dtypes.int32), found
-    known = fnp.arange(size) < fnp.sum(keep)
-    chosen = fnp.where(known, chosen, 0)
-    peaks = fnp.where(known, at[chosen], fill_value)
-    return peaks, {key: value[chosen] for key, value in found.items()}
+        stop = int(count)
+        return at[:stop], {key: value[:stop] for key, value in found.items()}
+    return fnp.where(fnp.arange(room) < count, at, fill_value), found

@@ -36,6 +36,27 @@ def test_trees_agree_with_scipy(method: str) -> None:
         close(many(np.stack([y, y[::-1]]))[1], want.linkage(y[::-1], method))
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_large_trees_agree_with_scipy(method: str) -> None:
+    """By kernels, if they are compiled."""
+    points = RNG.normal(size=(190, 3))
+    y = pdist(points)
+    with fxflow.config.override(x64=True):
+        close(hierarchy.linkage(points, method), want.linkage(points, method))
+        many = fxflow.jit(fxflow.vmap(lambda y: hierarchy.linkage(y, method)))
+        found = many(np.stack([y, y[::-1], np.where(y > 5, np.inf, y)]))
+        close(found[1], want.linkage(y[::-1], method))
+        assert np.isnan(found[2]).all()
+
+
+def test_large_trees_have_a_derivative_in_forward_mode() -> None:
+    y, way = pdist(RNG.normal(size=(182, 3))), RNG.normal(size=182 * 181 // 2)
+    with fxflow.config.override(x64=True):
+        run = lambda y: hierarchy.linkage(y, "average")[:, 2]
+        _, slope = fxflow.jit(lambda y, way: fxflow.jvp(run, (y,), (way,)))(y, way)
+        close(slope, (run(y + 1e-7 * way) - run(y - 1e-7 * way)) / 2e-7, 1e-5)
+
+
 @pytest.mark.parametrize("method", ["single", "centroid", "ward"])
 def test_what_is_read_from_trees_agrees_with_scipy(method: str) -> None:
     with fxflow.config.override(x64=True):

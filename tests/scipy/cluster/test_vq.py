@@ -7,7 +7,7 @@ import pytest
 import scipy.cluster.vq
 
 import fxflow
-from fxflow.errors import ArgumentError, ShapeError
+from fxflow.errors import ArgumentError, ConcretizationError, ShapeError
 from fxflow.scipy import cluster
 from fxflow.scipy.cluster.vq import vq
 
@@ -87,3 +87,18 @@ def test_bad_codes_are_refused() -> None:
     for error, call, words in refused:
         with pytest.raises(error, match=words):
             call()
+
+
+def test_codes_without_observations_are_reported() -> None:
+    x, start = np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 50.0])
+    run = lambda x, **more: cluster.vq.kmeans2(x, start, minit="matrix", **more)
+    with pytest.warns(UserWarning, match="a code has no observations"):
+        codes, _ = run(x)
+    np.testing.assert_allclose(codes, [0, 1.5, 50])
+    with pytest.raises(ArgumentError, match="a code has no observations"):
+        run(x, missing="raise")
+    with pytest.raises(ConcretizationError, match="leave out missing"):
+        fxflow.jit(lambda x: run(x, missing="raise"))(x)
+    np.testing.assert_allclose(fxflow.jit(run)(x)[0], codes)
+    with pytest.raises(ArgumentError, match='missing must be "warn" or "raise"'):
+        run(x, missing="drop")

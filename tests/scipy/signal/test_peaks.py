@@ -58,6 +58,53 @@ def test_peaks_of_a_known_number_compile() -> None:
         np.testing.assert_array_equal(row[: len(expected)], expected)
 
 
+MANY: list[dict[str, Any]] = [
+    {"height": (-1, 2), "threshold": (0.1, 3), "plateau_size": 1},
+    {"distance": 5, "prominence": 0.3, "width": (1, 9), "rel_height": 0.8},
+    {"width": (None, None), "wlen": 7, "distance": 2.5},
+    {"prominence": (0.2, None), "plateau_size": (None, 2), "height": -0.5},
+]
+
+
+@pytest.mark.parametrize("conditions", MANY)
+def test_peaks_of_a_batch_agree_with_scipy(conditions: dict[str, Any]) -> None:
+    rows = RNG.normal(size=(60, 41))
+    # Equal heights, whose order under a distance is that of SciPy's sort; and no order.
+    flat = RNG.integers(0, 4, (40, 41)) + RNG.random((40, 1))
+    rows = rows if "distance" in conditions else np.concatenate([rows, flat])
+    rows[5, 7], rows[6, [0, 9, 30]], rows[7, 12], rows[8, 3] = np.nan, np.nan, 9e9, -9e9
+    rows[9], rows[10] = np.sort(rows[9]), np.sort(rows[10])[::-1]
+    run = lambda x: signal.find_peaks(x, **conditions, size=12)
+    with fxflow.config.override(x64=True):
+        peaks, found = fxflow.jit(fxflow.vmap(run))(rows)
+    for i, row in enumerate(rows):
+        expected, theirs = want.find_peaks(row, **conditions)
+        expected, count = expected[:12], min(len(expected), 12)
+        np.testing.assert_array_equal(peaks[i, :count], expected)
+        assert (peaks[i, count:] == -1).all()
+        assert set(found) == set(theirs)
+        for key, value in theirs.items():
+            np.testing.assert_allclose(
+                found[key][i, :count], value[:12], 1e-12, 1e-12, err_msg=key
+            )
+
+
+def test_properties_of_peaks_have_derivatives() -> None:
+    with fxflow.config.override(x64=True):
+        x = RNG.normal(size=40)
+
+        def run(x: Any, share: Any = 0.6) -> Any:
+            found = signal.find_peaks(x, width=0.5, rel_height=share, size=10)[1]
+            return (found["widths"] ** 2 + found["prominences"]).sum()
+
+        way = RNG.normal(size=40)
+        rise = float(run(x + 1e-6 * way) - run(x - 1e-6 * way)) / 2e-6
+        slope, by_share = fxflow.jit(fxflow.grad(run, (0, 1)))(x, 0.6)
+        assert float((slope * way).sum()) == pytest.approx(rise, 1e-5)
+        rise = float(run(x, 0.6 + 1e-7) - run(x, 0.6 - 1e-7)) / 2e-7
+        assert float(by_share) == pytest.approx(rise, 1e-5)
+
+
 def test_prominences_and_widths_have_derivatives() -> None:
     with fxflow.config.override(x64=True):
         x = RNG.normal(size=40)

@@ -118,3 +118,83 @@ def test_sparse_distances_have_derivatives() -> None:
         tree.sparse_distance_matrix(tree, 1.0, output_type="dict")
     with pytest.raises(ArgumentError, match="2 and 1 coordinates"):
         tree.sparse_distance_matrix(KDTree(points[:, :1]), 1.0)
+
+
+@pytest.mark.parametrize("box", [1.0, [1.0, 0.0, 2.0]])
+@pytest.mark.parametrize("p", [1, 2, np.inf])
+def test_periodic_boxes_agree_with_scipy(box: Any, p: float) -> None:
+    # Only SciPy's other methods take points outside of a box.
+    places, limits = 3 * Q - 1, np.array([0.1, 0.3])
+    with fxflow.config.override(x64=True):
+        ours, theirs = KDTree(P, boxsize=box), want.KDTree(P, boxsize=box)
+        np.testing.assert_array_equal(ours.boxsize, np.broadcast_to(box, 3))
+        got, expected = ours.query(places, 3, p=p), theirs.query(places, 3, p=p)
+        np.testing.assert_allclose(got[0], expected[0], 1e-9, 1e-12)
+        np.testing.assert_array_equal(got[1], expected[1])
+        balls = ours.query_ball_point(Q, 0.3, p)
+        expected = theirs.query_ball_point(Q, 0.3, p)
+        assert balls.tolist() == [[sorted(v) for v in row] for row in expected]
+        pairs = ours.query_pairs(0.2, p, output_type="set")
+        assert pairs == theirs.query_pairs(0.2, p)
+        half = KDTree(P[:50], boxsize=box), want.KDTree(P[:50], boxsize=box)
+        counts = ours.count_neighbors(half[0], limits, p)
+        expected = theirs.count_neighbors(half[1], limits, p)
+        np.testing.assert_array_equal(counts, expected)
+        near = ours.sparse_distance_matrix(half[0], 0.2, p).todense()
+        expected = theirs.sparse_distance_matrix(half[1], 0.2, p).toarray()
+        np.testing.assert_allclose(near, expected, 1e-9, 1e-12)
+
+
+def test_periodic_boxes_have_derivatives_and_are_checked() -> None:
+    tree = KDTree(np.array([[0.1], [0.5]]), boxsize=1.0)
+    near = fxflow.jit(fxflow.grad(lambda tree, x: tree.query(x)[0], (0, 1)))
+    by_tree, by_x = near(tree, np.array([0.9]))
+    assert by_tree.data.tolist() == [[1], [0]] and by_x.tolist() == [-1]
+    refused: list[tuple[Any, Any, str]] = [
+        (ArgumentError, {"boxsize": 0.5}, r"data\[\d+, 0\] is .* outside"),
+        (ArgumentError, {"boxsize": -1}, "boxsize must not be negative"),
+        (ShapeError, {"boxsize": [1.0, 1.0]}, "boxsize must be a number or 3"),
+    ]
+    for error, options, words in refused:
+        with pytest.raises(error, match=words):
+            KDTree(P, **options)
+    with pytest.raises(ArgumentError, match="the same boxsize"):
+        tree.query_ball_tree(KDTree(np.ones((2, 1))), 1.0)
+    with pytest.raises(ConcretizationError, match="boxsize is traced"):
+        fxflow.jit(lambda box: KDTree(P, boxsize=box).query(Q))(1.0)
+
+
+def test_weights_bins_and_numbers_of_neighbours() -> None:
+    rng = np.random.default_rng(1)
+    v, w = rng.random(100), rng.random(50)
+    limits = np.array([0.05, 0.1, 0.2, 0.5, 0.5])
+    with fxflow.config.override(x64=True):
+        ours, theirs = KDTree(P), want.KDTree(P)
+        half = KDTree(P[:50]), want.KDTree(P[:50])
+        for weights in ((v, w), (None, w)):
+            for cumulative in (True, False):
+                got = ours.count_neighbors(half[0], limits, 2, weights, cumulative)
+                expected = theirs.count_neighbors(
+                    half[1], limits, 2, weights, cumulative
+                )
+                np.testing.assert_allclose(got, expected, 1e-9, 1e-12)
+        counts = ours.count_neighbors(half[0], limits, cumulative=False)
+        expected = theirs.count_neighbors(half[1], limits, cumulative=False)
+        np.testing.assert_array_equal(counts, expected)
+        slope = fxflow.grad(lambda v: ours.count_neighbors(half[0], 0.2, 2, (v, w)))(v)
+        expected = theirs.count_neighbors(half[1], 0.2, 2, (v, w))
+        np.testing.assert_allclose(slope @ v, expected)
+        for k in ([2], [1, 3], [120]):
+            got, expected = ours.query(Q, k), theirs.query(Q, k)
+            np.testing.assert_allclose(got[0], expected[0], 1e-9)
+            np.testing.assert_array_equal(got[1], expected[1])
+    # SciPy counts pairs within the square of a negative distance.
+    assert ours.count_neighbors(half[0], [-1.0, 0.0]).tolist() == [0, 50]
+    with pytest.raises(ShapeError, match="weights must have the shape"):
+        ours.count_neighbors(half[0], 0.1, 2, (v, v))
+    with pytest.raises(ShapeError, match="must be a vector with cumulative"):
+        ours.count_neighbors(half[0], 0.1, cumulative=False)
+    with pytest.raises(ArgumentError, match='output_type must be "ndarray" or "set"'):
+        ours.query_pairs(0.1, output_type="list")
+    with pytest.raises(ArgumentError, match="k must be at least 1"):
+        ours.query(Q, [0])

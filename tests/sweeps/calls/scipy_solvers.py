@@ -43,7 +43,8 @@ EXEMPT = {
         f"scipy.sparse.linalg.{name}": "takes a sparse array or an operator"
         for name in (
             *("aslinearoperator", "bicg", "cgs", "eigs", "eigsh", "expm"),
-            *("expm_multiply", "factorized", "gcrotmk", "inv", "is_sptriangular"),
+            *("expm_multiply", "factorized", "funm_multiply_krylov", "gcrotmk"),
+            *("inv", "is_sptriangular"),
             *("lgmres", "lobpcg", "lsmr", "lsqr", "matrix_power", "minres", "norm"),
             *("onenormest", "qmr", "spbandwidth", "spilu", "splu", "spsolve"),
             *("spsolve_triangular", "svds", "tfqmr"),

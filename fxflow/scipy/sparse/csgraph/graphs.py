@@ -12,6 +12,7 @@ from fxflow.core.arrays import dtypes, is_arraylike, typeof
 from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import promote_inexact
+from fxflow.scipy.sparse.linalg.interface import aslinearoperator
 from fxflow.sparse.array import SparseArray, from_scipy
 from fxflow.sparse.construction import diags_array, fromdense
 from fxflow.sparse.interchange import is_scipy, scipy_array, scipy_sparse
@@ -43,6 +44,8 @@ def laplacian(
     return_diag: bool = False,
     use_out_degree: bool = False,
     *,
+    copy: bool = True,
+    form: str = "array",
     dtype: Any = None,
     symmetrized: bool = False,
 ) -> Any:
@@ -54,14 +57,18 @@ def laplacian(
       return_diag: whether the diagonal is returned, too: degrees, or if `normed` their
         square roots, 1 for vertices without edges.
       use_out_degree: whether the degrees are sums of rows, else of columns.
+      copy: has no effect: arrays are immutable.
+      form: "array"; "function", from vectors or matrices to their products with the
+        Laplacian; or "lo", a `LinearOperator`.
       dtype: dtype of the result; None: as the weights, float if `normed`.
       symmetrized: whether the graph is A + Aᵀ.
 
     Returns:
-      A sparse csr array; `(laplacian, diagonal)` if `return_diag`.
+      A sparse csr array, or what `form` says; `(laplacian, diagonal)` if
+      `return_diag`.
 
     Raises:
-      ArgumentError: `csgraph` is not a matrix.
+      ArgumentError: `csgraph` is not a matrix, or there is no such `form`.
       ShapeError: `csgraph` is not square.
 
     Example:
@@ -70,6 +77,10 @@ def laplacian(
 
     Source: `scipy.sparse.csgraph.laplacian`.
     """
+    if form not in ("array", "function", "lo"):
+        raise ArgumentError(
+            f'laplacian: form must be "array", "function" or "lo", got {form!r}'
+        )
     A = _graph("laplacian", csgraph)
     if symmetrized:
         A = (A + A.conj().T).tocsr()
@@ -85,9 +96,14 @@ def laplacian(
         roots = fnp.where(alone, 1, fnp.sqrt(fnp.where(alone, 1, degrees)))
         off = off._with(off.values / (roots[row] * roots[col]))
         diagonal = fnp.where(alone, 0, fnp.ones_like(degrees))
-        found = (diags_array(diagonal, format="csr") - off).tocsr()
-        return (found, roots) if return_diag else found
-    found = (diags_array(degrees, format="csr") - off).tocsr()
+        degrees = roots
+    else:
+        diagonal = degrees
+    found: Any = (diags_array(diagonal, format="csr") - off).tocsr()
+    if form == "lo":
+        found = aslinearoperator(found)
+    elif form == "function":
+        found = found.__matmul__
     return (found, degrees) if return_diag else found
 
 
@@ -255,6 +271,7 @@ def dijkstra(
     return_predecessors: bool = False,
     unweighted: bool = False,
     limit: float = np.inf,
+    min_only: bool = False,
 ) -> Any:
     """Returns the lengths of shortest paths for non-negative weights.
 
@@ -262,6 +279,9 @@ def dijkstra(
 
     Args:
       limit: the maximum length; vertices that are farther away get inf.
+      min_only: whether to return for each vertex only the length from the nearest
+        source, (n,), and with predecessors also this source, int32[n], -9999 where
+        there is none: a triple.
 
     Example:
       >>> A = fnp.array([[0.0, 1.0, 5.0], [0.0, 0.0, 2.0], [0.0, 0.0, 0.0]])
@@ -271,9 +291,8 @@ def dijkstra(
     Source: `scipy.sparse.csgraph.dijkstra`.
     """
     A = _graph("dijkstra", csgraph)
-    return _paths(
-        "dijkstra", A, directed, return_predecessors, unweighted, indices, limit
-    )
+    given = (directed, return_predecessors, unweighted, indices, limit, min_only)
+    return _paths("dijkstra", A, *given)
 
 
 def _paths(
@@ -284,6 +303,7 @@ def _paths(
     unweighted: bool,
     indices: Any,
     limit: Any,
+    min_only: bool = False,
 ) -> Any:
     n = A.shape[0]
     (weights,) = promote_inexact(name, A.values)
@@ -301,6 +321,8 @@ def _paths(
         raise ArgumentError(f"{name}: indices must be integers, got {typeof(start)}")
     sources = fnp.ravel(start)
     own = fnp.arange(n) == fnp.where(sources < 0, sources + n, sources)[:, None]
+    if min_only:
+        own = fnp.any(own, 0, keepdims=True)
     lengths = fnp.where(own, 0, fnp.full((), fnp.inf, weights.dtype))
 
     def through(lengths: Any) -> Any:
@@ -323,10 +345,41 @@ def _paths(
         # An edge at the end of a shortest path; the first one, if there are several.
         ends = (through(lengths) <= lengths[:, head]) & fnp.isfinite(lengths[:, head])
         ends = ends & ~own[:, head]
+        if min_only:
+            origin = _origins(own[0], ends[0], tail, head, n)
+            # A path from the source that is reported, if there are several.
+            ends = ends & (origin[tail] == origin[head])
         none = fnp.full(typeof(lengths).shape, n, dtypes.int32)
         before = none.at[:, head].min(fnp.where(ends, tail, n))
         before = fnp.where(before == n, -9999, before)
         found = lengths, before
+        if min_only:
+            origin = fnp.where(origin == n, -9999, origin)
+            origin = fnp.where(fnp.isfinite(lengths[0]), origin, -9999)
+            return lengths[0], before[0], origin
+    if min_only:
+        return lengths[0]
     if typeof(start).ndim:
         return found
     return (found[0][0], found[1][0]) if predecessors else found[0]
+
+
+def _origins(own: Any, ends: Any, tail: Any, head: Any, n: int) -> Any:
+    """Returns the sources that shortest paths come from, n where there is none.
+
+    Args:
+      own: bool[n]: which vertices are sources.
+      ends: bool[edges]: which edges end a shortest path.
+      tail: int32[edges]: where edges begin.
+      head: int32[edges]: where they end.
+      n: the number of vertices.
+    """
+    index = fnp.arange(n, dtype=dtypes.int32)
+
+    def step(state: Any) -> Any:
+        origin, _ = state
+        new = origin.at[head].min(fnp.where(ends, origin[tail], n))
+        return new, fnp.any(new != origin)
+
+    start = (fnp.where(own, index, n), fnp.asarray(True))
+    return lax.while_loop(lambda s: s[1], step, start)[0]

@@ -38,6 +38,7 @@ def lgmres(
     M: Any = None,
     inner_m: int = 30,
     outer_k: int = 3,
+    callback: Any = None,
 ) -> tuple[Any, Array]:
     """Solves A x = b by restarted GMRES that keeps its last corrections.
 
@@ -57,7 +58,7 @@ def lgmres(
     if outer_k < 0:
         raise ArgumentError(f"lgmres: outer_k must not be negative, got {outer_k}")
     method = functools.partial(_lgmres, inner=inner_m, outer=outer_k)
-    return solved("lgmres", method, A, b, x0, rtol, atol, maxiter, M)
+    return solved("lgmres", method, A, b, x0, rtol, atol, maxiter, M, callback)
 
 
 @docs
@@ -73,6 +74,7 @@ def gcrotmk(
     m: int = 20,
     k: int | None = None,
     truncate: str = "oldest",
+    callback: Any = None,
 ) -> tuple[Any, Array]:
     """Solves A x = b by GCROT(m,k): GMRES that keeps directions and their images.
 
@@ -102,7 +104,7 @@ def gcrotmk(
         )
     smallest = truncate == "smallest"
     method = functools.partial(_gcrotmk, inner=m, kept=k, smallest=smallest)
-    return solved("gcrotmk", method, A, b, x0, rtol, atol, maxiter, M)
+    return solved("gcrotmk", method, A, b, x0, rtol, atol, maxiter, M, callback)
 
 
 def _least(H: Any, size: Any) -> Any:
@@ -171,7 +173,16 @@ def _power(r: Any) -> Any:
 
 
 def _lgmres(
-    A: Any, b: Any, r: Any, bound: Any, maxiter: int, M: Any, *, inner: int, outer: int
+    A: Any,
+    b: Any,
+    r: Any,
+    bound: Any,
+    maxiter: int,
+    M: Any,
+    tell: Any,
+    *,
+    inner: int,
+    outer: int,
 ) -> Any:
     on = _Vectors(A, b, M)
     inner = min(inner, on.n)
@@ -191,6 +202,7 @@ def _lgmres(
         _, Z, H, _, size = on.arnoldi(r, toward, steps, none)
         dx = _least(H, size) @ Z
         x = x + dx
+        tell(on.unravel(x))
         length = convert(fnp.sqrt(_power(dx)), on.dtype)
         new = quotient(dx, length)
         kept = fnp.concatenate([new[None], kept[:-1]]) if outer else kept
@@ -213,6 +225,7 @@ def _gcrotmk(
     bound: Any,
     maxiter: int,
     M: Any,
+    tell: Any,
     *,
     inner: int,
     kept: int,
@@ -235,6 +248,7 @@ def _gcrotmk(
         length = convert(fnp.sqrt(_power(image)), on.dtype)
         c, u = quotient(image, length), quotient(dx, length)
         x = x + fnp.vdot(c, r) * u
+        tell(on.unravel(x))
         C, U = _smallest(H, B, C, U) if smallest else (C, U)
         C = fnp.concatenate([c[None], C[:-1]])
         U = fnp.concatenate([u[None], U[:-1]])

@@ -9,7 +9,7 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
 from fxflow.core.docs import shared
-from fxflow.scipy.sparse.linalg.interface import function_of
+from fxflow.scipy.sparse.linalg.interface import function_of, without_derivative
 from fxflow.scipy.sparse.linalg.iterative import docs_of_solvers, solved
 from fxflow.scipy.sparse.linalg.vectors import (
     add,
@@ -56,6 +56,7 @@ def bicg(
     atol: float = 0.0,
     maxiter: int | None = None,
     M: Any = None,
+    callback: Any = None,
 ) -> tuple[Any, Array]:
     """Solves A x = b by biconjugate gradients: for any maps; their adjoint is derived.
 
@@ -66,7 +67,7 @@ def bicg(
 
     Source: `scipy.sparse.linalg.bicg`; Fletcher 1976.
     """
-    return solved("bicg", _bicg, A, b, x0, rtol, atol, maxiter, M)
+    return solved("bicg", _bicg, A, b, x0, rtol, atol, maxiter, M, callback)
 
 
 @docs
@@ -79,6 +80,7 @@ def cgs(
     atol: float = 0.0,
     maxiter: int | None = None,
     M: Any = None,
+    callback: Any = None,
 ) -> tuple[Any, Array]:
     """Solves A x = b by squared conjugate gradients: for any maps, without adjoints.
 
@@ -89,7 +91,7 @@ def cgs(
 
     Source: `scipy.sparse.linalg.cgs`; Sonneveld 1989.
     """
-    return solved("cgs", _cgs, A, b, x0, rtol, atol, maxiter, M)
+    return solved("cgs", _cgs, A, b, x0, rtol, atol, maxiter, M, callback)
 
 
 @docs
@@ -102,6 +104,7 @@ def tfqmr(
     atol: float = 0.0,
     maxiter: int | None = None,
     M: Any = None,
+    callback: Any = None,
 ) -> tuple[Any, Array]:
     """Solves A x = b by quasi-minimal residuals without adjoints: for any maps.
 
@@ -112,7 +115,7 @@ def tfqmr(
 
     Source: `scipy.sparse.linalg.tfqmr`; Freund 1993.
     """
-    return solved("tfqmr", _tfqmr, A, b, x0, rtol, atol, maxiter, M)
+    return solved("tfqmr", _tfqmr, A, b, x0, rtol, atol, maxiter, M, callback)
 
 
 @docs
@@ -126,6 +129,7 @@ def qmr(
     maxiter: int | None = None,
     M1: Any = None,
     M2: Any = None,
+    callback: Any = None,
 ) -> tuple[Any, Array]:
     """Solves A x = b by quasi-minimal residuals: for any maps; adjoints are derived.
 
@@ -147,17 +151,22 @@ def qmr(
     left = (lambda v: v) if M1 is None else function_of("qmr", "M1", M1)
     right = (lambda v: v) if M2 is None else function_of("qmr", "M2", M2)
 
-    def method(A: Any, b: Any, r: Any, bound: Any, maxiter: int, _: Any) -> Any:
-        return _qmr(A, r, bound, maxiter, left, right)
+    def method(
+        A: Any, b: Any, r: Any, bound: Any, maxiter: int, _: Any, tell: Any
+    ) -> Any:
+        M1, M2 = left, right
+        if callback is not None:
+            M1, M2 = (without_derivative(side, r) for side in (left, right))
+        return _qmr(A, r, bound, maxiter, M1, M2, tell)
 
-    return solved("qmr", method, A, b, x0, rtol, atol, maxiter, None)
+    return solved("qmr", method, A, b, x0, rtol, atol, maxiter, None, callback)
 
 
 # Each returns the solution of A x = r, the square of the residual's norm, and how many
 # iterations there were.
 
 
-def _bicg(A: Any, b: Any, r: Any, bound: Any, maxiter: int, M: Any) -> Any:
+def _bicg(A: Any, b: Any, r: Any, bound: Any, maxiter: int, M: Any, tell: Any) -> Any:
     back, turned = adjoint(A, r), adjoint(M, r)
 
     def more(state: Any) -> Any:
@@ -169,6 +178,7 @@ def _bicg(A: Any, b: Any, r: Any, bound: Any, maxiter: int, M: Any) -> Any:
         q, qt = A(p), back(pt)
         alpha = quotient(rho, dot(pt, q))
         x, r = plus(x, alpha, p), plus(r, -alpha, q)
+        tell(x)
         shadow = plus(shadow, -fnp.conj(alpha), qt)
         z, zt = M(r), turned(shadow)
         now = dot(shadow, z)
@@ -181,7 +191,7 @@ def _bicg(A: Any, b: Any, r: Any, bound: Any, maxiter: int, M: Any) -> Any:
     return x, square(r), k
 
 
-def _cgs(A: Any, b: Any, r: Any, bound: Any, maxiter: int, M: Any) -> Any:
+def _cgs(A: Any, b: Any, r: Any, bound: Any, maxiter: int, M: Any, tell: Any) -> Any:
     shadow = r
 
     def more(state: Any) -> Any:
@@ -195,6 +205,7 @@ def _cgs(A: Any, b: Any, r: Any, bound: Any, maxiter: int, M: Any) -> Any:
         q = plus(u, -alpha, v)
         toward = M(add(u, q))
         x, r = plus(x, alpha, toward), plus(r, -alpha, A(toward))
+        tell(x)
         now = dot(shadow, r)
         beta = quotient(now, rho)
         u = plus(r, beta, q)
@@ -205,7 +216,7 @@ def _cgs(A: Any, b: Any, r: Any, bound: Any, maxiter: int, M: Any) -> Any:
     return x, square(r), k
 
 
-def _tfqmr(A: Any, b: Any, r: Any, bound: Any, maxiter: int, M: Any) -> Any:
+def _tfqmr(A: Any, b: Any, r: Any, bound: Any, maxiter: int, M: Any, tell: Any) -> Any:
     shadow = r
 
     def product(x: Any) -> Any:
@@ -236,6 +247,7 @@ def _tfqmr(A: Any, b: Any, r: Any, bound: Any, maxiter: int, M: Any) -> Any:
         u = plus(u, -alpha, v)
         image = product(u)
         parts = half(parts, alpha, u, image)
+        tell(M(parts[0]))
         now = dot(shadow, parts[1])
         beta = quotient(now, rho)
         u = plus(parts[1], beta, u)
@@ -253,7 +265,7 @@ def _tfqmr(A: Any, b: Any, r: Any, bound: Any, maxiter: int, M: Any) -> Any:
     return M(parts[0]), rest, k
 
 
-def _qmr(A: Any, r: Any, bound: Any, maxiter: int, M1: Any, M2: Any) -> Any:
+def _qmr(A: Any, r: Any, bound: Any, maxiter: int, M1: Any, M2: Any, tell: Any) -> Any:
     back = adjoint(A, r)
     turned1, turned2 = adjoint(M1, r), adjoint(M2, r)
 
@@ -290,8 +302,10 @@ def _qmr(A: Any, r: Any, bound: Any, maxiter: int, M1: Any, M2: Any) -> Any:
         d = plus(times(eta, p), carried, s["d"])
         change = plus(times(eta, image), carried, s["s"])
         fine = (delta != 0) & (epsilon != 0)
+        x = add(s["x"], d)
+        tell(x)
         return {
-            "x": add(s["x"], d),
+            "x": x,
             "r": minus(s["r"], change),
             "v": v,
             "y": y,

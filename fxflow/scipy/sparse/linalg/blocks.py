@@ -20,9 +20,9 @@ from fxflow.scipy.sparse.linalg.interface import (
     Map,
     aslinearoperator,
     function_of,
+    without_derivative,
 )
 from fxflow.scipy.sparse.linalg.iterative import gmres
-from fxflow.scipy.sparse.linalg.krylov import without_derivative
 from fxflow.scipy.sparse.linalg.vectors import orthonormal
 from fxflow.transforms.vmap import vmap
 

@@ -17,8 +17,9 @@ from fxflow.scipy.sparse.linalg.interface import (
     aslinearoperator,
     function_of,
     matrix_of,
+    without_derivative,
 )
-from fxflow.scipy.sparse.linalg.krylov import minres, without_derivative
+from fxflow.scipy.sparse.linalg.krylov import minres
 from fxflow.sparse.array import SparseArray
 from fxflow.sparse.construction import eye_array, fromdense
 from fxflow.transforms.vmap import vmap

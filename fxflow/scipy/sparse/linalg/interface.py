@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes, is_arraylike, typeof
 from fxflow.errors import ArgumentError, ShapeError
+from fxflow.lax.callbacks import debug_callback
 from fxflow.sparse.array import SparseArray, from_scipy
 from fxflow.sparse.interchange import is_scipy
+from fxflow.transforms.custom_derivatives import closure_convert
 from fxflow.transforms.vjp import linear_transpose
 from fxflow.transforms.vmap import vmap
 
@@ -310,3 +313,35 @@ def function_of(name: str, what: str, given: Any) -> Map:
     if isinstance(matrix, SparseArray):
         return lambda x: matrix @ x
     return lambda x: fnp.matmul(matrix, x)
+
+
+def without_derivative(function: Map, *examples: Any) -> Map:
+    """Returns a function that takes what it captured as constants.
+
+    Args:
+      function: of arrays.
+      *examples: arguments, for their types.
+    """
+    converted, captured = closure_convert(function, *examples)
+    fixed = [lax.stop_gradient(c) for c in captured]
+    return lambda *args: converted(*args, *fixed)
+
+
+def reporting(name: str, callback: Any) -> Callable[..., None] | None:
+    """Returns what a step calls with values that a user's callback is to see.
+
+    Args:
+      name: of the function, for messages.
+      callback: called on the host, for its side effects; or None.
+
+    Returns:
+      A function of arrays; None without a callback.
+
+    Raises:
+      ArgumentError: the callback is not a function.
+    """
+    if callback is None:
+        return None
+    if not callable(callback):
+        raise ArgumentError(f"{name}: callback must be a function, got {callback!r}")
+    return lambda *values: debug_callback(lambda *given: callback(*given), *values)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -21,8 +20,13 @@ from fxflow.core.docs import Completes, shared
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import convert, promote_inexact
 from fxflow.numpy.linalg import lstsq
-from fxflow.scipy.sparse.linalg.interface import function_of
+from fxflow.scipy.sparse.linalg.interface import (
+    function_of,
+    reporting,
+    without_derivative,
+)
 from fxflow.scipy.sparse.linalg.vectors import (
+    add,
     dot,
     minus,
     one_vector,
@@ -43,13 +47,18 @@ docs_of_solvers: Completes = shared("""
       b: right side: an array-like, or a pytree of them.
       x0: the initial guess, like `b`; None is 0.
       tol: relative tolerance of the residual: it is at most this times the norm of `b`.
+      rtol: SciPy's name of `tol`, which it replaces if it is given.
       atol: absolute tolerance of the residual; the larger bound applies.
       maxiter: how many iterations are made at most; None is ten times the size of `b`.
       M: preconditioner: an approximate inverse of `A`, in any form that `A` takes; None
         is the identity.
+      callback: called on the host with x after each iteration, for its side effects
+        (see `debug.callback`); it cannot stop the solver. Systems that derivatives
+        solve do not call it.
 
     Raises:
-      ArgumentError: `A` or `M` is neither a matrix nor a function.
+      ArgumentError: `A` or `M` is neither a matrix nor a function, or `callback` is not
+        a function.
       ShapeError: the shapes are incompatible.
       TreeError: `A` returns another structure.
 
@@ -68,6 +77,8 @@ def cg(
     atol: float = 0.0,
     maxiter: int | None = None,
     M: Any = None,
+    callback: Any = None,
+    rtol: float | None = None,
 ) -> tuple[Any, None]:
     """Solves A x = b by conjugate gradients: for symmetric, positive definite maps.
 
@@ -82,8 +93,9 @@ def cg(
 
     Source: `scipy.sparse.linalg.cg`; Hestenes and Stiefel 1952.
     """
-    x, _ = solved("cg", _cg, A, b, x0, tol, atol, maxiter, M, symmetric=True)
-    return x, None
+    tol = tol if rtol is None else rtol
+    given = (A, b, x0, tol, atol, maxiter, M, callback)
+    return solved("cg", _cg, *given, symmetric=True)[0], None
 
 
 @docs_of_solvers
@@ -96,6 +108,8 @@ def bicgstab(
     atol: float = 0.0,
     maxiter: int | None = None,
     M: Any = None,
+    callback: Any = None,
+    rtol: float | None = None,
 ) -> tuple[Any, None]:
     """Solves A x = b by stabilized biconjugate gradients: for any maps.
 
@@ -110,7 +124,9 @@ def bicgstab(
 
     Source: `scipy.sparse.linalg.bicgstab`; van der Vorst 1992.
     """
-    return solved("bicgstab", _bicgstab, A, b, x0, tol, atol, maxiter, M)[0], None
+    tol = tol if rtol is None else rtol
+    given = (A, b, x0, tol, atol, maxiter, M, callback)
+    return solved("bicgstab", _bicgstab, *given)[0], None
 
 
 @docs_of_solvers
@@ -125,6 +141,9 @@ def gmres(
     maxiter: int | None = None,
     M: Any = None,
     solve_method: str = "batched",
+    callback: Any = None,
+    callback_type: str = "pr_norm",
+    rtol: float | None = None,
 ) -> tuple[Any, Array]:
     """Solves A x = b by the generalized minimal residual method: for any maps.
 
@@ -132,13 +151,17 @@ def gmres(
       restart: how many directions are kept before it begins again where it is.
       maxiter: how often it begins at most; None is ten times the size of `b`.
       solve_method: "batched" or "incremental": has no effect.
+      callback: called on the host, for its side effects; see `callback_type`.
+      callback_type: what the callback gets: "pr_norm", after each direction the norm of
+        the residual of the preconditioned system, relative to the right side's; or "x",
+        x before it begins again.
 
     Returns:
       x, like `b`, of its float dtype, and an integer: 0, or -1 if there is a nan in x.
 
     Raises:
-      ArgumentError: `A` or `M` is neither a matrix nor a function, or the method is
-        unknown.
+      ArgumentError: `A` or `M` is neither a matrix nor a function, or the method or the
+        type of callback is unknown.
 
     Example:
       >>> x, _ = gmres(np.array([[4.0, 1.0], [0.0, 2.0]]), np.array([6.0, 2.0]))
@@ -154,8 +177,16 @@ def gmres(
         )
     if restart < 1:
         raise ArgumentError(f"gmres: restart must be positive, got {restart}")
-    method = functools.partial(_gmres, restart=restart)
-    x, _ = solved("gmres", method, A, b, x0, tol, atol, maxiter, M)
+    if callback_type not in ("pr_norm", "x"):
+        raise ArgumentError(
+            f'gmres: callback_type must be "pr_norm" or "x", got {callback_type!r}'
+        )
+    norms = None
+    if callback_type == "pr_norm":
+        norms, callback = reporting("gmres", callback), None
+    tol = tol if rtol is None else rtol
+    method = functools.partial(_gmres, restart=restart, norms=norms)
+    x, _ = solved("gmres", method, A, b, x0, tol, atol, maxiter, M, callback)
     lost = total(tree.map(lambda v: fnp.sum(v != v), x)) > 0
     return x, fnp.where(lost, -1, 0)
 
@@ -173,6 +204,7 @@ def solved(
     atol: float,
     maxiter: int | None,
     M: Any,
+    callback: Any = None,
     symmetric: bool = False,
 ) -> tuple[Any, Any]:
     """Returns the solution by a method, with an implicit derivative, and whether it is.
@@ -180,8 +212,9 @@ def solved(
     Args:
       name: of the solver, for messages.
       method: takes the map, b, the residual, the bound of the square of its norm,
-        `maxiter` and the preconditioner; returns the solution for the residual, the
-        square of the norm that is left, and the number of iterations.
+        `maxiter`, the preconditioner and a function that it calls with the solution
+        after each iteration; returns the solution for the residual, the square of the
+        norm that is left, and the number of iterations.
       A: see `cg`, as are the arguments from here on.
       b: right side.
       x0: the initial guess.
@@ -189,6 +222,7 @@ def solved(
       atol: absolute bound.
       maxiter: bound of iterations.
       M: preconditioner.
+      callback: called with x on the host.
       symmetric: whether the map is its own transpose.
 
     Returns:
@@ -215,7 +249,11 @@ def solved(
     if maxiter is None:
         maxiter = 10 * sum(v.size for v in tree.leaves(b))
 
-    def solve(matvec: Any, b: Any) -> Any:
+    tell = reporting(name, callback)
+
+    def solve(
+        matvec: Any, b: Any, precondition: Any = precondition, tell: Any = None
+    ) -> Any:
         # A step to the solution from x0, in units in which squares are in range.
         r = b if x0 is None else minus(b, matvec(x0))
         unit = _unit(r)
@@ -223,13 +261,34 @@ def solved(
         size = square(b)
         least = fnp.square(atol / convert(unit, size.dtype))
         bound = lax.max(size * tol**2, convert(least, size.dtype))
-        x, rest, count = method(matvec, b, r, bound, maxiter, precondition)
+
+        def seen(x: Any) -> None:
+            if tell is not None:
+                x = times(unit, x)
+                tell(x if x0 is None else add(x0, x))
+
+        x, rest, count = method(matvec, b, r, bound, maxiter, precondition, seen)
         info = fnp.where(rest <= bound, 0, fnp.maximum(count, 1))
         # A residual that is not finite would seem small enough.
         unit = fnp.where(fnp.isfinite(rest), unit, math.nan)
         x = times(unit, x)
-        x = x if x0 is None else tree.map(operator.add, x0, x)
+        x = x if x0 is None else add(x0, x)
         return x, info.astype(dtypes.int32)
+
+    if tell is not None:
+        # Solved once, as if nothing had a derivative; those of the root solve again.
+        fixed = lax.stop_gradient(b)
+        x0 = lax.stop_gradient(x0)
+        parts = [without_derivative(f, fixed) for f in (matvec, precondition)]
+        x, info = solve(parts[0], fixed, parts[1], tell)
+        again = (tol, atol, maxiter, M, None, symmetric)
+        x = lax.custom_root(
+            lambda x: minus(matvec(x), b),
+            x,
+            lambda f, x: x,
+            lambda g, y: solved(name, method, g, y, None, *again)[0],
+        )
+        return x, info
 
     # A preconditioner of the map is taken for one of the transposed map too.
     found: tuple[Any, Any] = lax.custom_linear_solve(
@@ -251,7 +310,7 @@ def _unit(x: Any) -> Any:
 # iterations there were.
 
 
-def _cg(A: Any, b: Any, r: Any, bound: Any, maxiter: int, M: Any) -> Any:
+def _cg(A: Any, b: Any, r: Any, bound: Any, maxiter: int, M: Any, tell: Any) -> Any:
     z = M(r)
 
     def more(state: Any) -> Any:
@@ -263,6 +322,7 @@ def _cg(A: Any, b: Any, r: Any, bound: Any, maxiter: int, M: Any) -> Any:
         image = A(p)
         alpha = quotient(gamma, dot(p, image))
         x, r = plus(x, alpha, p), plus(r, -alpha, image)
+        tell(x)
         z = M(r)
         now = dot(r, z)
         return x, r, plus(z, quotient(now, gamma), p), now, k + 1
@@ -272,7 +332,9 @@ def _cg(A: Any, b: Any, r: Any, bound: Any, maxiter: int, M: Any) -> Any:
     return x, square(r), k
 
 
-def _bicgstab(A: Any, b: Any, r: Any, bound: Any, maxiter: int, M: Any) -> Any:
+def _bicgstab(
+    A: Any, b: Any, r: Any, bound: Any, maxiter: int, M: Any, tell: Any
+) -> Any:
     shadow, rho = r, dot(r, r)
 
     def more(state: Any) -> Any:
@@ -289,6 +351,7 @@ def _bicgstab(A: Any, b: Any, r: Any, bound: Any, maxiter: int, M: Any) -> Any:
         t = A(onward)
         omega = quotient(dot(t, s), dot(t, t))
         x = plus(plus(x, alpha, toward), omega, onward)
+        tell(x)
         r = plus(s, -omega, t)
         now = dot(shadow, r)
         beta = quotient(now, rho) * quotient(alpha, omega)
@@ -299,7 +362,16 @@ def _bicgstab(A: Any, b: Any, r: Any, bound: Any, maxiter: int, M: Any) -> Any:
 
 
 def _gmres(
-    A: Any, b: Any, start: Any, bound: Any, maxiter: int, M: Any, *, restart: int
+    A: Any,
+    b: Any,
+    start: Any,
+    bound: Any,
+    maxiter: int,
+    M: Any,
+    tell: Any,
+    *,
+    restart: int,
+    norms: Any,
 ) -> Any:
     ravel, unravel, n, dtype = one_vector(b)
     steps = min(restart, n)
@@ -324,13 +396,17 @@ def _gmres(
         target = lax.full((steps + 1,), 0, dtype).at[0].set(convert(size, dtype))
         wide = fnp.promote_types(dtype, dtypes.float32)
         y = lstsq(convert(H, wide), convert(target, wide))[0]
-        x = tree.map(operator.add, x, unravel(convert(y, dtype) @ V[:-1]))
+        if norms is not None:
+            _tell_norms(norms, convert(H, wide), size, bound, whole)
+        x = add(x, unravel(convert(y, dtype) @ V[:-1]))
+        tell(x)
         return x, residual(x), k + 1
 
     # The bound holds for the residual of the preconditioned system.
     scaled = ravel(M(b))
     size, other = fnp.real(fnp.vdot(scaled, scaled)), square(b)
     bound = fnp.where(other == 0, bound, bound * size / fnp.where(other == 0, 1, other))
+    whole = fnp.sqrt(size)
 
     def more(state: Any) -> Any:
         _, r, k = state
@@ -341,3 +417,32 @@ def _gmres(
         return x, bound, 0
     x, r, k = lax.while_loop(more, cycle, (x, ravel(M(start)), 0))
     return x, fnp.real(fnp.vdot(r, r)), k
+
+
+def _tell_norms(tell: Any, H: Any, size: Any, bound: Any, whole: Any) -> None:
+    """Tells the norms of residuals after each direction, as long as they are large.
+
+    Args:
+      tell: called with a norm.
+      H: (k + 1, k), upper Hessenberg.
+      size: norm of the residual before.
+      bound: of the square of the norm.
+      whole: what norms are divided by.
+    """
+    k = H.shape[1]
+    real = dtypes.to_real(H.dtype)
+
+    # A vector f with fᵀ H = 0 and f₀ = 1: the residual is size / ‖f‖.
+    def step(carry: Any, j: Any) -> Any:
+        f, before = carry
+        after = H[j + 1, j]
+        new = -(f @ H[:, j]) / fnp.where(after == 0, 1, after)
+        f = f.at[j + 1].set(fnp.where(after == 0, fnp.inf, new))
+        square = fnp.sum(fnp.real(f) ** 2 + fnp.imag(f) ** 2)
+        norm = fnp.where(square < fnp.inf, size.astype(real) / fnp.sqrt(square), 0)
+        share = quotient(norm, whole.astype(real))
+        lax.cond(before**2 > bound, lambda: tell(share), lambda: None)
+        return (f, norm), None
+
+    first = fnp.zeros(k + 1, H.dtype).at[0].set(1)
+    lax.scan(step, (first, size.astype(real)), lax.iota(dtypes.int32, k))

@@ -10,9 +10,14 @@ from fxflow.core.arrays import Array, dtypes, typeof
 from fxflow.core.docs import shared
 from fxflow.errors import ShapeError
 from fxflow.numpy._operands import promote_inexact
-from fxflow.scipy.sparse.linalg.interface import Map, aslinearoperator, function_of
+from fxflow.scipy.sparse.linalg.interface import (
+    Map,
+    aslinearoperator,
+    function_of,
+    reporting,
+    without_derivative,
+)
 from fxflow.scipy.sparse.linalg.iterative import cg
-from fxflow.transforms.custom_derivatives import closure_convert
 
 
 def minres(
@@ -24,6 +29,7 @@ def minres(
     shift: float = 0.0,
     maxiter: int | None = None,
     M: Any = None,
+    callback: Any = None,
 ) -> tuple[Array, Array]:
     """Solves (A - shift I) x = b by minimal residuals: for symmetric maps.
 
@@ -39,13 +45,16 @@ def minres(
       maxiter: how many iterations are made at most; None is 5 n.
       M: preconditioner: a positive definite approximate inverse of `A`, in any form
         that `A` takes.
+      callback: called on the host with x after each iteration, for its side effects
+        (see `debug.callback`). Systems that derivatives solve do not call it.
 
     Returns:
       x, like `b`, and an integer: 0, or the number of iterations if the residual is not
       small enough.
 
     Raises:
-      ArgumentError: `A` or `M` is neither a matrix nor a function.
+      ArgumentError: `A` or `M` is neither a matrix nor a function, or `callback` is not
+        a function.
       ShapeError: the shapes are incompatible.
 
     Example:
@@ -73,6 +82,22 @@ def minres(
         return _minres(A, b, precondition, rtol, steps)
 
     right = b if x0 is None else b - shifted(fnp.asarray(x0, b.dtype))
+    tell = reporting("minres", callback)
+    if tell is not None:
+        # Solved once, as if nothing had a derivative; those of the root solve again.
+        fixed = lax.stop_gradient(right)
+        parts = [without_derivative(f, fixed) for f in (shifted, precondition)]
+        begin = 0 if x0 is None else lax.stop_gradient(fnp.asarray(x0, b.dtype))
+        seen = lambda x: tell(begin + x)
+        x, info = _minres(parts[0], fixed, parts[1], rtol, steps, seen)
+        options = {"rtol": rtol, "maxiter": steps, "M": M}
+        x = lax.custom_root(
+            lambda x: shifted(x) - right,
+            x,
+            lambda f, x: x,
+            lambda g, y: minres(g, y, **options)[0],
+        )
+        return (x if x0 is None else x0 + x), info
     hermitian = dtypes.is_complex(b.dtype)
 
     def transposed(A: Map, b: Any) -> tuple[Any, Any]:
@@ -120,7 +145,9 @@ class _Minres(NamedTuple):
     itn: Any
 
 
-def _minres(A: Map, b: Any, M: Map, rtol: float, steps: int) -> tuple[Any, Any]:
+def _minres(
+    A: Map, b: Any, M: Map, rtol: float, steps: int, tell: Any = None
+) -> tuple[Any, Any]:
     real = dtypes.to_real(b.dtype)
     zero = fnp.zeros((), real)
     y = M(b)
@@ -160,10 +187,13 @@ def _minres(A: Map, b: Any, M: Map, rtol: float, steps: int) -> tuple[Any, Any]:
         phi = cs * s.phibar
         phibar = sn * s.phibar
         w = (v - old_epsilon * s.w2 - delta * s.w) / gamma
+        x = s.x + phi * w
+        if tell is not None:
+            tell(x)
         # Rounding: beyond an invariant subspace nothing is left.
         beta = fnp.where(beta <= 10 * eps * fnp.sqrt(anorm), 0, beta)
         return _Minres(
-            *(s.x + phi * w, r1, r2, y, w, s.w),
+            *(x, r1, r2, y, w, s.w),
             *(beta, s.beta, dbar, epsilon, phibar, cs, sn, anorm, s.itn + 1),
         )
 
@@ -328,18 +358,6 @@ def _least_squares(
         xnorm=xnorm if x0 is None else _norm(x0 + x),
     )
     return result
-
-
-def without_derivative(function: Map, *examples: Any) -> Map:
-    """Returns a function that takes what it captured as constants.
-
-    Args:
-      function: of arrays.
-      *examples: arguments, for their types.
-    """
-    converted, captured = closure_convert(function, *examples)
-    fixed = [lax.stop_gradient(c) for c in captured]
-    return lambda *args: converted(*args, *fixed)
 
 
 def _lsqr(

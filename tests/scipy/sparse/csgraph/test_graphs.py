@@ -113,3 +113,35 @@ def test_bad_input() -> None:
         csgraph.dijkstra(graph(0), indices=0.5)
     with pytest.raises(ConcretizationError, match="traced"):
         fxflow.jit(lambda a: csgraph.minimum_spanning_tree(a).values)(graph(0))
+
+
+def test_laplacians_as_functions_and_operators() -> None:
+    A = graph(3)
+    x = np.arange(A.shape[0], dtype=np.float32)
+    want = csgraph.laplacian(A) @ x
+    for form in ("function", "lo"):
+        found, degrees = csgraph.laplacian(A, return_diag=True, form=form)
+        np.testing.assert_allclose(found(x), want, rtol=1e-6)
+        assert degrees.shape == x.shape
+    with pytest.raises(ArgumentError, match='form must be "array"'):
+        csgraph.laplacian(A, form="matrix")
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_lengths_from_the_nearest_source(directed: bool) -> None:
+    A = graph(4)
+    options: dict[str, Any] = {"indices": [2, -1, 5], "directed": directed}
+    options |= {"min_only": True, "limit": 1.5}
+    want = theirs.dijkstra(A.to_scipy(), return_predecessors=True, **options)
+    run = fxflow.jit(lambda A: csgraph.dijkstra(A, return_predecessors=True, **options))
+    lengths, before, sources = run(A)
+    np.testing.assert_allclose(lengths, want[0], rtol=1e-5)
+    np.testing.assert_array_equal(before, want[1])
+    expected = np.where(want[2] == -1, A.shape[0] - 1, want[2])
+    np.testing.assert_array_equal(sources, expected)
+    np.testing.assert_allclose(csgraph.dijkstra(A, **options), want[0], rtol=1e-5)
+    # Edges of length 0 in a circle lead back to their source.
+    at = ([0, 1, 2], [1, 0, 1])
+    zero = sparse.coo_array((fnp.array([0.0, 0.0, 1.0]), at), shape=(3, 3))
+    found = csgraph.dijkstra(zero, indices=[2], min_only=True, return_predecessors=True)
+    assert found[0].tolist() == [1, 1, 0] and found[2].tolist() == [2, 2, 2]

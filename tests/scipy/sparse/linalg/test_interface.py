@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -15,6 +17,8 @@ from fxflow.scipy.sparse.linalg.interface import (
     aslinearoperator,
     function_of,
     matrix_of,
+    reporting,
+    without_derivative,
 )
 
 DENSE = np.array([[1.0, 2.0, 0.0], [0.0, 3.0j, 4.0]], np.complex64)
@@ -76,3 +80,21 @@ def test_what_is_refused() -> None:
         matrix_of("cg", "A", sparse.csr_array(DENSE))
     with pytest.raises(ArgumentError, match="must be a matrix or a function"):
         matrix_of("cg", "A", "a")
+
+
+def test_captured_values_are_constants() -> None:
+    def f(a: Any) -> Any:
+        return without_derivative(lambda x: a * x, 1.0)(3.0) + a
+
+    assert float(fxflow.grad(f)(2.0)) == 1
+
+
+def test_callbacks_must_be_functions() -> None:
+    assert reporting("f", None) is None
+    with pytest.raises(ArgumentError, match="f: callback must be a function, got 3"):
+        reporting("f", 3)
+    seen: list[Any] = []
+    tell = reporting("f", lambda x: seen.append(float(x)))
+    assert tell is not None
+    fxflow.jit(lambda x: tell(2 * x))(1.5)
+    assert seen == [3]

@@ -4,8 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse.linalg
 
 import fxflow
+import fxflow.numpy as fnp
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.scipy.sparse import linalg
 
@@ -103,3 +105,62 @@ def test_what_is_not_finite_gives_nan(solve: Any) -> None:
     # Other right sides of a batch keep their solutions.
     both = fxflow.vmap(run)(np.array([[1, np.nan], [1, 2]], np.float32))
     np.testing.assert_allclose(both[1], np.linalg.solve(a, [1, 2]), 1e-4)
+
+
+CALLED = [
+    *("cg", "bicgstab", "bicg", "cgs", "qmr", "tfqmr", "minres", "lgmres", "gcrotmk"),
+    "gmres",
+]
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_callbacks_see_each_iterate(name: str) -> None:
+    solver = getattr(linalg, name)
+    a = np.diag([1.0, 2.0, 3.0, 4.0]) + 0.1
+    b, x0 = np.array([1.0, -1.0, 2.0, 0.5]), np.full(4, 0.1)
+    seen: list[Any] = []
+    options: dict[str, Any] = {"callback": seen.append, "rtol": 1e-6}
+    options |= {
+        "gmres": {"callback_type": "x", "restart": 2},
+        "lgmres": {"inner_m": 2, "outer_k": 1},
+        "gcrotmk": {"m": 2},
+    }.get(name, {})
+
+    @fxflow.jit
+    def solve(a: Any, b: Any) -> Any:
+        return solver(a, b, x0, **options)[0]
+
+    x = solve(a, b)
+    want = np.linalg.solve(a, b)
+    np.testing.assert_allclose(x, want, 1e-4)
+    # The last one is the solution, and each is nearer than where it begins.
+    np.testing.assert_allclose(seen[-1], x, 1e-5)
+    assert 1 < len(seen) <= 10
+    errors = [np.linalg.norm(a @ v - b) for v in seen]
+    assert errors[0] > errors[-1] and errors[-1] < 1e-4
+    count = len(seen)
+    loss = lambda a, b: fnp.sum(solve(a, b) ** 2)
+    by_a, by_b = fxflow.grad(loss, (0, 1))(a, b)
+    slope = np.linalg.solve(a.T, 2 * want)
+    np.testing.assert_allclose(by_b, slope, 1e-3)
+    np.testing.assert_allclose(by_a, -np.outer(slope, want), 1e-3, 1e-4)
+    # Systems of the derivative do not call it.
+    assert len(seen) == 2 * count
+
+
+def test_gmres_tells_norms_of_residuals_as_scipy() -> None:
+    a = np.diag(np.arange(1.0, 9.0)) + np.triu(np.full((8, 8), 0.3), 1)
+    b = np.arange(8.0) - 3
+    norms: list[Any] = []
+    theirs: list[Any] = []
+    options = {"restart": 5, "maxiter": 2, "rtol": 1e-9}
+    with fxflow.config.override(x64=True):
+        linalg.gmres(a, b, callback=norms.append, **options)
+    scipy.sparse.linalg.gmres(
+        a, b, callback=theirs.append, callback_type="pr_norm", **options
+    )
+    np.testing.assert_allclose(norms, theirs, 1e-6)
+    with pytest.raises(ArgumentError, match="callback_type must be"):
+        linalg.gmres(a, b, callback=print, callback_type="legacy")
+    with pytest.raises(ArgumentError, match="callback must be a function"):
+        linalg.cg(a, b, callback=3)

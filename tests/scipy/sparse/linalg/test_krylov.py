@@ -13,7 +13,6 @@ import fxflow.numpy as fnp
 from fxflow import sparse
 from fxflow.errors import ShapeError
 from fxflow.scipy.sparse.linalg import LeastSquares, lsmr, lsqr, minres
-from fxflow.scipy.sparse.linalg.krylov import without_derivative
 
 RNG = np.random.default_rng(0)
 SYMMETRIC = RNG.normal(size=(12, 12))
@@ -113,13 +112,6 @@ def test_shapes_that_do_not_fit() -> None:
         lsqr(TALL, fnp.ones(3))
     with pytest.raises(ShapeError, match="b must be a vector"):
         minres(fnp.eye(2), fnp.ones((2, 1)))
-
-
-def test_captured_values_are_constants() -> None:
-    def f(a: Any) -> Any:
-        return without_derivative(lambda x: a * x, 1.0)(3.0) + a
-
-    assert float(fxflow.grad(f)(2.0)) == 1
 
 
 @pytest.mark.parametrize("damp", [0.0, 0.5])
