@@ -43,7 +43,7 @@ def work(size: int) -> None:
     count = max(10, min(STEPS, 2_000_000_000 // max(size, 1)))
     for _ in range(5):
         state, _ = server.step(state, one)
-    client, _, _ = server._connected
+    client = server._run.client
     pid = client.ask({0: messages.Hello(0)})[0].fields.pid
     times, cpu = [], [-time.process_time(), -processor_time(pid)]
     for _ in range(count):

@@ -191,7 +191,7 @@ class Runner:
           arrays: arrays of the program's input types; read-only ones are `adopted`,
             donated ones are deleted.
         """
-        own = list(map(adopted, arrays))
+        own = [x if type(x) is Array else adopted(x) for x in arrays]
         donated = own[: self.program.donated]
         for array in donated:
             # The runtime rejects donated memory that NumPy can see.

@@ -501,6 +501,8 @@ def host_array(x: Any, dtype: Any = None, /) -> np.ndarray[Any, Any]:
       DtypeError: XLA has no such element type.
     """
     chosen = of_host(x, dtype)
+    if x.dtype == chosen:
+        return np.asarray(x)
     # float64 → float32 overflows to infinity, as a conversion on the device does.
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(x).astype(chosen, copy=False)
