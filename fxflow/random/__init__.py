@@ -32,15 +32,17 @@ if _typing.TYPE_CHECKING:
     )
     from fxflow.random.matrices import multivariate_normal, orthogonal
     from fxflow.random.shuffling import choice, permutation
+    from fxflow.random.stable import levy_stable
 
 __all__ = [
     "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy",
     "chisquare", "choice", "clone", "dirichlet", "double_sided_maxwell", "exponential",
     "f", "fold_in", "gamma", "generalized_normal", "geometric", "gumbel", "key",
-    "key_data", "key_dtype", "key_impl", "laplace", "loggamma", "logistic", "lognormal",
-    "maxwell", "multinomial", "multivariate_normal", "normal", "orthogonal", "pareto",
-    "permutation", "poisson", "rademacher", "randint", "rayleigh", "split", "t",
-    "triangular", "truncated_normal", "uniform", "wald", "weibull_min", "wrap_key_data",
+    "key_data", "key_dtype", "key_impl", "laplace", "levy_stable", "loggamma",
+    "logistic", "lognormal", "maxwell", "multinomial", "multivariate_normal", "normal",
+    "orthogonal", "pareto", "permutation", "poisson", "rademacher", "randint",
+    "rayleigh", "split", "t", "triangular", "truncated_normal", "uniform", "wald",
+    "weibull_min", "wrap_key_data",
 ]
 
 _public(
@@ -57,6 +59,7 @@ _public(
         ),
         "matrices": "multivariate_normal orthogonal",
         "shuffling": "choice permutation",
+        "stable": "levy_stable",
     },
 )
 # fmt: on

@@ -44,6 +44,7 @@ SAMPLERS = {
     "geometric": lambda **k: random.geometric(KEY, 0.4, SHAPE, **k),
     "gumbel": lambda **k: random.gumbel(KEY, SHAPE, **k),
     "laplace": lambda **k: random.laplace(KEY, SHAPE, **k),
+    "levy_stable": lambda **k: random.levy_stable(KEY, 1.5, 0.5, SHAPE, **k),
     "loggamma": lambda **k: random.loggamma(KEY, 2.0, SHAPE, **k),
     "logistic": lambda **k: random.logistic(KEY, SHAPE, **k),
     "lognormal": lambda **k: random.lognormal(KEY, 0.5, SHAPE, **k),

@@ -30,6 +30,14 @@ def _add(name: str, law: Callable[..., Any], *parameters: tuple[float, ...]) -> 
         CASES[f"{name}{given}"] = (function, given, law(*given))
 
 
+def _stable(alpha: float, beta: float) -> Any:
+    """The stable distributions that have other names."""
+    if alpha == 2:
+        return scipy.stats.norm(scale=2**0.5)
+    named = {-1.0: scipy.stats.levy_l, 0.0: scipy.stats.cauchy, 1.0: scipy.stats.levy}
+    return named[beta]()
+
+
 _add(
     "truncated_normal",
     scipy.stats.truncnorm,
@@ -46,6 +54,7 @@ _add("f", lambda a, b: scipy.stats.f(a, b), (0.5, 0.5), (1e7, 3.0))
 _add("generalized_normal", scipy.stats.gennorm, (0.3,), (50.0,))
 _add("rayleigh", lambda s: scipy.stats.rayleigh(scale=s), (1e-30,), (1e30,))
 _add("weibull_min", lambda s, c: scipy.stats.weibull_min(c, scale=s), (2.0, 0.05))
+_add("levy_stable", _stable, (2.0, 0.3), (1.0, 0.0), (0.5, 1.0), (0.5, -1.0))
 _add("lognormal", lambda s: scipy.stats.lognorm(s), (1e-3,), (8.0,))
 
 

@@ -13,7 +13,7 @@ from fxflow.core.arrays import Array
 from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import integer
-from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike
+from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike, promote_inexact
 from fxflow.scipy.stats._domains import Domain
 from fxflow.scipy.stats._fitting import fitted, require_sample, require_within
 from fxflow.scipy.stats._inverse import inverse_of
@@ -526,6 +526,44 @@ class Continuous(Distribution[P]):
         found, within = self._fitted(data, *args, **kwds)
         require_within(self.name, data, within, kwds)
         return tuple(fnp.where(within, value, math.nan) for value in found)
+
+    @method(literal=True)
+    def fit_loc_scale(self, data: ArrayLike, *args: ArrayLike) -> tuple[Array, Array]:
+        """Returns `loc` and `scale` for which mean and variance are those of a sample.
+
+        Args:
+          data: real array-like: the sample, of any shape.
+          *args: the shape parameters.
+
+        Returns:
+          `loc` and `scale`, floats.
+
+        Raises:
+          ArgumentError: there are more or fewer shapes.
+
+        Special cases:
+          0 and 1 in place of what is not finite, or of a scale that is not positive.
+
+        Example:
+          >>> from fxflow.scipy import stats
+          >>> stats.expon.fit_loc_scale(np.array([1.0, 3.0]))
+          (Array(1., dtype=float32), Array(1., dtype=float32))
+
+        Source: `scipy.stats.{distribution}.{name}`.
+        """
+        name = f"{self.name}.fit_loc_scale"
+        if len(args) != len(self.domains):
+            raise ArgumentError(
+                f"{name}: takes the shapes ({', '.join(self.domains)}), got {len(args)}"
+            )
+        x, *shapes = promote_inexact(name, data, *args)
+        g = Given(self, "fit_loc_scale", (), (*shapes, 0.0, 1.0))
+        m, v = (self.formula(kind)(*g.shapes) for kind in ("mean", "var"))
+        scale = fnp.sqrt(fnp.var(x) / v)
+        loc = fnp.mean(x) - scale * m
+        loc = fnp.where(abs(loc) < math.inf, loc, 0)
+        scale = fnp.where((scale > 0) & (scale < math.inf), scale, 1)
+        return g.result(loc), g.result(scale)
 
     @functools.cached_property
     def _fitted(self) -> Callable[..., Any]:

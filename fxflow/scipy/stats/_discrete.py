@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -505,6 +505,22 @@ class Discrete(Distribution[P]):
             lambda k, low, high: cut(k, 1.0 + 0 * k, low, high), g.shapes, low, high
         )
         return g.result(value / mass)
+
+    @method(literal=True)
+    def nnlf(self, theta: Sequence[ArrayLike], x: ArrayLike) -> Array:
+        """Returns the negative logarithm of the likelihood of a sample.
+
+        Args:
+          theta: sequence of numbers: the shapes and `loc`; or a vector.
+          x: real array-like: the sample.
+
+        Returns:
+          A float; inf where some of the sample is outside of the support.
+
+        Source: `scipy.stats.{distribution}.{name}`.
+        """
+        given = [theta[i] for i in range(len(self.domains) + 1)]
+        return -fnp.sum(self._mass("logpmf", x, given))
 
     @method("shape", "dtype")
     def rvs(

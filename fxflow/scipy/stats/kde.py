@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fxflow import lax, random
@@ -15,6 +15,7 @@ from fxflow.numpy.linalg import cholesky
 from fxflow.scipy.linalg.solving import cho_solve, solve_triangular
 from fxflow.scipy.special.exponential_sums import logsumexp
 from fxflow.scipy.special.normal import ndtr
+from fxflow.scipy.stats._boxes import box_probability, kept_axes
 from fxflow.scipy.stats._functions import LOG_2PI
 
 _NAME = "gaussian_kde"
@@ -36,6 +37,7 @@ class gaussian_kde:
     Attributes:
       dataset: float[d, n].
       weights: float[n], whose sum is 1.
+      factor: how wide the kernels are, relative to the sample.
       covariance: float[d, d]: of each kernel.
       inv_cov: its inverse.
       neff: how many elements of equal weights there would be.
@@ -54,6 +56,7 @@ class gaussian_kde:
 
     dataset: Array
     weights: Array
+    factor: Array
     covariance: Array
     inv_cov: Array
     neff: Array
@@ -94,22 +97,25 @@ class gaussian_kde:
             factor = self.silverman_factor()
         else:
             factor = bw_method(self) if callable(bw_method) else bw_method
+        self.factor = fnp.asarray(factor, x.aval.dtype)
         apart = x - fnp.sum(x * w, axis=1, keepdims=True)
         spread = fnp.matmul(apart * w, apart.T) / (1 - fnp.sum(w * w))
-        self.covariance = spread * fnp.square(factor)
+        self.covariance = spread * fnp.square(self.factor)
         eye = fnp.eye(d, dtype=x.aval.dtype)
-        self.inv_cov = cho_solve((cholesky(spread), True), eye) / fnp.square(factor)
+        inverse = cho_solve((cholesky(spread), True), eye)
+        self.inv_cov = inverse / fnp.square(self.factor)
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], None]:
         """Returns the arrays."""
-        parts = self.dataset, self.weights, self.covariance, self.inv_cov, self.neff
-        return parts, None
+        names = "dataset", "weights", "factor", "covariance", "inv_cov", "neff"
+        return tuple(getattr(self, name) for name in names), None
 
     @classmethod
     def tree_unflatten(cls, aux: None, children: Any) -> gaussian_kde:
         """Rebuilds an estimate from its arrays."""
         out = object.__new__(cls)
-        out.dataset, out.weights, out.covariance, out.inv_cov, out.neff = children
+        out.dataset, out.weights, out.factor, *rest = children
+        out.covariance, out.inv_cov, out.neff = rest
         return out
 
     @property
@@ -121,6 +127,42 @@ class gaussian_kde:
     def n(self) -> int:
         """The number of elements."""
         return self.dataset.shape[1]
+
+    def covariance_factor(self) -> Array:
+        """Returns how wide the kernels are, relative to the sample: a float array[]."""
+        return self.factor
+
+    def set_bandwidth(
+        self, bw_method: float | str | Array | Callable[[Any], Any] | None = None
+    ) -> gaussian_kde:
+        """Returns an estimate of the same sample with kernels of another width.
+
+        Args:
+          bw_method: as in the constructor.
+
+        Returns:
+          Another `gaussian_kde`: this one is not changed.
+
+        Raises:
+          ArgumentError: unknown method.
+        """
+        return gaussian_kde(self.dataset, bw_method, self.weights)
+
+    def marginal(self, dimensions: int | Sequence[int]) -> gaussian_kde:
+        """Returns the estimate of some of the numbers of an element.
+
+        Args:
+          dimensions: an int or ints: which numbers, in their order.
+
+        Returns:
+          Another `gaussian_kde`, whose kernels are as wide.
+
+        Raises:
+          ArgumentError: a number is out of range or listed twice.
+        """
+        listed = dimensions if isinstance(dimensions, int) else tuple(dimensions)
+        kept = kept_axes(f"{_NAME}.marginal", listed, self.d)
+        return gaussian_kde(self.dataset[kept], self.factor, self.weights)
 
     def scotts_factor(self) -> Array:
         """Returns how wide the kernels are by Scott's rule, a float array[]."""
@@ -224,6 +266,38 @@ class gaussian_kde:
         width = lax.sqrt(self.covariance[0, 0])
         ends = [ndtr((end - self.dataset[0]) / width) for end in (low, high)]
         return fnp.sum((ends[1] - ends[0]) * self.weights)
+
+    def integrate_box(
+        self, low_bounds: ArrayLike, high_bounds: ArrayLike, maxpts: int = 1024
+    ) -> Array:
+        """Returns the probability of a box.
+
+        As `multivariate_normal.cdf` has it, for each kernel: a smooth function of the
+        bounds and of the sample.
+
+        Args:
+          low_bounds: real array-like[d]: the lower corner; may be -inf.
+          high_bounds: real array-like[d]: the upper corner; may be inf.
+          maxpts: how many points of the lattice are used for each kernel.
+
+        Returns:
+          Float array[].
+
+        Raises:
+          ArgumentError: `maxpts` is not positive.
+          ShapeError: the corners are not of d numbers.
+        """
+        name = f"{_NAME}.integrate_box"
+        low, high, x = promote_inexact(name, low_bounds, high_bounds, self.dataset)
+        corners = [fnp.atleast_1d(corner) for corner in (low, high)]
+        if any(corner.aval.shape != (self.d,) for corner in corners):
+            raise ShapeError(
+                f"{name}: the corners must be f32[{self.d}], got {low.aval} and "
+                f"{high.aval}"
+            )
+        below, above = (corner - x.T for corner in corners)
+        chances = box_probability(below, above, self.covariance, None, maxpts)
+        return fnp.sum(chances * self.weights)
 
     def integrate_kde(self, other: gaussian_kde) -> Array:
         """Returns the integral of the product with another estimate.

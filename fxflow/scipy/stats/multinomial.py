@@ -19,8 +19,9 @@ from fxflow.numpy._operands import (
     convert,
     promote_inexact,
 )
-from fxflow.scipy.special.entropies import xlogy
+from fxflow.scipy.special.entropies import entr, xlogy
 from fxflow.scipy.special.gammas import gammaln
+from fxflow.scipy.stats._counts import binom
 from fxflow.scipy.stats._frozen_vectors import freezable
 from fxflow.scipy.stats._functions import (
     Distribution,
@@ -29,7 +30,7 @@ from fxflow.scipy.stats._functions import (
     require_integers,
 )
 
-__all__ = ["cov", "logpmf", "mean", "pmf", "rvs"]
+__all__ = ["cov", "entropy", "logpmf", "mean", "pmf", "rvs"]
 
 _of = Distribution(
     """
@@ -106,6 +107,31 @@ def cov(n: ArrayLike, p: ArrayLike) -> Array:
     """
     trials, p = _trials("multinomial.cov", n, p)
     return trials[..., None, None] * covariance_of_one(p)
+
+
+@_of
+def entropy(n: ArrayLike, p: ArrayLike) -> Array:
+    """Returns the entropy, in nats.
+
+    Returns:
+      Float array[...].
+
+    Raises:
+      DtypeError: `n` is not an integer.
+
+    Special cases:
+      nan where `n` is negative, or a probability is not from 0 to 1.
+
+    Example:
+      >>> entropy(np.array(1), np.array([0.25, 0.75])).round(4)
+      Array(0.5623, dtype=float32)
+    """
+    trials, p = _trials("multinomial.entropy", n, p)
+    whole = trials[..., None]
+    # The mean of each log x!, by the distribution of one number, which is binomial.
+    logs = binom.expect(lambda k: gammaln(k + 1), (whole, p))
+    total = trials * fnp.sum(entr(p), axis=-1) - gammaln(trials + 1)
+    return total + fnp.sum(logs, axis=-1)
 
 
 @_of

@@ -7,32 +7,40 @@ distributions of vectors are.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from fxflow import lax, random
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
 from fxflow.core.boundary import public as _public
-from fxflow.errors import ShapeError
-from fxflow.lax.axes import shape_or_length
+from fxflow.errors import ArgumentError, ShapeError
+from fxflow.lax.axes import integer, shape_or_length
 from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike, promote_inexact
 from fxflow.scipy.stats._domains import is_whole
 from fxflow.scipy.stats._frozen_vectors import freezable
 from fxflow.scipy.stats._functions import Distribution
-from fxflow.scipy.stats._protocol import log_of
+from fxflow.scipy.stats._protocol import log_of, require_letters
 
 __all__ = [
     "cdf",
     "entropy",
+    "expect",
+    "interval",
+    "isf",
     "logcdf",
     "logpmf",
     "logsf",
     "mean",
+    "median",
+    "moment",
     "pmf",
     "ppf",
     "rvs",
     "sf",
+    "stats",
     "std",
+    "support",
     "var",
 ]
 
@@ -45,6 +53,8 @@ loc: real array-like[...]: location, the shift of the distribution.
 """,
     "shape",
     "dtype",
+    "order",
+    "moments",
 )
 
 
@@ -168,6 +178,59 @@ def ppf(q: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
 
 
 @_of
+def isf(q: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
+    """Returns the least number whose `sf` is at most `q`: the inverse of `sf`.
+
+    Special cases:
+      1 → the number before the support; nan outside of 0 … 1.
+    """
+    p, q, loc = _given("poisson_binom.isf", p, q, loc)
+    above = _upward(lax.stop_gradient(p))[1]
+    k = fnp.sum(above > q[..., None], axis=-1).astype(p.aval.dtype)
+    good = (q >= 0) & (q <= 1) & fnp.all(p == p, axis=-1)
+    k = fnp.where(q == 0, p.aval.shape[-1], fnp.where(q == 1, -1, k))
+    return fnp.where(good, k + loc, math.nan)
+
+
+@_of
+def median(p: ArrayLike, loc: ArrayLike = 0) -> Array:
+    """Returns the median."""
+    return ppf(0.5, p, loc)
+
+
+@_of
+def interval(
+    confidence: ArrayLike, p: ArrayLike, loc: ArrayLike = 0
+) -> tuple[Array, Array]:
+    """Returns the interval around the median that has a given probability.
+
+    Args:
+      confidence: real array-like[...], a probability.
+
+    Returns:
+      The two ends, float arrays of the broadcast shape.
+
+    Special cases:
+      nan where the confidence is not within 0 … 1.
+    """
+    p, c, loc = _given("poisson_binom.interval", p, confidence, loc)
+    tail = (1 - c) / 2
+    return ppf(tail, p, loc), ppf(1 - tail, p, loc)
+
+
+@_of
+def support(p: ArrayLike, loc: ArrayLike = 0) -> tuple[Array, Array]:
+    """Returns the ends of the support: 0 and n, moved by `loc`.
+
+    Returns:
+      Two float arrays of the broadcast shape.
+    """
+    p, loc = _given("poisson_binom.support", p, loc)
+    first = 0 * fnp.sum(p, axis=-1) + loc
+    return first, first + p.aval.shape[-1]
+
+
+@_of
 def mean(p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """Returns the mean."""
     p, loc = _given("poisson_binom.mean", p, loc)
@@ -185,6 +248,112 @@ def var(p: ArrayLike, loc: ArrayLike = 0) -> Array:
 def std(p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """Returns the standard deviation."""
     return lax.sqrt(var(p, loc))
+
+
+@_of
+def stats(p: ArrayLike, loc: ArrayLike = 0, moments: str = "mv") -> tuple[Array, ...]:
+    """Returns some of mean, variance, skewness and excess kurtosis.
+
+    Args:
+      moments: letters of "mvsk".
+
+    Returns:
+      A tuple of float arrays of the broadcast shape, in the order of the letters.
+
+    Raises:
+      ArgumentError: an argument is not an array, or a letter is another one.
+    """
+    name = "poisson_binom.stats"
+    require_letters(name, moments)
+    p, loc = _given(name, p, loc)
+    spread = p * (1 - p)
+    width = fnp.sum(spread, axis=-1)
+    some = width > 0
+    safe = fnp.where(some, width, 1)
+    # Cumulants of trials add.
+    third = fnp.sum(spread * (1 - 2 * p), axis=-1)
+    fourth = fnp.sum(spread * (1 - 6 * spread), axis=-1)
+    known = {
+        "m": fnp.sum(p, axis=-1) + loc,
+        "v": width + 0 * loc,
+        "s": fnp.where(some, third / safe**1.5, math.nan) + 0 * loc,
+        "k": fnp.where(some, fourth / safe**2, math.nan) + 0 * loc,
+    }
+    return tuple(known[letter] for letter in moments)
+
+
+@_of
+def moment(order: int, p: ArrayLike, loc: ArrayLike = 0) -> Array:
+    """Returns the mean of a power, about 0.
+
+    Args:
+      order: a positive integer: the power.
+
+    Raises:
+      ArgumentError: an argument is not an array, or `order` is not positive.
+    """
+    name = "poisson_binom.moment"
+    order = integer(name, "order", order)
+    if order < 1:
+        raise ArgumentError(f"{name}: order must be positive, got {order}")
+    return _expected(name, lambda k: k**order, p, loc)
+
+
+def _expected(
+    name: str, func: Any, p: Any, loc: Any, lb: Any = None, ub: Any = None
+) -> Array:
+    """Returns the sum of a function times the probabilities, between two numbers."""
+    p, loc = _given(name, p, loc)
+    at = fnp.arange(p.aval.shape[-1] + 1, dtype=p.aval.dtype) + loc[..., None]
+    chances = _chances(p)
+    for end, beyond in ((lb, lax.lt), (ub, lax.gt)):
+        if end is not None:
+            (edge,) = promote_inexact(name, end)
+            edge = fnp.broadcast_to(edge[..., None].astype(at.dtype), at.shape)
+            chances = fnp.where(beyond(at, edge), 0, chances)
+    value: Array = fnp.sum(fnp.asarray(func(at)) * chances, axis=-1)
+    return value
+
+
+def expect(
+    func: Callable[[Any], Any],
+    p: ArrayLike,
+    loc: ArrayLike = 0,
+    lb: ArrayLike | None = None,
+    ub: ArrayLike | None = None,
+    conditional: bool = False,
+) -> Array:
+    """Returns the mean of a function of the number of successes.
+
+    Args:
+      func: an elementwise function of a float array.
+      p: real array-like[..., n]: the probability of success of each trial.
+      loc: real array-like[...]: location, the shift of the distribution.
+      lb: a number: where the sum begins, if not with the support.
+      ub: a number: where it ends.
+      conditional: whether to divide by the probability of `lb` … `ub`.
+
+    Returns:
+      Float array of the broadcast shape; nan where a probability is not from 0 to 1.
+
+    Raises:
+      ArgumentError: an argument is not an array.
+      DtypeError: an argument is complex.
+      ShapeError: the shapes do not broadcast.
+
+    Example:
+      >>> expect(lambda k: k * k, np.array([0.5, 0.5]))
+      Array(1.5, dtype=float32)
+
+    Source: `scipy.stats.poisson_binom.expect`.
+    """
+    name = "poisson_binom.expect"
+    value = _expected(name, func, p, loc, lb, ub)
+    if not conditional:
+        return value
+    mass = _expected(name, lambda k: 1.0 + 0 * k, p, loc, lb, ub)
+    found: Array = value / mass
+    return found
 
 
 @_of

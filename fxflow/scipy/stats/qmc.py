@@ -22,14 +22,16 @@ from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import ArrayLike, promote_inexact
-from fxflow.numpy.linalg import cholesky
+from fxflow.numpy.linalg import cholesky, eigh
 from fxflow.scipy.special.normal import ndtri
+from fxflow.scipy.stats._disks import PoissonDisk
 from fxflow.scipy.stats._evenness import (
     discrepancy,
     geometric_discrepancy,
     points_of,
     update_discrepancy,
 )
+from fxflow.scipy.stats._points import Engine, require_count, require_key
 
 __all__ = [
     "Halton",
@@ -44,70 +46,55 @@ __all__ = [
     "update_discrepancy",
 ]
 
-_BITS = 30
 _MOST = 1111
-
-
-def _require_count(name: str, what: str, value: Any, least: int = 1) -> int:
-    if not isinstance(value, int | np.integer) or value < least:
-        raise ArgumentError(
-            f"{name}: {what} must be an int of at least {least}, got {value!r}"
-        )
-    return int(value)
-
-
-def _require_key(name: str, scramble: bool, key: Any) -> None:
-    if scramble and key is None:
-        raise ArgumentError(
-            f"{name}: key must be given, because the points are scrambled: a key of "
-            "fxflow.random, or scramble=False"
-        )
 
 
 # -- sequences -------------------------------------------------------------------------
 
 
+def _word(bits: int) -> Any:
+    """Returns the dtype that holds a number of bits."""
+    return np.uint32 if bits <= 32 else np.uint64
+
+
 @functools.lru_cache(8)
-def _directions(d: int) -> Any:
-    """Returns Joe and Kuo's direction numbers: uint32[d, bits]."""
+def _directions(d: int, bits: int) -> Any:
+    """Returns Joe and Kuo's direction numbers: uint32[d, bits], or uint64."""
     with np.load(Path(__file__).with_name("_sobol_directions.npz")) as held:
         first, polynomials = held["first"][:d], held["polynomials"][:d]
-    out = np.ones((d, _BITS), np.uint64)
+    out = np.ones((d, bits), np.uint64)
     for i in range(1, d):
         p = int(polynomials[i])
         m = p.bit_length() - 1
         row = [int(v) for v in first[i, :m]]
-        for j in range(m, _BITS):
+        for j in range(m, bits):
             new = row[j - m]
             for k in range(m):
                 if (p >> (m - 1 - k)) & 1:
                     new ^= row[j - k - 1] << (k + 1)
             row.append(new)
-        out[i] = row
-    return (out << np.arange(_BITS - 1, -1, -1, dtype=np.uint64)).astype(np.uint32)
-
-
-def _sobol_points(table: Any, shift: Any, n: int, skip: int) -> Any:
-    """Returns points of a sequence in the order of Gray's code: uint32[n, d]."""
-    index = fnp.arange(n, dtype=dtypes.uint32) + np.uint32(skip)
-    gray = index ^ (index >> np.uint32(1))
-
-    def step(k: Any, out: Any) -> Any:
-        bit = (gray >> k.astype(dtypes.uint32)) & np.uint32(1)
-        return out ^ (bit[:, None] * table[:, k][None, :])
-
-    start = fnp.broadcast_to(shift[None, :], (n, table.shape[0]))
-    return lax.fori_loop(0, _BITS, step, start)
+        out[i] = row[:bits]
+    return (out << np.arange(bits - 1, -1, -1, dtype=np.uint64)).astype(_word(bits))
 
 
 @library("n", "skip")
 def _sobol(table: Any, shift: Any, n: int, skip: int) -> Array:
-    dtype = dtypes.default_float()
-    points = _sobol_points(table, shift, n, skip)
+    """Returns points of a sequence in the order of Gray's code: float[n, d]."""
+    dtype, bits = dtypes.default_float(), table.shape[1]
+    word = _word(bits)
+    index = fnp.arange(n, dtype=word) + word(skip)
+    gray = index ^ (index >> word(1))
+
+    def step(k: Any, out: Any) -> Any:
+        bit = (gray >> k.astype(word)) & word(1)
+        return out ^ (bit[:, None] * table[:, k][None, :])
+
+    start = fnp.broadcast_to(shift[None, :], (n, table.shape[0]))
+    points = lax.fori_loop(0, bits, step, start)
     # As many bits as the dtype has: no point is rounded to 1.
-    lost = max(0, _BITS - 1 - int(fnp.finfo(dtype).nmant))
-    whole = (points >> np.uint32(lost)).astype(dtype)
-    out: Array = whole * 2.0 ** (lost - _BITS)
+    lost = max(0, bits - 1 - int(fnp.finfo(dtype).nmant))
+    whole = (points >> word(lost)).astype(dtype)
+    out: Array = whole * 2.0 ** (lost - bits)
     return out
 
 
@@ -124,17 +111,24 @@ _docs_of_points = shared("""
 """)
 
 
-class Sobol:
+class Sobol(Engine):
     """Sobol's sequence, with the direction numbers of Joe and Kuo.
 
     Args:
       d: how many numbers a point has: 1 to 1111.
       scramble: whether the digits are scrambled by random triangular matrices and
         shifted (Matoušek).
+      bits: 1 to 64: how many a number has; the sequence has 2**bits points. None
+        means 30; more than 32 take `config.x64`.
+      optimization: how points are moved after they are made: "random-cd", swaps of
+        coordinates that lower the centered discrepancy (10 000 at most, tried at
+        random: it takes a key), or "lloyd", ten rounds of moving each point to the
+        middle of its cell; None leaves them where they are.
       key: a key of `fxflow.random`, for scrambled points.
 
     Raises:
-      ArgumentError: a number is out of range, or there is no key.
+      ArgumentError: a number is out of range, unknown optimization, or there is no
+        key.
 
     Example:
       >>> Sobol(2, scramble=False).random(4)
@@ -146,13 +140,28 @@ class Sobol:
     Source: `scipy.stats.qmc.Sobol`; S. Joe and F. Kuo, 2008.
     """
 
-    def __init__(self, d: int, *, scramble: bool = True, key: Any = None) -> None:
-        self.d: int = _require_count("Sobol", "d", d)
+    def __init__(
+        self,
+        d: int,
+        *,
+        scramble: bool = True,
+        bits: int | None = None,
+        optimization: str | None = None,
+        key: Any = None,
+    ) -> None:
+        self.d: int = require_count("Sobol", "d", d)
         if self.d > _MOST:
             raise ArgumentError(f"Sobol: d must be at most {_MOST}, got {d}")
-        _require_key("Sobol", scramble, key)
-        table = fnp.asarray(_directions(self.d), dtypes.uint32)
-        shift = fnp.zeros((self.d,), dtypes.uint32)
+        self.bits: int = 30 if bits is None else require_count("Sobol", "bits", bits)
+        most = 64 if dtypes.default_float() == dtypes.float64 else 32
+        if self.bits > most:
+            more = "" if most == 64 else ", or 64 with fxflow.config.x64 = True"
+            raise ArgumentError(f"Sobol: bits must be at most {most}{more}, got {bits}")
+        require_key("Sobol", scramble, key)
+        self._optimize_with(optimization, key)
+        word = _word(self.bits)
+        table = fnp.asarray(_directions(self.d, self.bits), word)
+        shift = fnp.zeros((self.d,), word)
         if scramble:
             table, shift = _scrambled(table, key)
         self._table, self._shift = table, shift
@@ -169,14 +178,14 @@ class Sobol:
           Array([[0.5 ],
                  [0.75]], dtype=float32)
         """
-        n = _require_count("Sobol.random", "n", n)
-        skip = _require_count("Sobol.random", "skip", skip, 0)
-        if n + skip > 1 << _BITS:
+        n = require_count("Sobol.random", "n", n)
+        skip = require_count("Sobol.random", "skip", skip, 0)
+        if n + skip > 1 << self.bits:
             raise ArgumentError(
-                f"Sobol.random: the sequence has 2**{_BITS} points, and n={n} with "
+                f"Sobol.random: the sequence has 2**{self.bits} points, and n={n} with "
                 f"skip={skip} are more"
             )
-        return _sobol(self._table, self._shift, n, skip)
+        return self._optimized(_sobol(self._table, self._shift, n, skip))
 
     def random_base2(self, m: int) -> Array:
         """Returns the first 2**m points.
@@ -195,24 +204,27 @@ class Sobol:
           Array([[0. ],
                  [0.5]], dtype=float32)
         """
-        return self.random(1 << _require_count("Sobol.random_base2", "m", m, 0))
+        return self.random(1 << require_count("Sobol.random_base2", "m", m, 0))
 
 
 @library()
 def _scrambled(table: Any, key: Any) -> Any:
     """Returns direction numbers whose bits are mixed, and a shift."""
-    d = table.shape[0]
+    d, count = table.shape
+    word = _word(count)
     first, second = random.split(key)
-    shift = random.bits(first, (d,), "uint32") >> np.uint32(32 - _BITS)
+    shift = random.bits(first, (d,), word) >> word(8 * word().nbytes - count)
     # Row i of a matrix mixes the bits from the highest down to bit i.
-    rows = random.bits(second, (d, _BITS), "uint32")
-    place = np.arange(_BITS)
-    own = (1 << (_BITS - 1 - place)).astype(np.uint32)
-    above = ((1 << _BITS) - (1 << (_BITS - place))).astype(np.uint32)
+    rows = random.bits(second, (d, count), word)
+    place = np.arange(count, dtype=np.uint64)
+    own = np.uint64(1) << (np.uint64(count - 1) - place)
+    # All bits above: of the complement of those up to its own.
+    above = np.uint64(2**count - 1) ^ (own | (own - np.uint64(1)))
+    own, above = own.astype(word), above.astype(word)
     masks = (rows & above) | own
     parts = table[:, None, :] & masks[:, :, None]
-    bits = lax.population_count(parts) & np.uint32(1)
-    return fnp.sum(bits * own[None, :, None], axis=1, dtype=dtypes.uint32), shift
+    bits = lax.population_count(parts) & word(1)
+    return fnp.sum(bits * own[None, :, None], axis=1, dtype=word), shift
 
 
 @functools.lru_cache(8)
@@ -224,6 +236,13 @@ def _primes(d: int) -> tuple[int, ...]:
             found.append(at)
         at += 1
     return tuple(found)
+
+
+def _primes_to(most: int) -> set[int]:
+    """Returns the primes up to a number."""
+    return {
+        p for p in range(2, most + 1) if all(p % q for q in range(2, math.isqrt(p) + 1))
+    }
 
 
 @library("d", "n", "skip")
@@ -253,16 +272,17 @@ def _halton(key: Any, d: int, n: int, skip: int) -> Array:
     return fnp.minimum(out, 1 - float(fnp.finfo(dtype).epsneg))
 
 
-class Halton:
+class Halton(Engine):
     """Halton's sequence: the digits of numbers backwards, in the first primes.
 
     Args:
       d: how many numbers a point has.
       scramble: whether the digits are permuted at random (Owen).
+      optimization: None, "random-cd" or "lloyd", as `Sobol` has it.
       key: a key of `fxflow.random`, for scrambled points.
 
     Raises:
-      ArgumentError: `d` is not positive, or there is no key.
+      ArgumentError: `d` is not positive, unknown optimization, or there is no key.
 
     Example:
       >>> Halton(2, scramble=False).random(3).round(3)
@@ -273,9 +293,17 @@ class Halton:
     Source: `scipy.stats.qmc.Halton`; A. Owen, 2017.
     """
 
-    def __init__(self, d: int, *, scramble: bool = True, key: Any = None) -> None:
-        self.d: int = _require_count("Halton", "d", d)
-        _require_key("Halton", scramble, key)
+    def __init__(
+        self,
+        d: int,
+        *,
+        scramble: bool = True,
+        optimization: str | None = None,
+        key: Any = None,
+    ) -> None:
+        self.d: int = require_count("Halton", "d", d)
+        require_key("Halton", scramble, key)
+        self._optimize_with(optimization, key)
         self._key = key if scramble else None
 
     @_docs_of_points
@@ -287,30 +315,57 @@ class Halton:
           Array([[0.25],
                  [0.75]], dtype=float32)
         """
-        n = _require_count("Halton.random", "n", n)
-        skip = _require_count("Halton.random", "skip", skip, 0)
-        return _halton(self._key, self.d, n, skip)
+        n = require_count("Halton.random", "n", n)
+        skip = require_count("Halton.random", "skip", skip, 0)
+        return self._optimized(_halton(self._key, self.d, n, skip))
 
 
-@library("d", "n", "scramble")
-def _latin(key: Any, d: int, n: int, scramble: bool) -> Array:
+@library("d", "n", "scramble", "strength")
+def _latin(key: Any, d: int, n: int, scramble: bool, strength: int) -> Array:
     first, second = random.split(key)
-    place = fnp.argsort(random.uniform(first, (n, d)), axis=0)
+    order = random.uniform(first, (n, d))
+    if strength == 2:
+        # Points of one level of an orthogonal array have adjacent intervals, in an
+        # order at random; so have the levels.
+        p = math.isqrt(n)
+        levels = random.uniform(random.fold_in(first, 1), (p, d))
+        ranks = fnp.argsort(fnp.argsort(levels, axis=0), axis=0)
+        level = fnp.take_along_axis(ranks, fnp.asarray(_orthogonal(p, d)), axis=0)
+        order = level + order
+        place = fnp.argsort(fnp.argsort(order, axis=0), axis=0)
+    else:
+        place = fnp.argsort(order, axis=0)
     inside: Any = random.uniform(second, (n, d)) if scramble else 0.5
     out: Array = (place + inside) / n
     return out
 
 
-class LatinHypercube:
+def _orthogonal(p: int, d: int) -> np.ndarray:
+    """Returns Bose's orthogonal array of a prime: each pair of levels of two columns.
+
+    It is int32[p * p, d], of numbers below p.
+    """
+    i, j = (v.ravel() for v in np.indices((p, p)))
+    columns = [i, j, *((i + k * j) % p for k in range(1, p))]
+    return np.stack(columns[:d], axis=1).astype(np.int32)
+
+
+class LatinHypercube(Engine):
     """Points of which each coordinate has one in each of n intervals.
 
     Args:
       d: how many numbers a point has.
       scramble: whether a point lies anywhere in its cell; else in the middle.
+      strength: 1, or 2: then each two coordinates also have one point in each of n
+        squares. The number of points must be the square of a prime p, and d at most
+        p + 1.
+      optimization: None, "random-cd" or "lloyd", as `Sobol` has it; points that
+        "lloyd" moves do not form a Latin hypercube.
       key: a key of `fxflow.random`.
 
     Raises:
-      ArgumentError: `d` is not positive, or there is no key.
+      ArgumentError: `d` is not positive, `strength` is neither 1 nor 2, unknown
+        optimization, or there is no key.
 
     Example:
       >>> from fxflow import random
@@ -318,42 +373,76 @@ class LatinHypercube:
       >>> np.sort(np.floor(5 * x), axis=0)[:, 0]
       array([0., 1., 2., 3., 4.], dtype=float32)
 
-    Source: `scipy.stats.qmc.LatinHypercube`.
+    Source: `scipy.stats.qmc.LatinHypercube`; B. Tang, 1993.
     """
 
-    def __init__(self, d: int, *, scramble: bool = True, key: Any = None) -> None:
-        self.d: int = _require_count("LatinHypercube", "d", d)
-        _require_key("LatinHypercube", True, key)
-        self._key, self._scramble = key, bool(scramble)
+    def __init__(
+        self,
+        d: int,
+        *,
+        scramble: bool = True,
+        strength: int = 1,
+        optimization: str | None = None,
+        key: Any = None,
+    ) -> None:
+        self.d: int = require_count("LatinHypercube", "d", d)
+        if strength not in (1, 2):
+            raise ArgumentError(
+                f"LatinHypercube: strength must be 1 or 2, got {strength!r}"
+            )
+        require_key("LatinHypercube", True, key)
+        self._optimize_with(optimization, key)
+        self._key, self._scramble, self._strength = key, bool(scramble), int(strength)
 
     @_docs_of_points
     def random(self, n: int = 1) -> Array:
         """Returns points.
 
         Raises:
-          ArgumentError: `n` is not positive.
+          ArgumentError: `n` is not positive; or with `strength=2` not the square of a
+            prime p that is at least `d` - 1.
 
         Example:
           >>> from fxflow import random
           >>> LatinHypercube(3, key=random.key(0)).random(4).shape
           (4, 3)
         """
-        n = _require_count("LatinHypercube.random", "n", n)
-        return _latin(self._key, self.d, n, self._scramble)
+        name = "LatinHypercube.random"
+        n = require_count(name, "n", n)
+        if self._strength == 2:
+            p = math.isqrt(n)
+            if p * p != n or p not in _primes_to(p) or self.d > p + 1:
+                raise ArgumentError(
+                    f"{name}: with strength=2 n must be the square of a prime that is "
+                    f"at least d - 1 = {self.d - 1}, as 4, 9, 25, 49 or 121, got {n}"
+                )
+        found = _latin(self._key, self.d, n, self._scramble, self._strength)
+        return self._optimized(found)
 
 
 class MultivariateNormalQMC:
-    """Normal points, from a Sobol sequence by the inverse distribution function.
+    """Normal points, from a Sobol sequence.
 
     Args:
       mean: real array-like[d].
-      cov: real array-like[d, d]: the covariance; None is the identity.
+      cov: positive semidefinite real array-like[d, d]: the covariance; None is the
+        identity.
+      cov_root: real array-like[d, d] in place of `cov`: a matrix R for which Rᵀ R is
+        the covariance.
+      inv_transform: whether points are those of the engine under the inverse
+        distribution function; else pairs of their numbers are transformed (Box and
+        Muller).
       key: a key of `fxflow.random`.
-      engine: with `d` numbers; None is a scrambled `Sobol`.
+      engine: with `d` numbers, without `inv_transform` one more if `d` is odd; None
+        is a scrambled `Sobol`.
 
     Raises:
-      ArgumentError: there is neither a key nor an engine.
+      ArgumentError: there is neither a key nor an engine, or both `cov` and
+        `cov_root` are given.
       ShapeError: the shapes are incompatible.
+
+    Special cases:
+      nan where `cov` has a negative eigenvalue.
 
     Example:
       >>> from fxflow import random
@@ -368,6 +457,8 @@ class MultivariateNormalQMC:
         mean: ArrayLike,
         cov: ArrayLike | None = None,
         *,
+        cov_root: ArrayLike | None = None,
+        inv_transform: bool = True,
         key: Any = None,
         engine: Any = None,
     ) -> None:
@@ -376,16 +467,24 @@ class MultivariateNormalQMC:
         if self._mean.aval.ndim != 1:
             raise ShapeError(f"{name}: mean must be a row, got {self._mean.aval}")
         d = self._mean.aval.shape[0]
+        if cov is not None and cov_root is not None:
+            raise ArgumentError(f"{name}: takes cov or cov_root, got both")
         self._root = None
-        if cov is not None:
-            (wide,) = promote_inexact(name, cov)
+        for what, given in (("cov", cov), ("cov_root", cov_root)):
+            if given is None:
+                continue
+            (wide,) = promote_inexact(name, given)
             if wide.aval.shape != (d, d):
-                raise ShapeError(f"{name}: cov must be f32[{d},{d}], got {wide.aval}")
-            self._root = cholesky(wide)
-        self._engine = engine if engine is not None else Sobol(d, key=key)
-        if self._engine.d != d:
+                raise ShapeError(
+                    f"{name}: {what} must be f32[{d},{d}], got {wide.aval}"
+                )
+            self._root = _root_of(wide) if what == "cov" else wide
+        self._inverse = bool(inv_transform)
+        needed = d if inv_transform else d + d % 2
+        self._engine = engine if engine is not None else Sobol(needed, key=key)
+        if self._engine.d != needed:
             raise ShapeError(
-                f"{name}: the engine must have d={d}, got {self._engine.d}"
+                f"{name}: the engine must have d={needed}, got {self._engine.d}"
             )
 
     def random(self, n: int = 1) -> Array:
@@ -407,11 +506,32 @@ class MultivariateNormalQMC:
         """
         points = self._engine.random(n)
         tiny = float(fnp.finfo(points.dtype).eps) / 2
-        z = ndtri(fnp.clip(points, tiny, 1 - tiny))
+        points = fnp.clip(points, tiny, 1 - tiny)
+        if self._inverse:
+            z = ndtri(points)
+        else:
+            far = lax.sqrt(-2 * lax.log(points[:, ::2]))
+            turn = 2 * math.pi * points[:, 1::2]
+            z = fnp.stack([far * lax.cos(turn), far * lax.sin(turn)], axis=-1)
+            z = fnp.reshape(z, points.shape)[:, : self._mean.aval.shape[0]]
         if self._root is not None:
-            z = z @ self._root.T
+            z = z @ self._root
         found: Array = z + self._mean
         return found
+
+
+@library()
+def _root_of(cov: Any) -> Array:
+    """Returns R with Rᵀ R = cov: that of Cholesky, or of eigenvalues if one is 0."""
+    lower = cholesky(cov)
+    values, vectors = eigh(cov)
+    # Roundings of 0 may be negative.
+    least = -10 * cov.aval.shape[0] * float(fnp.finfo(cov.aval.dtype).eps)
+    bad = values < least * fnp.max(abs(values))
+    roots = lax.sqrt(fnp.where(bad, math.nan, fnp.maximum(values, 0)))
+    whole = fnp.all(lower == lower)
+    out: Array = fnp.where(whole, lower, vectors * roots).T
+    return out
 
 
 class MultinomialQMC:
@@ -450,7 +570,7 @@ class MultinomialQMC:
                 raise ArgumentError(
                     f"{name}: pvals must not be negative and add to 1, got {pvals!r}"
                 )
-        self._trials = _require_count(name, "n_trials", n_trials, 0)
+        self._trials = require_count(name, "n_trials", n_trials, 0)
         self._engine = engine if engine is not None else Sobol(1, key=key)
         if self._engine.d != 1:
             raise ShapeError(f"{name}: the engine must have d=1, got {self._engine.d}")
@@ -473,7 +593,7 @@ class MultinomialQMC:
           >>> MultinomialQMC(p, 8, key=random.key(0)).random(3).sum(1)
           Array([8, 8, 8], dtype=int32)
         """
-        n = _require_count("MultinomialQMC.random", "n", n)
+        n = require_count("MultinomialQMC.random", "n", n)
         k = self._p.aval.shape[0]
         if not self._trials:
             return fnp.zeros((n, k), dtypes.int32)
@@ -484,187 +604,6 @@ class MultinomialQMC:
         chosen = place[..., None] == fnp.arange(k, dtype=place.dtype)
         found: Array = fnp.sum(chosen, axis=1, dtype=dtypes.int32)
         return found
-
-
-class PoissonDisk:
-    """Points at random of which no two are closer than a radius.
-
-    New points are tried around earlier ones (Bridson), all candidates of a point at
-    once. How many there are in the end depends on the key.
-
-    Args:
-      d: how many numbers a point has.
-      radius: a positive number: the least distance of two points.
-      hypersphere: where candidates lie around a point: "volume", evenly between one
-        and two radii, or "surface", just beyond the radius.
-      ncandidates: how many candidates a point has until it is given up.
-      l_bounds: real array-like[d], or a number: the lower ends; None is 0.
-      u_bounds: real array-like[d], or a number: the upper ends; None is 1.
-      key: a key of `fxflow.random`.
-
-    Raises:
-      ArgumentError: a number is out of range, or there is no key.
-      ShapeError: the bounds are not of d numbers.
-
-    Example:
-      >>> from fxflow import random
-      >>> x = PoissonDisk(2, radius=0.2, key=random.key(0)).random(9)
-      >>> from fxflow.scipy.spatial.distance import pdist
-      >>> bool(pdist(x).min() >= 0.2)
-      True
-
-    Source: `scipy.stats.qmc.PoissonDisk`; R. Bridson, 2007.
-    """
-
-    def __init__(
-        self,
-        d: int,
-        *,
-        radius: float = 0.05,
-        hypersphere: str = "volume",
-        ncandidates: int = 30,
-        l_bounds: ArrayLike | None = None,
-        u_bounds: ArrayLike | None = None,
-        key: Any = None,
-    ) -> None:
-        name = "PoissonDisk"
-        self.d: int = _require_count(name, "d", d)
-        _require_key(name, True, key)
-        if not isinstance(radius, int | float | np.floating) or not radius > 0:
-            raise ArgumentError(
-                f"{name}: radius must be a positive number, got {radius!r}"
-            )
-        if hypersphere not in ("volume", "surface"):
-            raise ArgumentError(
-                f'{name}: hypersphere must be "volume" or "surface", got '
-                f"{hypersphere!r}"
-            )
-        self._radius, self._shell = float(radius), hypersphere
-        self._tries = _require_count(name, "ncandidates", ncandidates)
-        ends = [0.0 if l_bounds is None else l_bounds]
-        ends.append(1.0 if u_bounds is None else u_bounds)
-        low, high = (np.asarray(e, float) for e in ends)
-        if any(e.shape not in ((), (self.d,)) for e in (low, high)):
-            raise ShapeError(
-                f"{name}: bounds must be numbers or f32[{self.d}], got shapes "
-                f"{low.shape} and {high.shape}"
-            )
-        self._low, self._high = (np.broadcast_to(e, (self.d,)) for e in (low, high))
-        if not (self._low < self._high).all():
-            raise ArgumentError(
-                f"{name}: l_bounds must be below u_bounds, got {l_bounds!r} and "
-                f"{u_bounds!r}"
-            )
-        self._key = key
-
-    def random(self, n: int = 1) -> Array:
-        """Returns at most n points: fewer if there is no room.
-
-        Args:
-          n: the number of points.
-
-        Returns:
-          float[m, d] with m ≤ n, m depending on the key.
-
-        Raises:
-          ArgumentError: `n` is not positive.
-          ConcretizationError: the key is traced, and so is m.
-
-        Example:
-          >>> from fxflow import random
-          >>> PoissonDisk(1, radius=0.9, key=random.key(0)).random(9).shape[0] <= 2
-          True
-        """
-        n = _require_count("PoissonDisk.random", "n", n)
-        low, high = (fnp.asarray(e, dtypes.default_float()) for e in self._ends())
-        points, count = _disks(
-            self._key, low, high, self._radius, n, self._shell, self._tries
-        )
-        found: Array = points[: int(count)]
-        return found
-
-    def fill_space(self) -> Array:
-        """Returns points until there is room for no other.
-
-        Returns:
-          float[m, d], m depending on the key.
-
-        Raises:
-          ConcretizationError: the key is traced, and so is m.
-
-        Example:
-          >>> from fxflow import random
-          >>> x = PoissonDisk(2, radius=0.3, key=random.key(0)).fill_space()
-          >>> 5 < len(x) < 30
-          True
-        """
-        # Cells of a diagonal of one radius have at most one point each.
-        cells = np.ceil((self._high - self._low) * self.d**0.5 / self._radius)
-        most = int(np.prod(np.maximum(cells, 1)))
-        if most > 1 << 20:
-            raise ArgumentError(
-                f"PoissonDisk.fill_space: up to {most} points have room, which are too "
-                "many: take a larger radius, or random(n)"
-            )
-        return self.random(most)
-
-    def _ends(self) -> tuple[Any, Any]:
-        return self._low, self._high
-
-
-@library("n", "shell", "tries")
-def _disks(
-    key: Any, low: Any, high: Any, radius: Any, n: int, shell: str, tries: int
-) -> tuple[Array, Array]:
-    """Returns n points of which the first are apart by a radius, and how many."""
-    d, dtype = low.shape[0], low.dtype
-    radius = fnp.asarray(radius, dtype)
-    first, key = random.split(key)
-    start = low + (high - low) * random.uniform(first, (d,), dtype)
-    points = lax.full((n, d), math.inf, dtype).at[0].set(start)
-    open_ = fnp.arange(n) == 0
-
-    def going(state: Any) -> Any:
-        _, _, count, open_, _ = state
-        return (count < n) & fnp.any(open_)
-
-    def step(state: Any) -> Any:
-        key, points, count, open_, turn = state
-        key, one, two, three = random.split(key, 4)
-        # A point at random of those around which there may be room.
-        weight = fnp.where(open_, random.uniform(one, (n,), dtype), -1)
-        place = fnp.argmax(weight)
-        center = points[place]
-        way = random.normal(two, (tries, d), dtype)
-        way = way / fnp.linalg.norm(way, axis=-1, keepdims=True)
-        if shell == "volume":
-            u = random.uniform(three, (tries, 1), dtype)
-            far = radius * (1 + (2.0**d - 1) * u) ** (1 / d)
-        else:
-            far = radius * (1 + 8 * float(fnp.finfo(dtype).eps))
-        new = center + far * way
-        apart = fnp.sum((new[:, None, :] - points[None, :, :]) ** 2, axis=-1)
-        inside = fnp.all((new >= low) & (new <= high), axis=-1)
-        # Candidates are compared one after the other with those that were taken.
-        own = fnp.sum((new[:, None, :] - new[None, :, :]) ** 2, axis=-1)
-        free = inside & fnp.all(apart >= radius**2, axis=-1)
-
-        def take(i: Any, taken: Any) -> Any:
-            clear = fnp.all(~taken | (own[i] >= radius**2))
-            return taken.at[i].set(free[i] & clear)
-
-        taken = lax.fori_loop(0, tries, take, lax.full((tries,), False, dtypes.bool_))
-        number = count + fnp.cumsum(taken.astype(dtypes.int32)) - 1
-        number = fnp.where(taken, number, n)  # what is beyond is dropped
-        points = points.at[number].set(new, mode="drop")
-        open_ = open_.at[place].set(fnp.any(taken))
-        open_ = open_.at[number].set(True, mode="drop")
-        count = fnp.minimum(count + fnp.sum(taken, dtype=dtypes.int32), n)
-        return key, points, count, open_, turn + 1
-
-    state = (key, points, fnp.int32(1), open_, fnp.int32(0))
-    _, points, count, _, _ = lax.while_loop(going, step, state)
-    return points, count
 
 
 @library("reverse")

@@ -22,7 +22,7 @@ Q = np.array([1e-7, 1e-3, 0.1, 0.32, 0.5, 0.83, 0.99, 0, 1, -0.1, 1.1, np.nan])
 FAR = np.array([-np.inf, -7, -1, 0, 0.3, 1, 2.5, 9, np.inf, np.nan])
 COUNTS = np.array([-np.inf, -3, -1, 0, 1, 2, 3, 5, 2.5, 12, 50, np.inf, np.nan])
 # They have user's functions, data or keys as arguments, and tests of their own.
-OTHERS = {"expect", "fit", "nnlf", "rvs"}
+OTHERS = {"expect", "fit", "fit_loc_scale", "nnlf", "rvs"}
 # What SciPy integrates or solves for has fewer digits there than here.
 LOOSE = {"stats", "moment", "var", "std", "entropy", "mean"}
 
@@ -435,6 +435,24 @@ def test_a_fit_is_as_likely_as_scipy_s() -> None:
 
 
 @pytest.mark.slow
+def test_moments_of_a_sample_and_likelihoods_of_counts() -> None:
+    with fxflow.config.override(x64=True):
+        for name, shapes in (("norm", ()), ("gamma", (2.5,)), ("t", (1.5,))):
+            want = getattr(scipy.stats, name).fit_loc_scale(SAMPLE, *shapes)
+            got = getattr(stats, name).fit_loc_scale(SAMPLE, *shapes)
+            np.testing.assert_allclose(got, want, 1e-12)
+        counts = np.array([3, 0, 2, 5])
+        for name, theta in (("poisson", (1.5, 0)), ("binom", (7, 0.4, 0))):
+            want = getattr(scipy.stats, name).nnlf(theta, counts)
+            got = getattr(stats, name).nnlf(theta, counts)
+            np.testing.assert_allclose(got, want, 1e-12)
+        assert stats.binom.nnlf((4, 0.4, 0), counts) == np.inf
+        slope = fxflow.grad(stats.poisson.nnlf)(np.array([1.5, 0.0]), counts)
+        np.testing.assert_allclose(slope[0], 4 - 10 / 1.5, 1e-12)
+    with pytest.raises(ArgumentError, match=r"takes the shapes \(a\), got 2"):
+        stats.gamma.fit_loc_scale(SAMPLE, 1.0, 2.0)
+
+
 def test_a_fit_is_differentiable_by_the_sample() -> None:
     shape = fxflow.jit(lambda x: stats.gamma.fit(x, floc=0)[0])
     with fxflow.config.override(x64=True):

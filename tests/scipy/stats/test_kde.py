@@ -51,6 +51,36 @@ def test_integrals() -> None:
             plane(np.zeros((3, 4)))
 
 
+def test_boxes_marginals_and_widths() -> None:
+    low, high = np.array([-0.5, -np.inf]), np.array([1.0, 0.4])
+    with fxflow.config.override(x64=True):
+        ours = gaussian_kde(PLANE, 0.6, WEIGHTS)
+        want = scipy.stats.gaussian_kde(PLANE, 0.6, WEIGHTS)
+        got = ours.integrate_box(low, high, maxpts=4096)
+        oracle = want.integrate_box(low, high, rng=np.random.default_rng(0))
+        np.testing.assert_allclose(got, oracle, 2e-3)
+        assert float(ours.covariance_factor()) == 0.6
+        for part in (1, [1], [1, 0]):
+            points = RNG.normal(size=(np.size(part), 4))
+            found = ours.marginal(part)(points)
+            np.testing.assert_allclose(found, want.marginal(part)(points), 1e-8)
+        want.set_bandwidth("silverman")
+        other = ours.set_bandwidth("silverman")
+        np.testing.assert_allclose(other.covariance, want.covariance, 1e-8)
+        assert float(ours.factor) == 0.6
+        line = gaussian_kde(LINE)
+        got = line.integrate_box(-0.5, np.inf)
+        np.testing.assert_allclose(got, line.integrate_box_1d(-0.5, np.inf), 1e-9)
+        slope = fxflow.grad(lambda h: ours.integrate_box(low, h))(high)
+        step = np.array([0, 1e-5])
+        ends = [float(ours.integrate_box(low, high + s * step)) for s in (1, -1)]
+        np.testing.assert_allclose(slope[1], (ends[0] - ends[1]) / 2e-5, 1e-5)
+    with pytest.raises(ShapeError, match="corners must be"):
+        ours.integrate_box(np.zeros(3), np.ones(3))
+    with pytest.raises(ArgumentError, match="dimensions must be different"):
+        ours.marginal([0, 0])
+
+
 def test_a_pytree_to_draw_from() -> None:
     kde = gaussian_kde(PLANE.astype(np.float32), weights=WEIGHTS.astype(np.float32))
     drawn = fxflow.jit(lambda kde: kde.resample(random.key(0), (4000,)))(kde)

@@ -1,5 +1,7 @@
 """The multinomial distribution beside SciPy's."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.stats
@@ -28,6 +30,27 @@ def test_multinomial() -> None:
         multinomial.logpmf(x * 1.5, 3, P)
     with pytest.raises(ShapeError):
         multinomial.logpmf(x[:, :2], 3, P)
+
+
+@pytest.mark.slow
+def test_entropies() -> None:
+    n = np.array([0, 1, 4, 9])
+    with fxflow.config.override(x64=True):
+        want = [scipy.stats.multinomial.entropy(k, P) for k in n]
+        np.testing.assert_allclose(multinomial.entropy(n, P), want, 1e-9, 1e-12)
+        slope = fxflow.jit(fxflow.grad(lambda q: multinomial.entropy(4, _whole(q))))(
+            0.2
+        )
+        ends = [
+            scipy.stats.multinomial.entropy(4, _whole(0.2 + s)) for s in (1e-5, -1e-5)
+        ]
+        np.testing.assert_allclose(slope, (ends[0] - ends[1]) / 2e-5, 1e-6)
+    assert np.isnan(multinomial.entropy(-1, P))
+
+
+def _whole(q: Any) -> Any:
+    """Three probabilities, of which one is given."""
+    return q * np.array([1.0, 0.0, -1.0]) + np.array([0.0, 0.7, 0.3])
 
 
 @pytest.mark.slow

@@ -5,7 +5,8 @@ import pytest
 import scipy.stats
 
 import fxflow
-from fxflow.errors import ShapeError
+import fxflow.numpy as fnp
+from fxflow.errors import ArgumentError, ShapeError
 from fxflow.scipy.stats import poisson_binom as ours
 
 theirs = scipy.stats.poisson_binom
@@ -30,6 +31,32 @@ def test_moments_and_quantiles() -> None:
     assert np.isnan(ours.ppf(np.array([-0.1, np.nan]), P)).all()
     assert np.isnan(ours.pmf(np.nan, P)) and ours.cdf(np.inf, P) == 1
     assert np.isnan(ours.mean(np.array([0.5, 1.5])))
+
+
+def test_summaries_and_upper_quantiles() -> None:
+    with fxflow.config.override(x64=True):
+        for name in ("median", "support"):
+            want = getattr(theirs, name)(P, 2.0)
+            np.testing.assert_array_equal(getattr(ours, name)(P, 2.0), want)
+        got = ours.stats(P, 2.0, "mvsk")
+        np.testing.assert_allclose(got, theirs.stats(P, 2.0, "mvsk"), 1e-9)
+        for order in (1, 2, 5):
+            want = theirs.moment(order, P, 2.0)
+            np.testing.assert_allclose(ours.moment(order, P, 2.0), want, 1e-9)
+        q = np.array([0, 1e-9, 0.1, 0.5, 0.99, 1])
+        np.testing.assert_array_equal(ours.isf(q, P), theirs.isf(q, P))
+        np.testing.assert_array_equal(ours.interval(0.9, P), theirs.interval(0.9, P))
+        chances = theirs.pmf(np.arange(13), P)
+        want = chances @ np.sqrt(np.arange(13) + 1)
+        got = ours.expect(fnp.sqrt, P, 1)
+        np.testing.assert_allclose(got, want, 1e-12)
+        some = ours(P, 1).expect(fnp.sqrt, lb=3, ub=7, conditional=True)
+        part = chances[2:7] @ np.sqrt(np.arange(3, 8)) / chances[2:7].sum()
+        np.testing.assert_allclose(some, part, 1e-12)
+    with pytest.raises(ArgumentError, match="order must be positive"):
+        ours.moment(0, P)
+    with pytest.raises(ArgumentError, match="letters of"):
+        ours.stats(P, moments="x")
 
 
 def test_derivatives_and_batches() -> None:

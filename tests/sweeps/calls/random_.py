@@ -37,6 +37,11 @@ CALLS = [
     *[fn(n, floating(3, 4, **POSITIVE)) for n in ("gamma", "loggamma", "pareto")],
     fn("generalized_normal", 1.5, (3,)),
     fn("geometric", floating(3, low=0.2, high=0.8)),
+    fn(
+        "levy_stable",
+        floating(3, 4, low=1.1, high=1.9),
+        floating(3, 4, low=-0.9, high=0.9),
+    ),
     fn("lognormal", floating(3, **POSITIVE)),
     fn("multinomial", floating(low=5, high=9), floating(4, low=0.1, high=0.2)),
     fn("multivariate_normal", floating(3), positive_definite(3, 3, kinds="f")),

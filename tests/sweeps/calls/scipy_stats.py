@@ -216,7 +216,7 @@ NEW: dict[str, tuple[Any, ...]] = {
     ),
 }
 #: They take functions, keys or samples: tests/scipy/stats/test_distributions.py.
-_OTHERS = ("expect", "fit", "nnlf", "rvs")
+_OTHERS = ("expect", "fit", "fit_loc_scale", "nnlf", "rvs")
 
 
 #: Integrals and long sums: tests/scipy/stats/test_distributions.py has their calls.
@@ -276,6 +276,8 @@ EXEMPT |= {
     f"{S}.fit": "a search, tested beside SciPy",
     f"{S}.goodness_of_fit": "takes a distribution and a key",
     f"{S}.mvsdist": "returns objects with methods",
+    f"{S}.multinomial.entropy": "long sums: tests/scipy/stats/test_multinomial.py",
+    f"{S}.poisson_binom.expect": "takes a function",
     f"{S}.ppcc_max": "a search, tested beside SciPy",
     f"{S}.ppcc_plot": "quantiles that are solved for, tested beside SciPy",
     f"{S}.boschloo_exact": "takes counts that are known",
@@ -480,13 +482,21 @@ CALLS = [
         whole(3),
         real(3, 4, low=0.1, high=0.9),
     ),
-    call(
-        f"{S}.poisson_binom.ppf",
+    *each(
+        f"{S}.poisson_binom",
+        "ppf isf interval",
         real(3, low=0.1, high=0.9),
         real(3, 4, low=0.1, high=0.9),
         differentiable=False,
     ),
     *each(f"{S}.poisson_binom", "mean var std entropy", real(3, 4, low=0.1, high=0.9)),
+    call(f"{S}.poisson_binom.moment", 3, real(3, 4, low=0.1, high=0.9)),
+    *each(
+        f"{S}.poisson_binom",
+        "median stats support",
+        real(3, 4, low=0.1, high=0.9),
+        differentiable=False,
+    ),
     *each(
         f"{S}.random_table",
         "logpmf pmf",
