@@ -152,12 +152,13 @@ def connected_components(
     return int(count), fnp.asarray(labels.astype(np.int32))
 
 
-def minimum_spanning_tree(csgraph: Any) -> SparseArray:
+def minimum_spanning_tree(csgraph: Any, overwrite: bool = False) -> SparseArray:
     """Returns a minimum spanning tree, or forest, of an undirected graph.
 
     Args:
       csgraph: (n, n) sparse or dense array of weights, which must be known: which edges
         the tree has depends on them. The smaller weight of two directions counts.
+      overwrite: has no effect.
 
     Returns:
       A sparse csr array of its edges.
@@ -208,6 +209,7 @@ def shortest_path(
     directed: bool = True,
     return_predecessors: bool = False,
     unweighted: bool = False,
+    overwrite: bool = False,
     indices: Any = None,
 ) -> Any:
     """Returns the lengths of shortest paths, by relaxing all edges at once.
@@ -216,6 +218,7 @@ def shortest_path(
 
     Args:
       method: "auto", "FW", "D", "BF" or "J": has no effect.
+      overwrite: has no effect.
 
     Returns:
       Lengths, (n,) or (k, n): inf where there is no path. With predecessors a pair:

@@ -57,6 +57,7 @@ def eigsh(
     maxiter: int | None = None,
     tol: float = 0,
     return_eigenvectors: bool = True,
+    Minv: Any = None,
     OPinv: Any = None,
 ) -> Any:
     """Returns some eigenvalues and eigenvectors of a symmetric or Hermitian map.
@@ -71,6 +72,8 @@ def eigsh(
       which: "LM": of largest magnitude; "SM": of smallest; "LA": largest; "SA":
         smallest; "BE": from both ends.
       ncv: dimension of the subspace, above k; None is max(2 k + 1, 20).
+      Minv: with `M` and without `sigma`, its inverse: an operator or a function; None:
+        by SuperLU.
 
     Returns:
       The eigenvalues in ascending order, (k,), and vectors as columns, (n, k), normed.
@@ -112,7 +115,7 @@ def eigsh(
         step: Map = matvec
     elif sigma is None:
         assert metric is not None
-        solve = splu(_as_sparse("eigsh", "M", M)).solve
+        solve = inverse_of("eigsh", M, None, 0, Minv)
 
         def step(x: Any) -> Any:
             return solve(matvec(x))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 from fxflow import lax
@@ -209,13 +210,16 @@ class LeastSquares(NamedTuple):
     Attributes:
       x: the solution.
       istop: why it stopped: 0: `b` is 0; 1: the residual is small; 2: so is that of the
-        normal equations; 7: at the bound of iterations.
+        normal equations; 3: the condition number reached `conlim`; 7: at the bound of
+        iterations.
       itn: how many iterations were made.
       r1norm: ‖b - A x‖.
       r2norm: the same with `damp`: √(‖b - A x‖² + damp² ‖x - x0‖²).
       anorm: estimate of the Frobenius norm of `A`, damping included.
+      acond: estimate of the condition number of `A`, damping included.
       arnorm: ‖Aᴴ (b - A x) - damp² (x - x0)‖.
       xnorm: ‖x‖.
+      var: with `calc_var`, estimates of the diagonal of (Aᴴ A + damp² I)⁻¹, (n,).
     """
 
     x: Any
@@ -224,8 +228,10 @@ class LeastSquares(NamedTuple):
     r1norm: Any
     r2norm: Any
     anorm: Any
+    acond: Any
     arnorm: Any
     xnorm: Any
+    var: Any = None
 
 
 _docs_of_least_squares = shared("""
@@ -236,6 +242,8 @@ _docs_of_least_squares = shared("""
       atol: relative tolerance of the residual of the normal equations.
       btol: relative tolerance of the residual: it is at most this times the norm of
         `b`.
+      conlim: it ends when the estimate of the condition number is not less than this;
+        0 for no limit.
       x0: the initial guess; None is 0.
 
     Returns:
@@ -254,7 +262,9 @@ def lsqr(
     damp: float = 0.0,
     atol: float = 1e-06,
     btol: float = 1e-06,
+    conlim: float = 1e8,
     iter_lim: int | None = None,
+    calc_var: bool = False,
     x0: Any = None,
 ) -> LeastSquares:
     """Solves a least-squares problem: min ‖A x - b‖² + damp² ‖x - x0‖².
@@ -264,6 +274,7 @@ def lsqr(
 
     Args:
       iter_lim: how many iterations are made at most; None is 2 n.
+      calc_var: whether the variances of the solution are estimated.
 
     Example:
       >>> A = fnp.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
@@ -273,7 +284,8 @@ def lsqr(
     Source: `scipy.sparse.linalg.lsqr`; Paige and Saunders 1982.
     """
     limit = 2 * aslinearoperator(A).shape[1] if iter_lim is None else iter_lim
-    return _least_squares("lsqr", _lsqr, A, b, damp, atol, btol, limit, x0)
+    method = functools.partial(_lsqr, calc_var=calc_var)
+    return _least_squares("lsqr", method, A, b, damp, atol, btol, conlim, limit, x0)
 
 
 @_docs_of_least_squares
@@ -283,6 +295,7 @@ def lsmr(
     damp: float = 0.0,
     atol: float = 1e-06,
     btol: float = 1e-06,
+    conlim: float = 1e8,
     maxiter: int | None = None,
     x0: Any = None,
 ) -> LeastSquares:
@@ -302,7 +315,7 @@ def lsmr(
     Source: `scipy.sparse.linalg.lsmr`; Fong and Saunders 2011.
     """
     limit = min(aslinearoperator(A).shape) if maxiter is None else maxiter
-    return _least_squares("lsmr", _lsmr, A, b, damp, atol, btol, limit, x0)
+    return _least_squares("lsmr", _lsmr, A, b, damp, atol, btol, conlim, limit, x0)
 
 
 def _least_squares(
@@ -313,6 +326,7 @@ def _least_squares(
     damp: float,
     atol: float,
     btol: float,
+    conlim: float,
     limit: int,
     x0: Any,
 ) -> LeastSquares:
@@ -335,6 +349,7 @@ def _least_squares(
         damp,
         atol,
         btol,
+        1 / conlim if conlim > 0 else 0,
         limit,
     )
 
@@ -368,7 +383,10 @@ def _lsqr(
     damp: float,
     atol: float,
     btol: float,
+    ctol: float,
     limit: int,
+    *,
+    calc_var: bool,
 ) -> LeastSquares:
     real = dtypes.to_real(b.dtype)
     bnorm = _norm(b)
@@ -399,6 +417,8 @@ def _lsqr(
         phi = c * phibar
         phibar = sn * phibar
         x = s["x"] + _over(phi, rho) * s["w"]
+        change = fnp.abs(_over(s["w"], rho.astype(b.dtype))) ** 2
+        ddnorm = s["ddnorm"] + fnp.sum(change)
         w = v - _over(theta, rho) * s["w"]
         res = s["res"] + psi**2
         rnorm = fnp.sqrt(phibar**2 + res)
@@ -406,12 +426,16 @@ def _lsqr(
         anorm = fnp.sqrt(anorm2)
         small = rnorm <= btol * bnorm + atol * anorm * _norm(x)
         flat = arnorm <= fnp.maximum(atol, eps) * anorm * rnorm
-        istop = fnp.where(small, 1, fnp.where(flat | (alpha == 0), 2, 0))
+        ill = 1 / (anorm * fnp.sqrt(ddnorm) + eps) <= ctol
+        istop = fnp.where(flat | (alpha == 0), 2, fnp.where(ill, 3, 0))
+        istop = fnp.where(small, 1, istop)
         return {
             "x": x,
             "u": u,
             "v": v,
             "w": w,
+            "ddnorm": ddnorm,
+            "var": s["var"] + change if calc_var else None,
             "alpha": alpha,
             "rhobar": rhobar,
             "phibar": phibar,
@@ -427,6 +451,8 @@ def _lsqr(
         "u": u,
         "v": v,
         "w": v,
+        "ddnorm": zero,
+        "var": fnp.zeros(n, real) if calc_var else None,
         "alpha": alpha,
         "rhobar": alpha,
         "phibar": bnorm,
@@ -435,15 +461,55 @@ def _lsqr(
         "istop": fnp.where(begin, 2, 0),
         "itn": fnp.zeros((), dtypes.int32),
     }
-    return _ended(lax.while_loop(more, step, state), bnorm, zero)
+    end = lax.while_loop(more, step, state)
+    acond = fnp.sqrt(end["anorm2"] * end["ddnorm"])
+    return _ended(end, bnorm, zero, acond)._replace(var=end["var"])
 
 
-def _ended(end: dict[str, Any], bnorm: Any, zero: Any) -> LeastSquares:
+def _ended(end: dict[str, Any], bnorm: Any, zero: Any, acond: Any) -> LeastSquares:
     """Returns the last state of a method, the norms of residuals still unknown."""
     istop = fnp.where(bnorm == 0, 0, fnp.where(end["istop"] == 0, 7, end["istop"]))
     x = fnp.where(fnp.isfinite(bnorm), end["x"], fnp.nan)
     anorm = fnp.sqrt(end["anorm2"])
-    return LeastSquares(x, istop, end["itn"], zero, zero, anorm, zero, zero)
+    return LeastSquares(x, istop, end["itn"], zero, zero, anorm, acond, zero, zero)
+
+
+def _rotation(a: Any, b: Any) -> tuple[Any, Any, Any]:
+    """Returns the cosine and the sine that turn (a, b) to (r, 0), and r."""
+    r = fnp.hypot(a, b)
+    return fnp.where(r == 0, 1, _over(a, r)), _over(b, r), r
+
+
+def _lsmr_start(u: Any, v: Any, alpha: Any, bnorm: Any) -> dict[str, Any]:
+    begin = (alpha * bnorm) == 0
+    none, zero, one = fnp.zeros_like(v), fnp.zeros_like(alpha), fnp.ones_like(alpha)
+    return {
+        "x": none,
+        "u": u,
+        "v": v,
+        "h": v,
+        "largest": zero,
+        "least": fnp.full_like(alpha, fnp.inf),
+        "acond": one,
+        "hbar": none,
+        "alpha": alpha,
+        "alphabar": alpha,
+        "rho": one,
+        "rhobar": one,
+        "cbar": one,
+        "sbar": zero,
+        "zeta": zero,
+        "zetabar": alpha * bnorm,
+        "betadd": bnorm,
+        "betad": zero,
+        "rhodold": one,
+        "tau": zero,
+        "square": zero,
+        "thetatilde": zero,
+        "anorm2": zero,
+        "istop": fnp.where(begin, 2, 0),
+        "itn": fnp.zeros((), dtypes.int32),
+    }
 
 
 def _lsmr(
@@ -454,6 +520,7 @@ def _lsmr(
     damp: float,
     atol: float,
     btol: float,
+    ctol: float,
     limit: int,
 ) -> LeastSquares:
     real = dtypes.to_real(b.dtype)
@@ -463,15 +530,11 @@ def _lsmr(
     v = back(u)
     alpha = _norm(v)
     v = _over(v, alpha)
-    zero, one = fnp.zeros((), real), fnp.ones((), real)
+    zero = fnp.zeros((), real)
     shift = fnp.asarray(damp, real)
 
     def more(state: Any) -> Any:
         return (state["istop"] == 0) & (state["itn"] < limit)
-
-    def rotation(a: Any, b: Any) -> tuple[Any, Any, Any]:
-        r = fnp.hypot(a, b)
-        return fnp.where(r == 0, 1, _over(a, r)), _over(b, r), r
 
     def step(s: Any) -> Any:
         u = image(s["v"]) - s["alpha"] * s["u"]
@@ -480,14 +543,14 @@ def _lsmr(
         v = back(u) - beta * s["v"]
         alpha = _norm(v)
         v = _over(v, alpha)
-        chat, shat, alphahat = rotation(s["alphabar"], shift)
+        chat, shat, alphahat = _rotation(s["alphabar"], shift)
         # B to R, by plane rotations.
-        c, sn, rho = rotation(alphahat, beta)
+        c, sn, rho = _rotation(alphahat, beta)
         theta, alphabar = sn * alpha, c * alpha
         # Rᵀ to R̄.
         thetabar = s["sbar"] * rho
         old = s["rhobar"]
-        cbar, sbar, rhobar = rotation(s["cbar"] * rho, theta)
+        cbar, sbar, rhobar = _rotation(s["cbar"] * rho, theta)
         zeta, zetabar = cbar * s["zetabar"], -sbar * s["zetabar"]
         hbar = s["h"] - _over(thetabar * rho, s["rho"] * old) * s["hbar"]
         x = s["x"] + _over(zeta, rho * rhobar) * hbar
@@ -496,7 +559,7 @@ def _lsmr(
         acute, check = chat * s["betadd"], -shat * s["betadd"]
         hat, betadd = c * acute, -sn * acute
         old_theta = s["thetatilde"]
-        ctilde, stilde, rhotilde = rotation(s["rhodold"], thetabar)
+        ctilde, stilde, rhotilde = _rotation(s["rhodold"], thetabar)
         thetatilde, rhodold = stilde * rhobar, ctilde * rhobar
         betad = -stilde * s["betad"] + ctilde * hat
         tau = _over(s["zeta"] - old_theta * s["tau"], rhotilde)
@@ -506,14 +569,24 @@ def _lsmr(
         anorm2 = s["anorm2"] + s["alpha"] ** 2 + beta**2 + shift**2
         arnorm = abs(zetabar)
         anorm = fnp.sqrt(anorm2)
+        # Singular values of R̄ are between those of its diagonal so far.
+        largest = fnp.maximum(s["largest"], old)
+        least = fnp.where(s["itn"] > 0, fnp.minimum(s["least"], old), s["least"])
+        edge = s["cbar"] * rho
+        acond = _over(fnp.maximum(largest, edge), fnp.minimum(least, edge))
         small = rnorm <= btol * bnorm + atol * anorm * _norm(x)
         flat = arnorm <= fnp.maximum(atol, eps) * anorm * rnorm
-        istop = fnp.where(small, 1, fnp.where(flat | (alpha == 0), 2, 0))
+        ill = 1 / (acond + eps) <= ctol
+        istop = fnp.where(flat | (alpha == 0), 2, fnp.where(ill, 3, 0))
+        istop = fnp.where(small, 1, istop)
         return {
             "x": x,
             "u": u,
             "v": v,
             "h": h,
+            "largest": largest,
+            "least": least,
+            "acond": acond,
             "hbar": hbar,
             "alpha": alpha,
             "alphabar": alphabar,
@@ -534,30 +607,6 @@ def _lsmr(
             "itn": s["itn"] + 1,
         }
 
-    begin = (alpha * bnorm) == 0
-    none = fnp.zeros(n, b.dtype)
-    state = {
-        "x": none,
-        "u": u,
-        "v": v,
-        "h": v,
-        "hbar": none,
-        "alpha": alpha,
-        "alphabar": alpha,
-        "rho": one,
-        "rhobar": one,
-        "cbar": one,
-        "sbar": zero,
-        "zeta": zero,
-        "zetabar": alpha * bnorm,
-        "betadd": bnorm,
-        "betad": zero,
-        "rhodold": one,
-        "tau": zero,
-        "square": zero,
-        "thetatilde": zero,
-        "anorm2": zero,
-        "istop": fnp.where(begin, 2, 0),
-        "itn": fnp.zeros((), dtypes.int32),
-    }
-    return _ended(lax.while_loop(more, step, state), bnorm, zero)
+    state = _lsmr_start(u, v, alpha, bnorm)
+    end = lax.while_loop(more, step, state)
+    return _ended(end, bnorm, zero, end["acond"])

@@ -46,6 +46,9 @@ def test_values_near_a_number_and_of_pairs_of_matrices() -> None:
     whole = scipy.linalg.eigh(DENSE, mass.todense(), eigvals_only=True)
     values, vectors = eigsh(A, 3, M=mass, which="LA")
     np.testing.assert_allclose(values, whole[-3:], rtol=1e-9)
+    inverse = lambda v: v / mass.diagonal()
+    values, _ = eigsh(A, 3, M=mass, which="LA", Minv=inverse)
+    np.testing.assert_allclose(values, whole[-3:], rtol=1e-9)
     norms = np.einsum("ni,n,ni->i", vectors, mass.diagonal(), vectors)
     np.testing.assert_allclose(norms, 1, rtol=1e-9)
     near = whole[np.argsort(abs(whole - 0.1))[:3]]

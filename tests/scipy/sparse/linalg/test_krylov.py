@@ -118,12 +118,14 @@ def test_shapes_that_do_not_fit() -> None:
 def test_least_squares_by_lsmr(damp: float) -> None:
     b = RNG.normal(size=20)
     start = RNG.normal(size=7)
-    got = fxflow.jit(lambda a, b: lsmr(a, b, damp, 1e-13, 1e-13, 40))(TALL, wide(b))
+    got = fxflow.jit(lambda a, b: lsmr(a, b, damp, 1e-13, 1e-13, maxiter=40))(
+        TALL, wide(b)
+    )
     want = scipy.sparse.linalg.lsqr(TALL.to_scipy(), b, damp, 1e-13, 1e-13)
     assert isinstance(got, LeastSquares) and int(got.istop) == 2
     np.testing.assert_allclose(got.x, want[0], rtol=1e-9)
     np.testing.assert_allclose(got.r2norm, want[4], rtol=1e-9)
-    got = lsmr(TALL, wide(b), 0.0, 1e-13, 1e-13, 40, wide(start))
+    got = lsmr(TALL, wide(b), 0.0, 1e-13, 1e-13, maxiter=40, x0=wide(start))
     dense = np.asarray(TALL.todense())
     np.testing.assert_allclose(got.x, np.linalg.lstsq(dense, b)[0], rtol=1e-8)
 
@@ -142,3 +144,24 @@ def test_gradient_and_special_cases_of_lsmr() -> None:
     assert np.isnan(lsmr(TALL, fnp.nan * b).x).all()
     with pytest.raises(ShapeError, match="lsmr: A of shape"):
         lsmr(TALL, b[:3])
+
+
+def test_condition_numbers_and_variances_are_those_of_scipy() -> None:
+    b = RNG.normal(size=20)
+    options = {"damp": 0.1, "atol": 0, "btol": 0, "iter_lim": 5}
+    got = lsqr(TALL, wide(b), calc_var=True, **options)
+    want = scipy.sparse.linalg.lsqr(TALL.to_scipy(), b, calc_var=True, **options)
+    # The norms of residuals are SciPy's estimates.
+    for i in (0, 1, 2, 5, 6, 8, 9):
+        np.testing.assert_allclose(got[i], want[i], rtol=1e-6, atol=1e-9)
+    limit = {"maxiter": 5, "atol": 0, "btol": 0}
+    got = lsmr(TALL, wide(b), **limit)
+    want = scipy.sparse.linalg.lsmr(TALL.to_scipy(), b, **limit)
+    np.testing.assert_allclose(got.acond, want[6], rtol=1e-9)
+    assert got.var is None
+    steep = np.diag([1.0, 1e-3, 1e-6])
+    for solver, theirs in ((lsqr, "lsqr"), (lsmr, "lsmr")):
+        limit = {"conlim": 100.0, "atol": 0, "btol": 0}
+        got = solver(wide(steep), wide(np.ones(3)), **limit)
+        want = getattr(scipy.sparse.linalg, theirs)(steep, np.ones(3), **limit)
+        assert (int(got.istop), int(got.itn)) == want[1:3] == (3, want[2])
