@@ -37,13 +37,13 @@ from fxflow.distributed.parameter_server.simulator import simulate
 from fxflow.distributed.parameter_server.tables import TableSpec
 from fxflow.distributed.parameter_server.worker.training import (
     ParameterServer,
-    TrafficReport,
     WorkerState,
 )
 from fxflow.distributed.parameter_server.worker.saving import (
     load_snapshot,
     saved_snapshots,
 )
+from fxflow.distributed.parameter_server.worker.traffic import TrafficReport
 from fxflow.distributed.parameter_server.worker.reader import ParameterReader, Reading
 from fxflow.distributed.zero import StepMetrics
 

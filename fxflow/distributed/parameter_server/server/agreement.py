@@ -34,7 +34,7 @@ from fxflow.distributed.parameter_server.paxos import (
     is_quorum,
     successor,
 )
-from fxflow.distributed.parameter_server.server.shard import Position
+from fxflow.distributed.parameter_server.server.ledger import Position
 from fxflow.distributed.parameter_server.views import (
     Places,
     View,

@@ -36,7 +36,8 @@ from typing import BinaryIO
 from fxflow.devices import files
 from fxflow.distributed.messages.codec import Message, decode, encode
 from fxflow.distributed.parameter_server import messages
-from fxflow.distributed.parameter_server.server.shard import Position, Shard
+from fxflow.distributed.parameter_server.server.ledger import Position
+from fxflow.distributed.parameter_server.server.shard import Shard
 from fxflow.distributed.parameter_server.tables.cuts import RowBlock
 from fxflow.distributed.parameter_server.tables.store import TableState
 from fxflow.errors import DistributedError, MessageError

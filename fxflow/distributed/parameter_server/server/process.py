@@ -31,6 +31,7 @@ from fxflow.distributed.parameter_server.monitor.tracing import (
     ServerTracing,
     TraceSpan,
 )
+from fxflow.distributed.parameter_server.server.ledger import Turn
 from fxflow.distributed.parameter_server.server.peers import (
     UNKNOWN,
     PendingPull,
@@ -38,7 +39,7 @@ from fxflow.distributed.parameter_server.server.peers import (
 )
 from fxflow.distributed.parameter_server.server.reads import Reads, statistics
 from fxflow.distributed.parameter_server.server.replicas import Replicas
-from fxflow.distributed.parameter_server.server.shard import Shard, Turn
+from fxflow.distributed.parameter_server.server.shard import Shard
 from fxflow.distributed.parameter_server.server.snapshots import Cuts
 from fxflow.distributed.parameter_server.server.store import Store
 from fxflow.distributed.parameter_server.views import View

@@ -25,8 +25,9 @@ from fxflow.distributed.parameter_server.errors import (
 )
 from fxflow.distributed.parameter_server.server.agreement import Heard, ViewAgreement
 from fxflow.distributed.parameter_server.server.echoes import Echoes
+from fxflow.distributed.parameter_server.server.ledger import Position
 from fxflow.distributed.parameter_server.server.replication import Copies
-from fxflow.distributed.parameter_server.server.shard import Position, Shard
+from fxflow.distributed.parameter_server.server.shard import Shard
 from fxflow.distributed.parameter_server.server.store import Store
 from fxflow.distributed.parameter_server.views import Places, View, room, with_places
 from fxflow.errors import DistributedError

@@ -13,7 +13,7 @@ import dataclasses
 from collections.abc import Iterable
 
 from fxflow.distributed.messages.codec import Message
-from fxflow.distributed.parameter_server.server.shard import Position
+from fxflow.distributed.parameter_server.server.ledger import Position
 
 #: Maximum number of entries that a follower may lack when it begins to count.
 _MAX_LAG = 16

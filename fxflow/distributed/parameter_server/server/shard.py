@@ -9,7 +9,6 @@ requests and the network are not part of a shard.
 from __future__ import annotations
 
 import dataclasses
-import enum
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -28,6 +27,13 @@ from fxflow.distributed.parameter_server.consistency import (
 )
 from fxflow.distributed.parameter_server.errors import EntryError, OtherModelError
 from fxflow.distributed.parameter_server.model import Model
+from fxflow.distributed.parameter_server.server.ledger import (
+    Counts,
+    Ledger,
+    Position,
+    SnapshotProgress,
+    Turn,
+)
 from fxflow.distributed.parameter_server.tables.cuts import RowBlock
 from fxflow.distributed.parameter_server.tables.remote import make_table, rows_of
 from fxflow.distributed.parameter_server.tables.store import RowTable
@@ -38,25 +44,6 @@ from fxflow.errors import DistributedError, FxflowError
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 #: Maximum number of weights that are kept on the device.
 _MAX_WEIGHTS = 256
-
-
-@dataclasses.dataclass
-class Counts:
-    """Statistics of a shard.
-
-    Attributes:
-      pushes: gradients accepted.
-      updates: updates made from them.
-      dropped: gradients not used, by reason.
-      repeated: pushes that had been accepted before.
-      staleness: pushes applied, by staleness.
-    """
-
-    pushes: int = 0
-    updates: int = 0
-    dropped: dict[str, int] = dataclasses.field(default_factory=dict)
-    repeated: int = 0
-    staleness: dict[int, int] = dataclasses.field(default_factory=dict)
 
 
 class _Prepared(NamedTuple):
@@ -71,32 +58,6 @@ class _Prepared(NamedTuple):
     model: Model
     runners: dict[str, Runner]
     tables: dict[str, RowTable]
-
-
-class Position(NamedTuple):
-    """The position of a copy of a shard in its log; equal positions mean equal copies.
-
-    Attributes:
-      epoch: the epoch of the last entry.
-      entries: the number of entries applied.
-    """
-
-    epoch: int
-    entries: int
-
-
-class SnapshotProgress(NamedTuple):
-    """The progress of a shard that lacks rows of the run's initial snapshot.
-
-    Attributes:
-      snapshot: the snapshot's name.
-      parts: the number of parts of its rows.
-      taken: the number of parts applied.
-    """
-
-    snapshot: str
-    parts: int
-    taken: int
 
 
 class Shard:
@@ -740,54 +701,3 @@ def _check_types(
 
 def _scalar(weight: float) -> Array:
     return fnp.array(weight, fnp.float32)
-
-
-# -- ledger ----------------------------------------------------------------------------
-
-
-class Turn(enum.Enum):
-    """How a number compares with the next one that a server expects."""
-
-    NEXT = "next"
-    SEEN = "seen"
-    EARLY = "early"
-
-
-@dataclasses.dataclass
-class Ledger:
-    """The number of each worker's last push: each push is applied exactly once.
-
-    A worker numbers its pushes 1, 2, 3, … A server applies number n only after n - 1.
-    It ignores repeated pushes, and refuses early ones, which the worker sends again.
-    Absent workers keep their numbers: one that was considered lost and returns
-    continues from its last number.
-    """
-
-    _last: dict[int, int] = dataclasses.field(default_factory=dict)
-
-    def last(self, worker: int) -> int:
-        """Returns the last number of a worker; 0 before the first."""
-        return self._last.get(worker, 0)
-
-    def turn(self, worker: int, number: int) -> Turn:
-        """Returns whether a number is the next, was seen, or is too early."""
-        last = self.last(worker)
-        if number <= last:
-            return Turn.SEEN
-        return Turn.NEXT if number == last + 1 else Turn.EARLY
-
-    def note(self, worker: int, number: int) -> None:
-        """Records that the next number of a worker has been applied.
-
-        Raises:
-          ValueError: it is not the next number.
-        """
-        if self.turn(worker, number) is not Turn.NEXT:
-            raise ValueError(
-                f"number {number} of worker {worker} after {self.last(worker)}"
-            )
-        self._last[worker] = number
-
-    def items(self) -> list[tuple[int, int]]:
-        """Returns the workers with their last numbers, for a snapshot."""
-        return sorted(self._last.items())

@@ -20,6 +20,7 @@ import numpy as np
 from fxflow import numpy as fnp
 from fxflow.core import tree
 from fxflow.core.arrays.aval import ShapeDtypeStruct
+from fxflow.distributed.parameter_server.filters import Filter, coded_types
 from fxflow.distributed.parameter_server.placement import Piece, PlacementPlan
 from fxflow.errors import ArgumentError
 from fxflow.transforms.inspection import eval_shape
@@ -81,6 +82,38 @@ class Cutter:
             values = [value for _, value in sorted(rows, key=lambda row: row[0])]
             tensors[name] = values[0] if len(values) == 1 else fnp.concatenate(values)
         return tensors
+
+
+class ParameterShape(NamedTuple):
+    """The structure of the parameters, and their placement.
+
+    Attributes:
+      treedef: structure of the parameters as a pytree.
+      cutter: cuts them into pieces.
+      types: types of each server's pieces, by name.
+      pull: the filter of parameters.
+    """
+
+    treedef: Any
+    cutter: Cutter
+    types: list[dict[str, ShapeDtypeStruct]]
+    pull: Filter
+
+    def parts(self, values: Any) -> list[dict[str, Any]]:
+        """Returns the pieces of a pytree like the parameters by name, by server."""
+        names = [tensor.name for tensor in self.cutter.plan.tensors]
+        parts = self.cutter.cut(dict(zip(names, self.treedef.flatten_up_to(values))))
+        return [dict(zip(n, p)) for n, p in zip(self.cutter.names, parts, strict=True)]
+
+    def whole(self, pulled: Any) -> Any:
+        """Returns the pytree of parameters from their encoded pieces."""
+        parts = []
+        for sent, like in zip(pulled, self.types, strict=True):
+            treedef = coded_types(self.pull, like)[1]
+            parts.append(self.pull.decode(treedef.unflatten(sent), like))
+        tensors = self.cutter.join([list(part.values()) for part in parts])
+        names = [tensor.name for tensor in self.cutter.plan.tensors]
+        return self.treedef.unflatten([tensors[name] for name in names])
 
 
 # -- a snapshot for another number of servers ------------------------------------------

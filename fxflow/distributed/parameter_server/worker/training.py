@@ -39,8 +39,13 @@ from fxflow.distributed.parameter_server.tables.cache import Gathered, WorkerTab
 from fxflow.distributed.parameter_server.tables.spec import TableSpec
 from fxflow.distributed.parameter_server.worker import saving, snapshots
 from fxflow.distributed.parameter_server.worker.client import WorkerClient
-from fxflow.distributed.parameter_server.worker.pieces import Cutter, recut
+from fxflow.distributed.parameter_server.worker.pieces import (
+    Cutter,
+    ParameterShape,
+    recut,
+)
 from fxflow.distributed.parameter_server.worker.tickets import Pulled, Ticket
+from fxflow.distributed.parameter_server.worker.traffic import TrafficReport
 from fxflow.distributed.program_text import adopted
 from fxflow.distributed.zero import StepMetrics
 from fxflow.errors import ArgumentError, DtypeError, NonFiniteError
@@ -68,70 +73,13 @@ class WorkerState(NamedTuple):
     residual: Any
 
 
-class TrafficReport(NamedTuple):
-    """Network traffic of one worker.
-
-    Attributes:
-      sent: bytes by kind of message: ``"push"`` has gradients.
-      received: bytes by kind of message: ``"params"`` has parameters.
-      exchange: name of the filter of gradients.
-      pull: name of the filter of parameters.
-      exact_bytes: bytes of a gradient, and of the parameters, unencoded.
-      push_bytes: bytes of an encoded gradient.
-      pull_bytes: bytes of the encoded parameters.
-    """
-
-    sent: dict[str, int]
-    received: dict[str, int]
-    exchange: str
-    pull: str
-    exact_bytes: int
-    push_bytes: int
-    pull_bytes: int
-
-    @property
-    def push_ratio(self) -> float:
-        """Compression ratio of gradients."""
-        return self.exact_bytes / self.push_bytes if self.push_bytes else 1.0
-
-    @property
-    def pull_ratio(self) -> float:
-        """Compression ratio of parameters."""
-        return self.exact_bytes / self.pull_bytes if self.pull_bytes else 1.0
-
-
-class _Shape(NamedTuple):
-    """The structure of the parameters, and their placement."""
-
-    treedef: Any
-    cutter: Cutter
-    types: list[dict[str, ShapeDtypeStruct]]
-    pull: Filter
-
-    def parts(self, values: Any) -> list[dict[str, Any]]:
-        """Returns the pieces of a pytree like the parameters by name, by server."""
-        names = [tensor.name for tensor in self.cutter.plan.tensors]
-        parts = self.cutter.cut(dict(zip(names, self.treedef.flatten_up_to(values))))
-        return [dict(zip(n, p)) for n, p in zip(self.cutter.names, parts, strict=True)]
-
-    def whole(self, pulled: Any) -> Any:
-        """Returns the pytree of parameters from their encoded pieces."""
-        parts = []
-        for sent, like in zip(pulled, self.types, strict=True):
-            treedef = coded_types(self.pull, like)[1]
-            parts.append(self.pull.decode(treedef.unflatten(sent), like))
-        tensors = self.cutter.join([list(part.values()) for part in parts])
-        names = [tensor.name for tensor in self.cutter.plan.tensors]
-        return self.treedef.unflatten([tensors[name] for name in names])
-
-
 @dataclasses.dataclass
 class _Run:
     """What `init` has begun: the connection, and the last step with its pull."""
 
     client: WorkerClient
     finish: Callable[[], None]
-    shape: _Shape
+    shape: ParameterShape
     models: list[Model]
     number: int = 0
     ticket: Ticket | None = None
@@ -233,7 +181,7 @@ class ParameterServer:
         if shards != len(client.view.addresses):
             plan = dataclasses.replace(plan, noun="shard")
         self._code.check([tensor.name for tensor in plan.tensors])
-        shape = _Shape(tree.structure(params), Cutter(plan), [], self._pull)
+        shape = ParameterShape(tree.structure(params), Cutter(plan), [], self._pull)
         parts = shape.parts(params)
         types = [
             {name: ShapeDtypeStruct(x.shape, x.dtype) for name, x in part.items()}

@@ -6,7 +6,7 @@ from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.paxos import Voter, accepted_of, answer_of
 from fxflow.distributed.parameter_server.server.agreement import Heard, ViewAgreement
-from fxflow.distributed.parameter_server.server.shard import Position
+from fxflow.distributed.parameter_server.server.ledger import Position
 from fxflow.distributed.parameter_server.views import View, first_view
 
 FIRST = first_view(["a:1", "b:1", "c:1"], 2)

@@ -1,7 +1,7 @@
 from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server import messages
+from fxflow.distributed.parameter_server.server.ledger import Position
 from fxflow.distributed.parameter_server.server.replication import Copies
-from fxflow.distributed.parameter_server.server.shard import Position
 
 
 def at(entries: int, epoch: int = 2) -> Position:

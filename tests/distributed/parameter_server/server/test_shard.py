@@ -18,7 +18,8 @@ from fxflow.distributed.parameter_server.consistency import (
 )
 from fxflow.distributed.parameter_server.model import Model, make_model
 from fxflow.distributed.parameter_server.server import shard as shards
-from fxflow.distributed.parameter_server.server.shard import Ledger, Shard, Turn
+from fxflow.distributed.parameter_server.server.ledger import Turn
+from fxflow.distributed.parameter_server.server.shard import Shard
 from fxflow.distributed.parameter_server.tables import TableSpec
 from fxflow.errors import DistributedError, ShapeError
 from fxflow.nn import initializers
@@ -377,26 +378,3 @@ def test_a_snapshot_with_rows_but_no_table_is_refused() -> None:
     begun = Message.of(fields, 1, arrays={**offered.arrays, **zeros})
     with pytest.raises(DistributedError, match="2 parts of rows for 0 tables"):
         Shard().turn(begun)
-
-
-# -- ledger ----------------------------------------------------------------------------
-
-
-def test_each_number_is_accepted_once_and_in_order() -> None:
-    ledger = Ledger()
-    assert ledger.turn(7, 2) is Turn.EARLY
-    assert ledger.turn(7, 1) is Turn.NEXT
-    ledger.note(7, 1)
-    assert ledger.turn(7, 1) is Turn.SEEN
-    assert ledger.turn(7, 2) is Turn.NEXT
-    assert ledger.turn(8, 1) is Turn.NEXT  # each worker has its own
-    with pytest.raises(ValueError, match="number 3 of worker 7 after 1"):
-        ledger.note(7, 3)
-
-
-def test_a_ledger_is_restored_from_its_items() -> None:
-    ledger = Ledger({3: 4, 1: 2})
-    assert ledger.items() == [(1, 2), (3, 4)]
-    assert Ledger(dict(ledger.items())) == ledger
-    assert ledger.last(3) == 4
-    assert ledger.last(9) == 0

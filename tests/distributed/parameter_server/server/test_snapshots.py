@@ -8,7 +8,7 @@ from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.errors import LostCutError
 from fxflow.distributed.parameter_server.server import snapshots as snapshots_module
-from fxflow.distributed.parameter_server.server.shard import Ledger
+from fxflow.distributed.parameter_server.server.ledger import Ledger
 from fxflow.distributed.parameter_server.server.snapshots import Cuts
 from fxflow.distributed.parameter_server.tables.cuts import RowBlock
 from fxflow.errors import DistributedError

@@ -8,7 +8,7 @@ from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.consistency import asynchronous
 from fxflow.distributed.parameter_server.model import make_model
-from fxflow.distributed.parameter_server.server.shard import Position
+from fxflow.distributed.parameter_server.server.ledger import Position
 from fxflow.distributed.parameter_server.server.store import Store
 from fxflow.distributed.parameter_server.views import first_view
 from fxflow.distributed.program_text import Runner
