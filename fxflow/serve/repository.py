@@ -29,10 +29,12 @@ class Repository:
     Attributes:
       configs: the models' configurations by name.
       groups: groups of models by name.
+      revision: grows when a name may stand for another model or group than before.
     """
 
     configs: dict[str, ModelConfig]
     meter: MetricsSink
+    revision: int
 
     def __init__(
         self,
@@ -48,6 +50,7 @@ class Repository:
         self._reasons: dict[str, str] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._draining: set[asyncio.Task[None]] = set()
+        self.revision = 0
 
     def __iter__(self) -> Iterator[ModelService]:
         return iter(self._services.values())
@@ -147,6 +150,7 @@ class Repository:
                 raise
             old = self._services.get(name)
             self._services[name] = service
+            self.revision += 1
             if old is not None:
                 self._drain(old)
 
@@ -164,6 +168,7 @@ class Repository:
         async with self._locks.setdefault(name, asyncio.Lock()):
             self._reasons[name] = "it was unloaded"
             service = self._services.pop(name, None)
+            self.revision += 1
             if service is not None:
                 await service.drain()
 
@@ -185,6 +190,7 @@ class Repository:
         for name in self.configs.keys() - new.keys():
             await self.unload(name)
         old, self.configs = self.configs, new
+        self.revision += 1
         faults = []
         for name in new:
             try:
@@ -214,6 +220,7 @@ class Repository:
             self.groups[name] = group
         for name in old.keys() - configs.keys():
             del self.groups[name]
+        self.revision += 1
         for name, group in old.items():
             if self.groups.get(name) is not group:
                 await group.drain()

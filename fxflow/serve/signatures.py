@@ -296,8 +296,10 @@ def to_bytes(array: np.ndarray[Any, Any]) -> bytes:
       >>> to_bytes(np.array([b"ab"], object))
       b'\x02\x00\x00\x00ab'
     """
-    if array.dtype != object:
-        return array.astype(array.dtype.newbyteorder("="), copy=False).tobytes()
+    if not array.dtype.hasobject:
+        if not array.dtype.isnative:
+            array = array.astype(array.dtype.newbyteorder("="))
+        return array.tobytes()
     parts = []
     for item in array.ravel():
         item = item.encode() if isinstance(item, str) else bytes(item)

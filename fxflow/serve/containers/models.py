@@ -268,8 +268,8 @@ class Model:
             if array.dtype.kind in "US":
                 array = np.char.encode(array) if array.dtype.kind == "U" else array
                 array = array.astype(object)
-            else:
-                array = array.astype(array.dtype.newbyteorder("="), copy=False)
+            elif not array.dtype.isnative:
+                array = array.astype(array.dtype.newbyteorder("="))
             arrays[str(name)] = array
         return arrays
 

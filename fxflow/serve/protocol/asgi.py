@@ -131,27 +131,23 @@ class Reply:
 
 
 class RepeatedReply(Reply):
-    """A reply that differs from an earlier one in the id of the request only.
+    """A reply that is sent again and again, each time with another request's id.
 
     Args:
       reply: the reply, without the id.
-      id: the request's id, in ASCII.
-      rest: the attribute `rest` of the earlier one; None: there is none.
 
     Attributes:
-      rest: what follows the id when it is sent.
+      id: the request's id, in ASCII; to be set before the reply is sent.
     """
 
-    __slots__ = ("_id", "rest")
+    __slots__ = ("_first", "_rest", "id")
 
-    rest: bytes
+    id: str
 
-    def __init__(self, reply: Reply, id: str, rest: bytes | None = None) -> None:
-        headers = {**reply.headers, "X-Request-Id": id}
-        super().__init__(reply.body, reply.media_type, headers, reply.status)
-        if rest is None:
-            rest = reply.to_bytes(b"")[len(_status_line(reply.status)) :]
-        self._id, self.rest = id, rest
+    def __init__(self, reply: Reply) -> None:
+        super().__init__(reply.body, reply.media_type, reply.headers, reply.status)
+        self._first, self.id = _status_line(reply.status), ""
+        self._rest = reply.to_bytes(b"")[len(self._first) :]
 
     def to_bytes(self, head: bytes) -> bytes:
         """Returns the reply as it is sent.
@@ -159,8 +155,8 @@ class RepeatedReply(Reply):
         Args:
           head: lines of other headers.
         """
-        line = b"x-request-id: %b\r\n" % self._id.encode()
-        return b"".join((_status_line(self.status), head, line, self.rest))
+        line = f"x-request-id: {self.id}\r\n".encode()
+        return b"".join((self._first, head, line, self._rest))
 
 
 @functools.cache

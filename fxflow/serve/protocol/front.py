@@ -175,6 +175,7 @@ class Front:
     Attributes:
       repository, metrics, limits, tracing: as above.
       authenticates: whether there are keys.
+      admits_all: whether there are neither keys nor limits for clients.
       is_anonymous: whether clients are not identified and spans are not recorded.
     """
 
@@ -193,9 +194,8 @@ class Front:
         self.limits: RequestLimits = limits or RequestLimits()
         self.tracing: Tracing = tracing or Tracing()
         self.authenticates: bool = bool(keys)
-        self.is_anonymous: bool = not (
-            keys or self.limits.clients.rate or self.tracing.recording
-        )
+        self.admits_all: bool = not (keys or self.limits.clients.rate)
+        self.is_anonymous: bool = self.admits_all and not self.tracing.recording
         self._client_of = key_checker(keys or {})
         self._control = control
         self._in_flight = 0
@@ -227,6 +227,8 @@ class Front:
         Raises:
           ServeError: status 401 without a valid key, 429 above the rate.
         """
+        if self.admits_all:
+            return address
         client = address
         if self.authenticates:
             given = headers.get("x-api-key", "")
@@ -356,16 +358,17 @@ class Front:
           status: the protocol's status; None: the HTTP status.
         """
         seconds = time.monotonic() - report.begun
-        version = ""
+        known, version = report.model in self.repository, ""
         # Count only existing models: metrics keep their labels forever.
-        if report.model in self.repository:
-            if predicts:
-                self.metrics.request(report.model, report.status, seconds)
-            version = self.repository.version(report.model)
-            report.span.set(fxflow__model=report.model, fxflow__version=version)
-        if report.error:
-            report.span.failed(report.status, report.error)
-        report.log(seconds, version, report.status if status is None else status)
+        if known and predicts:
+            self.metrics.request(report.model, report.status, seconds)
+        if self.tracing.recording or is_logged(report.status):
+            if known:
+                version = self.repository.version(report.model)
+                report.span.set(fxflow__model=report.model, fxflow__version=version)
+            if report.error:
+                report.span.failed(report.status, report.error)
+            report.log(seconds, version, report.status if status is None else status)
 
     # -- metadata ----------------------------------------------------------------------
 

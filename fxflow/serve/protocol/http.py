@@ -2,14 +2,13 @@
 
 Every error is JSON, ``{"error": text}``. Before and while a body is read, its size, the
 size of all bodies in flight, and its time are limited. Starlette routes all requests
-except predictions, which this module routes.
+except predictions, which `endpoints` routes.
 """
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -19,25 +18,25 @@ from urllib.parse import quote
 from fxflow._version import __version__
 from fxflow.errors import ServeError
 from fxflow.serve.errors import ClientDisconnect
-from fxflow.serve.inline import InlineService
 from fxflow.serve.protocol import descriptions
 from fxflow.serve.protocol.asgi import (
     PREDICTION_ROUTES,
     Events,
     HttpRequest,
-    RepeatedReply,
     Reply,
     Within,
-    headers_of,
-    prediction_route,
+)
+from fxflow.serve.protocol.endpoints import (
+    JSON,
+    Application,
+    Endpoint,
+    Handler,
+    check_head,
+    json_reply,
 )
 from fxflow.serve.protocol.front import (
-    DISCONNECTED,
     FAILED,
     Front,
-    RequestReport,
-    is_logged,
-    retry_after,
 )
 from fxflow.serve.protocol.tensors import (
     InferRequest,
@@ -54,25 +53,13 @@ from fxflow.serve.protocol.tensors import (
     write_plain,
 )
 from fxflow.serve.selector import Selector
-from fxflow.serve.service import ModelService, Prediction
+from fxflow.serve.service import Prediction
 from fxflow.serve.signatures import ModelSignature
 from fxflow.serve.versions import Versions
 
 _log = logging.getLogger("fxflow.serve")
-#: Paths that need no API key: health, and a page that asks for the key itself.
-_OPEN = ("/v2/health/live", "/v2/health/ready", "/status")
-#: Content types of JSON and tensors, including those that browsers and curl send by
-#: default for any body.
-_BODIES = frozenset(
-    {
-        *("", "application/json", "application/octet-stream", "text/json"),
-        *("text/plain", "application/x-www-form-urlencoded"),
-    }
-)
-_JSON, _BINARY = "application/json", "application/octet-stream"
+_BINARY = "application/octet-stream"
 _HTML = "text/html; charset=utf-8"
-
-_Handler = Callable[[HttpRequest], Coroutine[Any, Any, Reply | Events]]
 
 
 def application(front: Front, static: str | None = None) -> Any:
@@ -101,7 +88,7 @@ def application(front: Front, static: str | None = None) -> Any:
         raise ServeError(f"static: there is no folder {static!r}")
     predictions, others = _Predictions(front), _Others(front)
     endpoints = {
-        (method, path): _Endpoint(
+        (method, path): Endpoint(
             front, handler, method, path, predicts=table is predictions.post
         )
         for method, table in (
@@ -127,295 +114,11 @@ def application(front: Front, static: str | None = None) -> Any:
         elif code == 405:
             allow = (getattr(error, "headers", None) or {}).get("Allow", "another")
             text = f"method {request.method} is not allowed, use {allow}"
-        return _json({"error": f"{request.url.path}: {text}", **more}, code)
+        return json_reply({"error": f"{request.url.path}: {text}", **more}, code)
 
     app = Starlette(routes=routes, exception_handlers={HTTPException: not_a_route})
     kinds = {kind: endpoints["POST", path] for kind, path in PREDICTION_ROUTES.items()}
-    return _Application(front, kinds, app)
-
-
-def _json(value: Any, code: int = 200, headers: dict[str, str] | None = None) -> Reply:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return Reply(text.encode(), _JSON, headers or {}, code)
-
-
-def _refusal(error: ServeError) -> Reply:
-    headers = {}
-    if error.status in (429, 503):
-        headers["Retry-After"] = retry_after(error)
-    if error.status == 401:
-        headers["WWW-Authenticate"] = "Bearer"
-    # Under overload most requests are refused, so this must be cheap.
-    return Reply(dumps({"error": str(error)}), _JSON, headers, error.status)
-
-
-class _Endpoint:
-    """A route: admits, handles and reports its requests."""
-
-    def __init__(
-        self,
-        front: Front,
-        handler: _Handler,
-        method: str,
-        route: str,
-        *,
-        predicts: bool = False,
-    ) -> None:
-        self._front, self._handler = front, handler
-        self._title, self._route = f"{method} {route}", route
-        self._predicts = predicts
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answers a request that Starlette has routed."""
-        reply = await self.handle(
-            HttpRequest(scope, receive, send, scope["path_params"])
-        )
-        if isinstance(reply, Reply):  # `handle` sends events itself
-            await reply(scope, receive, send)
-
-    async def handle(self, request: HttpRequest) -> Reply | Events:
-        """Reports a request and returns its reply."""
-        front = self._front
-        report = request.report = RequestReport(
-            front.request_id(request.headers.get("x-request-id", "")),
-            request.method,
-            request.path_params.get("model", ""),
-            request.path,
-        )
-        if waited := request.scope.get("fxflow.waited", 0.0):
-            report.waited = waited
-            report.begun -= waited
-        if front.tracing.recording:
-            with front.tracing.request(
-                self._title,
-                request.headers,
-                http__request__method=request.method,
-                http__route=self._route,
-                url__path=request.path,
-                fxflow__request_id=report.id,
-            ) as report.span:
-                reply = await self._reply(request, report)
-                report.span.set(http__response__status_code=reply.status)
-                front.report(report, predicts=self._predicts)
-        else:
-            reply = await self._reply(request, report)
-            front.report(report, predicts=self._predicts)
-        reply.headers["X-Request-Id"] = report.id
-        return reply
-
-    async def _reply(
-        self, request: HttpRequest, report: RequestReport
-    ) -> Reply | Events:
-        """Returns the reply of the handler, or of its error, and reports its status."""
-        reply: Reply | Events
-        try:
-            if request.path not in _OPEN:
-                address, _ = request.scope.get("client") or ("unknown", 0)
-                report.client = self._front.admit(address, request.headers)
-            reply = await self._handler(request)
-            if isinstance(reply, Events):
-                reply.headers["X-Request-Id"] = report.id
-                await reply.run()
-                report.error = reply.error
-        except ServeError as error:
-            report.error = str(error)
-            reply = _refusal(error)
-        except ClientDisconnect:
-            report.error = DISCONNECTED
-            reply = Reply(b"", _JSON, status=499)
-        except Exception:
-            _log.exception("a request failed")
-            report.error = FAILED
-            reply = _json({"error": FAILED}, 500)
-        finally:
-            self._front.hold(-request.held)
-        report.status = reply.status
-        return reply
-
-
-class _Application:
-    """The ASGI application: routes predictions itself, other requests by Starlette.
-
-    Args:
-      front: the server's models and limits.
-      predictions: endpoints by the kind that `prediction_route` returns.
-      others: the Starlette application.
-
-    Attributes:
-      front: as above.
-    """
-
-    def __init__(
-        self, front: Front, predictions: Mapping[str, _Endpoint], others: Any
-    ) -> None:
-        self.front, self._predictions, self._others = front, predictions, others
-        #: The last error that refused a request unread, and its reply.
-        self._refused: tuple[ServeError | None, Reply, bytes] = None, _json({}), b""
-
-    def prepare(self, scope: dict[str, Any]) -> _Prepared | None:
-        """Returns what answers a prediction without a task, or None.
-
-        Args:
-          scope: that of a request that has arrived whole.
-        """
-        route = prediction_route(scope["path"])
-        if route is None or route[0] == "generate_stream":
-            return None
-        kind, names = route
-        return _Prepared(self, self._predictions[kind], names, scope)
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answers a request."""
-        route = None
-        if scope["type"] == "http" and scope["method"] == "POST":
-            route = prediction_route(scope["path"])
-        if route is None:
-            await self._others(scope, receive, send)
-            return
-        kind, names = route
-        waited = scope.get("fxflow.waited", 0.0)
-        target = self.target(names, scope.get("fxflow.body"), waited)
-        reply: Reply | Events | None = None
-        if isinstance(target, ServeError):
-            reply = self.refuse_unread(target, names, headers_of(scope), waited)
-        if reply is None:
-            request = HttpRequest(scope, receive, send, names, target)
-            reply = await self._predictions[kind].handle(request)
-        if isinstance(reply, Reply):  # `handle` sends events itself
-            await reply(scope, receive, send)
-
-    def target(
-        self, names: Mapping[str, str], body: bytes | bytearray | None, waited: float
-    ) -> Any:
-        """Returns the model for a prediction, or the error that refuses it unread.
-
-        Args:
-          names: the model's name and version in the path.
-          body: the body, if it has arrived whole.
-          waited: seconds that the request waited until it was read.
-        """
-        try:
-            served = self.front.repository.get(names["model"], names.get("version", ""))
-        except ServeError as error:
-            return error
-        if waited and waited >= served.deadline:
-            return ServeError(
-                f"the request cannot be answered in time: it waited {waited:.3f} s "
-                "until it was read",
-                503,
-                waited,
-            )
-        if body is None or not isinstance(served, ModelService):
-            return served
-        refusal = served.refusal(waited)
-        # A body with a priority or timeout may still be answered in time: read it.
-        if refusal is None or b"priority" in body or b"timeout" in body:
-            return served
-        return refusal
-
-    def refuse_unread(
-        self,
-        error: ServeError,
-        names: Mapping[str, str],
-        headers: Mapping[str, str],
-        waited: float,
-    ) -> Reply | None:
-        """Returns a cheap refusal if no log line, span or client needs more.
-
-        Under overload most requests are refused, and each refusal takes time from the
-        requests that are answered.
-
-        Args:
-          error: the result of `target`.
-          names, waited: as for `target`.
-          headers: headers by lower-case name.
-        """
-        front = self.front
-        if error.status != 503 or not front.is_anonymous or is_logged(503):
-            return None
-        front.metrics.request(names["model"], 503, waited)
-        id = front.request_id(headers.get("x-request-id", ""))
-        before, first, rest = self._refused
-        if error is before:
-            return RepeatedReply(first, id, rest)
-        first = _refusal(error)
-        reply = RepeatedReply(first, id)
-        self._refused = error, first, reply.rest
-        return reply
-
-
-class _Prepared:
-    """Answers predictions whose heads are equal, and that have arrived whole.
-
-    Args:
-      application: the application.
-      endpoint: that of the route.
-      names: the model's name and version in the path.
-      scope: the ASGI scope of the first of them.
-    """
-
-    def __init__(
-        self,
-        application: _Application,
-        endpoint: _Endpoint,
-        names: dict[str, str],
-        scope: dict[str, Any],
-    ) -> None:
-        self._application, self._endpoint, self._names = application, endpoint, names
-        self._headers = headers_of(scope)
-        self._scope = {
-            name: scope[name] for name in ("method", "path", "query_string", "headers")
-        }
-        try:
-            check_head(self._headers)
-            self._known: dict[str, str] | None = self._headers
-        except ServeError:  # the handler will say so, to a client that it knows
-            self._known = None
-
-    def answer(self, body: bytes, waited: float, client: Any) -> Any:
-        """Begins to answer a request; see `connections.Prepared`."""
-        application, names = self._application, self._names
-        target = application.target(names, body, waited)
-        if isinstance(target, ServeError):
-            return application.refuse_unread(target, names, self._headers, waited)
-        if not isinstance(target, ModelService) or target.streamed:
-            return None  # a group's tasks, and streams, need one of their own
-        if application.front.tracing.recording and not isinstance(
-            target, InlineService
-        ):
-            return None  # a span belongs to the context of a task
-        scope = {**self._scope, "client": client, "fxflow.body": body}
-        if waited:
-            scope["fxflow.waited"] = waited
-        request = HttpRequest(scope, _nothing, _nothing, names, target, self._known)
-        return self._endpoint.handle(request)
-
-
-async def _nothing(*message: Any) -> Any:
-    """Stands for `receive` and `send` of a request that has arrived whole."""
-    raise AssertionError("the request has no connection")
-
-
-def check_head(headers: Mapping[str, str]) -> None:
-    """Checks the types of a request's body.
-
-    Args:
-      headers: headers by lower-case name.
-
-    Raises:
-      ServeError: status 415; they are not supported.
-    """
-    encoding = headers.get("content-encoding", "identity")
-    if encoding != "identity":
-        raise ServeError(f"content encoding {encoding!r} is not supported", 415)
-    given = headers.get("content-type", "")
-    kind = given.partition(";")[0].strip().lower()
-    if kind not in _BODIES and not kind.endswith("+json"):
-        raise ServeError(
-            "a body must be application/json, or application/octet-stream with "
-            f"binary tensors, got {given!r}",
-            415,
-        )
+    return Application(front, kinds, app)
 
 
 class _Bodies:
@@ -467,7 +170,7 @@ class _Predictions(_Bodies):
 
     def __init__(self, front: Front) -> None:
         super().__init__(front)
-        self.post: dict[str, _Handler] = {"/predict/{model}": self.predict}
+        self.post: dict[str, Handler] = {"/predict/{model}": self.predict}
         for place in ("/v2/models/{model}", "/v2/models/{model}/versions/{version}"):
             self.post[f"{place}/infer"] = self.infer
             self.post[f"{place}/generate"] = self.generate
@@ -495,7 +198,7 @@ class _Predictions(_Bodies):
         )
         headers = _explained(answer)
         if size is None:
-            return Reply(text, _JSON, headers)
+            return Reply(text, JSON, headers)
         headers["Inference-Header-Content-Length"] = str(size)
         return Reply(text, _BINARY, headers)
 
@@ -539,7 +242,7 @@ class _Predictions(_Bodies):
         write: Callable[[Prediction], bytes],
     ) -> Reply:
         answer = await self._front.answer(served, parsed, request.report)
-        return Reply(write(answer), _JSON, _explained(answer))
+        return Reply(write(answer), JSON, _explained(answer))
 
     def _events(
         self,
@@ -606,7 +309,7 @@ class _Others(_Bodies):
     def __init__(self, front: Front) -> None:
         super().__init__(front)
         self._repository = front.repository
-        self.get: dict[str, _Handler] = {
+        self.get: dict[str, Handler] = {
             "/": self.page,
             "/openapi.json": self.openapi,
             "/metrics": self.metrics,
@@ -618,7 +321,7 @@ class _Others(_Bodies):
             "/v2/models/stats": self.statistics,
             "/groups/{model}": self.group,
         }
-        self.post: dict[str, _Handler] = {
+        self.post: dict[str, Handler] = {
             "/v2/repository/index": self.index,
             "/v2/repository/models/{model}/load": self.load,
             "/v2/repository/models/{model}/unload": self.unload,
@@ -636,28 +339,28 @@ class _Others(_Bodies):
     # -- the protocol's routes ---------------------------------------------------------
 
     async def live(self, request: HttpRequest) -> Reply:
-        return _json({"live": True})
+        return json_reply({"live": True})
 
     async def ready(self, request: HttpRequest) -> Reply:
         up = self._repository.ready
-        return _json({"ready": up}, 200 if up else 503)
+        return json_reply({"ready": up}, 200 if up else 503)
 
     async def server(self, request: HttpRequest) -> Reply:
-        return _json(self._front.describe())
+        return json_reply(self._front.describe())
 
     async def model(self, request: HttpRequest) -> Reply:
-        return _json(self._front.describe_model(*_named(request)))
+        return json_reply(self._front.describe_model(*_named(request)))
 
     async def model_ready(self, request: HttpRequest) -> Reply:
         up = self._repository.get(*_named(request)).ready
-        return _json({"ready": up}, 200 if up else 503)
+        return json_reply({"ready": up}, 200 if up else 503)
 
     async def config(self, request: HttpRequest) -> Reply:
-        return _json(descriptions.model_config(self._repository, *_named(request)))
+        return json_reply(descriptions.model_config(self._repository, *_named(request)))
 
     async def statistics(self, request: HttpRequest) -> Reply:
         metrics = self._front.metrics
-        return _json(
+        return json_reply(
             descriptions.statistics(self._repository, metrics, *_named(request))
         )
 
@@ -665,17 +368,17 @@ class _Others(_Bodies):
         body = await self.body(request)
         wanted = parse_json(body) if body.strip() else {}
         ready = isinstance(wanted, dict) and wanted.get("ready") is True
-        return _json(self._front.index(ready=ready))
+        return json_reply(self._front.index(ready=ready))
 
     async def load(self, request: HttpRequest) -> Reply:
         self._check_control(request)
         await self._repository.load(request.path_params["model"])
-        return _json({})
+        return json_reply({})
 
     async def unload(self, request: HttpRequest) -> Reply:
         self._check_control(request)
         await self._repository.unload(request.path_params["model"])
-        return _json({})
+        return json_reply({})
 
     def _check_control(self, request: HttpRequest) -> None:
         self._front.check_control()
@@ -695,13 +398,13 @@ class _Others(_Bodies):
         body = await self.body(request)
         feedback = parse_feedback(body, served.signature)
         joined = await served.feedback(**feedback)
-        return _json(joined._asdict())
+        return json_reply(joined._asdict())
 
     async def group(self, request: HttpRequest) -> Reply:
         group = self._group_of(request)
         if isinstance(group, Selector):
-            return _json(group.describe(request.query_params.get("context", "")))
-        return _json(group.describe())
+            return json_reply(group.describe(request.query_params.get("context", "")))
+        return json_reply(group.describe())
 
     async def move(self, request: HttpRequest) -> Reply:
         self._check_control(request)
@@ -712,7 +415,7 @@ class _Others(_Bodies):
             versions.forward()
         else:
             versions.back()
-        return _json(versions.describe())
+        return json_reply(versions.describe())
 
     def _group_of(self, request: HttpRequest) -> Selector | Versions:
         group = self._repository.get(*_named(request))
@@ -727,7 +430,7 @@ class _Others(_Bodies):
         return {s.config.name: s.signature for s in served if s.ready}
 
     async def openapi(self, request: HttpRequest) -> Reply:
-        return _json(descriptions.openapi(self._signatures(), __version__))
+        return json_reply(descriptions.openapi(self._signatures(), __version__))
 
     async def page(self, request: HttpRequest) -> Reply:
         return Reply(
@@ -743,7 +446,7 @@ class _Others(_Bodies):
         )
 
     async def status(self, request: HttpRequest) -> Reply:
-        return _json(
+        return json_reply(
             descriptions.status(self._repository, self._front.metrics, __version__),
             headers={"Cache-Control": "no-store"},
         )

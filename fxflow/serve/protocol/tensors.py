@@ -182,7 +182,6 @@ def parse_infer(
     else:
         head = _known_head(body[:split], signature)
     rest = memoryview(body)[split:]
-    bools = _may_have_bools(body[:split])
     inputs: dict[str, Array] = {}
     for name, datatype, shape, size, entry in head.inputs:
         if size >= 0:
@@ -199,7 +198,7 @@ def parse_infer(
         else:
             inputs[name] = from_json(
                 *(name, entry["data"], datatype, shape),
-                bools=bools,
+                bools=_may_have_bools(body[:split]),
                 objects=signature.objects,
             )
     if len(rest):
@@ -482,7 +481,7 @@ def write_infer(
             "shape": list(array.shape),
         }
         if request.outputs.get(spec.name, request.binary):
-            data = to_bytes(np.ascontiguousarray(array))
+            data = to_bytes(array)
             entry["parameters"] = {"binary_data_size": len(data)}
             tail.append(data)
         else:
