@@ -23,6 +23,7 @@ from fxflow.scipy.integrate.samples import (
     romb,
     simpson,
 )
+from fxflow.scipy.integrate.sphere_rules import lebedev_rule
 from fxflow.scipy.integrate.volumes import cubature, qmc_quad
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "cumulative_simpson",
     "cumulative_trapezoid",
     "fixed_quad",
+    "lebedev_rule",
     "nsum",
     "qmc_quad",
     "quad",

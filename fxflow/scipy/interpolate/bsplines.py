@@ -23,8 +23,9 @@ from fxflow.scipy.interpolate._intervals import (
 )
 from fxflow.scipy.interpolate.piecewise import _samples, _smooth_slopes
 
-#: Rows of a block of a banded system.
-_BLOCK = 32
+#: Rows of a block of a banded system. LAPACK starts threads for larger ones, which
+#: take 60 times as long.
+_BLOCK = 16
 
 
 def _interval(t: Array, x: Array, k: int) -> Array:

@@ -117,6 +117,7 @@ EXEMPT = {
     },
     "scipy.optimize.milp": "the best whole point depends on the values",
     "scipy.optimize.quadratic_assignment": "the permutation depends on the values",
+    "scipy.integrate.lebedev_rule": "takes no array",
     "scipy.integrate.newton_cotes": "takes no array",
     **{
         f"scipy.integrate.{name}": "takes a function"
