@@ -54,7 +54,10 @@ class InTriangles(Scattered):
             raise ShapeError(f"{name}: points must have at least two coordinates")
         if mesh is None:
             low, scale = scaled(self.points, rescale)
-            mesh = Delaunay((self.points - low) / scale).with_points(self.points)
+            made = Delaunay((self.points - low) / scale)
+            mesh = made.with_points(self.points)
+            # A scale leaves convex what is convex.
+            mesh._convex = made._convex
         self.tri, self.fill_value = mesh, fill_value
 
     @property

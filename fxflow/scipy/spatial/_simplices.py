@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,8 @@ from fxflow.numpy._operands import promote_inexact
 
 #: Distances from simplices that are in memory at a time.
 _AT_ONCE = 1 << 22
+#: Fewer pairs of a point and a simplex are compared, without a walk.
+_FEW = 1 << 16
 
 
 def points_of(name: str, what: str, x: Any) -> Array:
@@ -153,21 +156,88 @@ def barycentric_maps(corners: Array, whole: Array) -> Array:
 
 
 @library()
-def located(x: Array, corners: Array, whole: Array) -> tuple[Array, Array]:
+def located(
+    x: Array, corners: Array, whole: Array, neighbors: Array | None
+) -> tuple[Array, Array]:
     """Returns the simplex of each point, and its barycentric coordinates.
 
     Args:
       x: float[m, d].
       corners: float[s, d + 1, d].
       whole: bool[s]: which simplices have an inside.
+      neighbors: int32[s, d + 1]: the simplex opposite to each corner, -1 for none, if
+        the simplices fill a convex hull; None compares all simplices with all points.
 
     Returns:
       int32[m] and float[m, d + 1]; of points in no simplex one is negative.
     """
-    d = x.aval.shape[1]
     inverse = barycentric_maps(corners, whole)
-    base = corners[:, d]
+    base = corners[:, -1]
     m, s = x.aval.shape[0], corners.aval.shape[0]
+    fixed: tuple[Array, Array, Array] = lax.stop_gradient((x, inverse, base))
+    if neighbors is None or m * s < _FEW:
+        at = _compared(*fixed, whole)
+    else:
+        at, sure = _walked(*fixed, lax.stop_gradient(corners), whole, neighbors)
+        at = lax.cond(fnp.all(sure), lambda *_: at, _compared, *fixed, whole)
+    shares = _shares(x, inverse, base, at)
+    return at, shares
+
+
+def _shares(x: Array, inverse: Array, base: Array, at: Array) -> Array:
+    """Returns the barycentric coordinates of points in simplices."""
+    share = fnp.sum(inverse[at] * (x - base[at])[:, None], -1)
+    return fnp.concatenate([share, 1 - fnp.sum(share, 1, keepdims=True)], 1)
+
+
+def _walked(
+    x: Array, inverse: Array, base: Array, corners: Array, whole: Array, neighbors: Any
+) -> tuple[Array, Array]:
+    """Returns the simplices of points, and of which of them this is sure.
+
+    Each point goes from one of √s simplices, the nearest of them, through the side that
+    it is farthest behind, until there is none or no simplex beyond it.
+
+    Source: O. Devillers, S. Pion and M. Teillaud, Walking in a triangulation, 2002.
+    """
+    s, d = base.aval.shape
+    some = np.linspace(0, s - 1, math.isqrt(s)).astype(np.int32)
+    middles = fnp.mean(corners[some], 1)
+    apart: Any = 0.0
+    for j in range(d):
+        apart = apart + (x[:, j, None] - middles[:, j]) ** 2
+    at = fnp.asarray(some)[fnp.argmin(apart, 1)]
+    tiny = 100 * float(fnp.finfo(x.dtype).eps)
+
+    def step(state: Any) -> Any:
+        at, steps = state[0], state[3]
+        shares = _shares(x, inverse, base, at)
+        least = fnp.min(shares, 1)
+        beyond = neighbors[at, fnp.argmin(shares, 1)]
+        inside = (least >= -tiny) | (fnp.isnan(least) & whole[at])
+        outside = (beyond < 0) & (least < -1e-3)
+        # A simplex without an inside, and a point near the hull: comparisons decide.
+        lost = ~whole[at] | ((beyond < 0) & ~inside & ~outside)
+        ended = inside | outside | lost
+        return (
+            fnp.where(ended, at, beyond),
+            ended,
+            (inside | outside) & ~lost,
+            steps + 1,
+        )
+
+    none = fnp.zeros(at.shape, bool)
+    most = 64 + 8 * round(s ** (1 / d))
+    at, _, sure, _ = lax.while_loop(
+        lambda c: fnp.any(~c[1]) & (c[3] < most), step, (at, none, none, np.int32(0))
+    )
+    return at, sure
+
+
+def _compared(x: Array, inverse: Array, base: Array, whole: Array) -> Array:
+    """Returns the simplices that points are in, or the least outside of."""
+    d = x.aval.shape[1]
+    m, s = x.aval.shape[0], base.aval.shape[0]
     rows = max(min(_AT_ONCE // (s * (d + 1)), m), 1)
     count = -(-m // rows)
 
@@ -185,10 +255,7 @@ def located(x: Array, corners: Array, whole: Array) -> tuple[Array, Array]:
         return fnp.argmax(inside, 1).astype(np.int32)
 
     parts = fnp.reshape(fnp.pad(x, [(0, count * rows - m), (0, 0)]), (count, rows, d))
-    at = fnp.reshape(lax.map(block, lax.stop_gradient(parts)), -1)[:m]
-    apart = x - base[at]
-    share = fnp.sum(inverse[at] * apart[:, None], -1)
-    return at, fnp.concatenate([share, 1 - fnp.sum(share, 1, keepdims=True)], 1)
+    return fnp.reshape(lax.map(block, parts), -1)[:m]
 
 
 def neighbours_of(simplices: np.ndarray[Any, Any], n: int) -> list[set[int]]:

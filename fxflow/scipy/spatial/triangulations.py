@@ -172,7 +172,9 @@ class Delaunay(OfPoints):
     furthest_site: bool
     _solid: Array
     _ARRAYS = ("simplices", "neighbors", "coplanar", "_solid")
-    _STATIC = ("furthest_site",)
+    _STATIC = ("furthest_site", "_convex")
+    #: Whether the simplices fill the convex hull: of other points they need not.
+    _convex: bool
 
     def __init__(
         self,
@@ -192,6 +194,20 @@ class Delaunay(OfPoints):
         self.neighbors = fnp.asarray(found.neighbors.astype(np.int32))
         self.coplanar = fnp.asarray(found.coplanar.astype(np.int32).reshape(-1, 3))
         self._solid = fnp.asarray(parts.solid(x[found.simplices]))
+        self._convex = not furthest_site and qhull_options is None
+
+    def with_points(self, points: ArrayLike) -> Delaunay:
+        """Returns the same simplices of other points, which may be traced.
+
+        Args:
+          points: real array-like[n, d], as many as there are.
+
+        Raises:
+          ShapeError: they have the wrong shape.
+        """
+        out = super().with_points(points)
+        out._convex = False
+        return out
 
     @property
     def nsimplex(self) -> int:
@@ -258,7 +274,9 @@ class Delaunay(OfPoints):
             raise ShapeError(f"{name}: points must have {d} coordinates, got {x.aval}")
         shape = x.aval.shape[:-1]
         rows = fnp.reshape(x, (-1, d))
-        at, shares = parts.located(rows, points[self.simplices], self._solid)
+        beside = self.neighbors if self._convex else None
+        corners = points[self.simplices]
+        at, shares = parts.located(rows, corners, self._solid, beside)
         return fnp.reshape(at, shape), fnp.reshape(shares, (*shape, d + 1))
 
     def find_simplex(
@@ -266,7 +284,8 @@ class Delaunay(OfPoints):
     ) -> Array:
         """Returns the simplices that contain points.
 
-        All simplices are compared with all points, in blocks.
+        Each point goes from simplex to simplex; where that fails, and of `with_points`,
+        all simplices are compared with all points, in blocks.
 
         Args:
           xi: real array-like[*s, d].

@@ -118,3 +118,40 @@ def test_bad_points_are_refused() -> None:
     for error, call, words in refused:
         with pytest.raises(error, match=words):
             call()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "grid",
+        pytest.param("random", marks=pytest.mark.slow),
+        pytest.param("space", marks=pytest.mark.slow),
+    ],
+)
+def test_walks_end_where_comparisons_do(kind: str) -> None:
+    rng = np.random.default_rng(4)
+    d = 3 if kind == "space" else 2
+    points = rng.random((300, d))
+    if kind == "grid":
+        points = np.stack(np.meshgrid(np.arange(18.0), np.arange(17.0)), -1)
+        points = points.reshape(-1, 2) / 17
+    at = np.concatenate([1.4 * rng.random((250, d)) - 0.2, points[:50]])
+    with fxflow.config.override(x64=True):
+        tri = Delaunay(points)
+        find = fxflow.jit(lambda tri, x: (tri.find_simplex(x), tri.barycentric(x)[1]))
+        found, shares = map(np.asarray, find(tri, at))
+        # The simplices of other points, even of the same ones, are all compared.
+        compared = np.asarray(tri.with_points(points).find_simplex(at))
+        np.testing.assert_array_equal(found >= 0, compared >= 0)
+        theirs = want.Delaunay(points).find_simplex(at)
+        np.testing.assert_array_equal(found >= 0, theirs >= 0)
+        inside = found >= 0
+        corners = points[np.asarray(tri.simplices)[found]]
+        placed = np.sum(corners * shares[..., None], 1)
+        np.testing.assert_allclose(placed[inside], at[inside], atol=1e-12)
+        assert np.all(shares[inside] >= -1e-12) and inside.sum() > 100
+        if kind == "random":
+            at[3] = np.nan
+            many = fxflow.vmap(find, (None, 0))(tri, np.stack([at, at[::-1]]))
+            np.testing.assert_array_equal(many[0][0][4:], found[4:])
+            assert int(many[0][0][3]) == -1
