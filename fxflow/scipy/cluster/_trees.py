@@ -8,6 +8,7 @@ from typing import Any
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
+from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.library import library
 from fxflow.errors import ShapeError
 from fxflow.kernels.gallery.merges import (
@@ -42,8 +43,9 @@ def merged(y: Array, method: str) -> Array:
     """Returns the tree of merges; of NaN if a distance is not finite."""
     finite = fnp.all(fnp.isfinite(y))
     y = fnp.where(finite, y, fnp.zeros_like(y))
-    large = y.aval.size >= _LEAST
-    found = _by_kernels(method)(y) if large else _tree(y, method)
+    # What is traced may be many problems.
+    compiled = isinstance(y, Tracer) or y.aval.size >= _LEAST
+    found = _by_kernels(method)(y) if compiled else _tree(y, method)
     return fnp.where(finite, found, fnp.full_like(found, fnp.nan))
 
 
