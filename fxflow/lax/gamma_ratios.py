@@ -117,6 +117,22 @@ def excess(m: Any, log_of: Any = None) -> Any:
     return select(near, scaled(0.5, square(mul(close, root))), sub(m, log_of))
 
 
+def stacked(*args: Any) -> Any:
+    """Returns arrays of one type along a new first axis.
+
+    What is then computed of all of them is one program, which compiles faster.
+    """
+    shape = typeof(args[0]).shape
+    axes = tuple(range(1, len(shape) + 1))
+    return concatenate([broadcast_in_dim(x, (1, *shape), axes) for x in args], 0)
+
+
+def unstacked(x: Any) -> list[Any]:
+    """Returns the arrays that `stacked` has joined."""
+    rows = range(typeof(x).shape[0])
+    return [index_in_dim(x, i, 0, keepdims=False) for i in rows]
+
+
 def _drop(p: Any, q: Any) -> Any:
     """Returns log Γ(q) - log Γ(p + q), where q and p + q are large."""
     total, half = add(p, q), arith.constant(0.5, typeof(p).dtype)
@@ -145,15 +161,6 @@ def log_gamma_ratio(p: Any, q: Any) -> Any:
     return select(far, neg(wide), sub(lgamma(add(p, q)), lgamma(q)))
 
 
-def _log_gammas(*args: Any) -> list[Any]:
-    """Returns log Γ of arrays of one type, by one program, which compiles faster."""
-    shape = typeof(args[0]).shape
-    axes = tuple(range(1, len(shape) + 1))
-    rows = [broadcast_in_dim(x, (1, *shape), axes) for x in args]
-    out = lgamma(concatenate(rows, 0))
-    return [index_in_dim(out, i, 0, keepdims=False) for i in range(len(args))]
-
-
 def log_beta(a: Any, b: Any) -> Any:
     """Returns log |Γ(a) Γ(b) / Γ(a + b)|.
 
@@ -172,9 +179,8 @@ def log_beta(a: Any, b: Any) -> Any:
     p, q = select(ordered, a, b), select(ordered, b, a)
     far = bitwise_and(_between(q, large), ge(add(p, q), large))
     both = bitwise_and(far, ge(p, large))
-    of_p, of_q, of_both = _log_gammas(
-        select(both, one, p), select(far, one, q), select(far, one, add(p, q))
-    )
+    args = select(both, one, p), select(far, one, q), select(far, one, add(p, q))
+    of_p, of_q, of_both = unstacked(lgamma(stacked(*args)))
     plain = sub(add(of_p, of_q), of_both)
     q_far = select(far, q, large)
     mixed = add(plain, _drop(select(far, select(both, one, p), one), q_far))

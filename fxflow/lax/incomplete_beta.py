@@ -36,6 +36,8 @@ from fxflow.lax.gamma_ratios import (
     excess,
     lanczos_sum,
     log_beta,
+    stacked,
+    unstacked,
 )
 from fxflow.lax.gammas import LARGE, stirling_rest
 from fxflow.lax.powers import pow as pow_
@@ -226,18 +228,20 @@ class HeadFactors(NamedTuple):
     Attributes:
       large: whether both are: where the factors of an exponential are used.
       scale: what Lanczos' approximation multiplies the powers with.
-      shifted: its a + g - ½, b + g - ½ and a + b + g - ½.
-      gains: the logarithms of the quotients of the last and the first two.
+      shifted: its a + g - ½ and b + g - ½, along a new axis.
+      whole: a + b + g - ½.
+      gains: the logarithms of the quotients of that and both.
       offset: the exponent at the mean, where both are large.
       shares: log(1 + b/a) and log(1 + a/b), there.
     """
 
     large: Any
     scale: Any
-    shifted: tuple[Any, Any, Any]
-    gains: tuple[Any, Any]
+    shifted: Any
+    whole: Any
+    gains: Any
     offset: Any
-    shares: tuple[Any, Any]
+    shares: Any
 
 
 def head_factors(a: Any, b: Any) -> HeadFactors:
@@ -248,7 +252,7 @@ def head_factors(a: Any, b: Any) -> HeadFactors:
     ones = full_like(a, 1)
     p, q = select(large, ones, a), select(large, ones, b)
     total = add(p, q)
-    above, below, ends = (lanczos_sum(z) for z in (p, q, total))
+    above, below, ends = unstacked(lanczos_sum(stacked(p, q, total)))
     shift = arith.constant(LANCZOS_SHIFT, dtype)
     u, v, w = (add(z, shift) for z in (p, q, total))
     scale = scaled(float(np.exp(LANCZOS_SHIFT)), div(div(ends, above), below))
@@ -256,22 +260,26 @@ def head_factors(a: Any, b: Any) -> HeadFactors:
     many = full_like(a, LARGE)
     p, q = select(large, a, many), select(large, b, many)
     total = add(p, q)
-    size = log(scaled(1 / (2 * np.pi), mul(p, div(q, total))))
-    series = sub(add(stirling_rest(p), stirling_rest(q)), stirling_rest(total))
+    size = scaled(1 / (2 * np.pi), mul(p, div(q, total)))
+    *gains, size = unstacked(log(stacked(div(w, u), div(w, v), size)))
+    at_p, at_q, at_both = unstacked(stirling_rest(stacked(p, q, total)))
+    shares = unstacked(log1p(stacked(div(q, p), div(p, q))))
     return HeadFactors(
         large,
         scale,
-        (u, v, w),
-        (log(div(w, u)), log(div(w, v))),
-        sub(scaled(0.5, size), series),
-        (log1p(div(q, p)), log1p(div(p, q))),
+        stacked(u, v),
+        w,
+        stacked(*gains),
+        sub(scaled(0.5, size), sub(add(at_p, at_q), at_both)),
+        stacked(*shares),
     )
 
 
 def log_beta_of(factors: HeadFactors, a: Any, b: Any) -> Any:
     """Returns log B(a, b), to some roundings of the logarithms of its factors."""
-    far = add(mul(a, factors.shares[0]), mul(b, factors.shares[1]))
-    gains = add(mul(a, factors.gains[0]), mul(b, factors.gains[1]))
+    both = stacked(a, b)
+    far = add(*unstacked(mul(both, factors.shares)))
+    gains = add(*unstacked(mul(both, factors.gains)))
     return neg(
         select(factors.large, add(far, factors.offset), add(gains, log(factors.scale)))
     )
@@ -280,33 +288,40 @@ def log_beta_of(factors: HeadFactors, a: Any, b: Any) -> Any:
 def head_value(factors: HeadFactors, a: Any, b: Any, x: Any, rest: Any) -> Any:
     """Returns what `_head` does, in 64 bits, without its derivatives."""
     dtype = typeof(x).dtype
-    large, ones, zeros = factors.large, full_like(x, 1), full_like(x, 0)
-    logs = log_of(x, rest), log_of(rest, x)
+    # Both sides along a new axis.
+    sides, turned = stacked(x, rest), stacked(rest, x)
+    logs = log_of(sides, turned)
+    large = stacked(factors.large, factors.large)
+    whole = stacked(factors.whole, factors.whole)
+    ones, zeros, many = (full_like(sides, c) for c in (1, 0, LARGE))
+    power, other = (
+        select(large, ones, stacked(a, b)),
+        select(large, ones, stacked(b, a)),
+    )
     # (x w/u)ᵃ ((1 - x) w/v)ᵇ by powers or, near 1, by the logarithms of 1 + l.
-    p, q = select(large, ones, a), select(large, ones, b)
-    u, v, w = factors.shifted
-    little, most = arith.constant(0.25, dtype), arith.constant(600, dtype)
-    exponent, powers = zeros, factors.scale
-    for side, (z, t, power, other, beyond) in enumerate(
-        ((x, rest, p, q, u), (rest, x, q, p, v))
-    ):
-        away = div(sub(mul(z, other), mul(t, beyond)), beyond)
-        near = lt(abs_(away), little)
-        whole = mul(power, add(logs[side], factors.gains[side]))
-        # Where one of the powers may overflow both are exponentials.
-        plain = bitwise_or(near, lt(abs_(whole), most))
-        close = mul(power, log1p(select(near, away, zeros)))
-        exponent = add(exponent, select(near, close, select(plain, zeros, whole)))
-        base = select(near, ones, div(mul(z, w), beyond))
-        powers = mul(powers, pow_(select(plain, base, ones), power))
+    shifted = factors.shifted
+    away = div(sub(mul(sides, other), mul(turned, shifted)), shifted)
+    near = lt(abs_(away), arith.constant(0.25, dtype))
+    exponent = mul(power, add(logs, factors.gains))
+    # Where one of the powers may overflow both are exponentials.
+    plain = bitwise_or(near, lt(abs_(exponent), arith.constant(600, dtype)))
+    close = mul(power, log1p(select(near, away, zeros)))
+    exponent = select(near, close, select(plain, zeros, exponent))
+    base = select(near, ones, div(mul(sides, whole), shifted))
+    powers = mul(*unstacked(pow_(select(plain, base, ones), power)))
     # a log(x/x₀) + b log((1 - x)/(1 - x₀)), x₀ the mean: the linear parts cancel.
-    many = full_like(x, LARGE)
-    p, q = select(large, a, many), select(large, b, many)
-    off = sub(mul(x, q), mul(rest, p))
-    left = excess(div(off, p), add(logs[0], factors.shares[0]))
-    right = excess(neg(div(off, q)), add(logs[1], factors.shares[1]))
-    far = sub(factors.offset, add(mul(p, left), mul(q, right)))
-    return mul(select(large, ones, powers), exp(select(large, far, exponent)))
+    power, other = (
+        select(large, stacked(a, b), many),
+        select(large, stacked(b, a), many),
+    )
+    off = div(sub(mul(sides, other), mul(turned, power)), power)
+    drop = mul(power, excess(off, add(logs, factors.shares)))
+    far = sub(factors.offset, add(*unstacked(drop)))
+    exponent = add(*unstacked(exponent))
+    return mul(
+        select(factors.large, full_like(x, 1), mul(factors.scale, powers)),
+        exp(select(factors.large, far, exponent)),
+    )
 
 
 def smaller_tail(a: Any, b: Any, x: Any, rest: Any) -> tuple[Any, Any]:

@@ -30,8 +30,9 @@ from fxflow.lax.bitwise import bitwise_and, bitwise_not, bitwise_or
 from fxflow.lax.comparison import eq, ge, gt, le, lt, ne
 from fxflow.lax.control_flow.cond import cond
 from fxflow.lax.control_flow.while_loop import while_loop
-from fxflow.lax.conversion import convert
+from fxflow.lax.conversion import convert, convert_element_type
 from fxflow.lax.creation import full_like
+from fxflow.lax.dynamic_slicing import dynamic_index_in_dim
 from fxflow.lax.elementwise import abs as abs_
 from fxflow.lax.elementwise import add, div, mul, neg, sub
 from fxflow.lax.elementwise import max as max_
@@ -43,6 +44,7 @@ from fxflow.lax.powers import pow as pow_
 from fxflow.lax.powers import sqrt, square
 from fxflow.lax.reduction import reduce_or
 from fxflow.lax.select import select
+from fxflow.lax.slicing import index_in_dim
 from fxflow.lax.special import Special, erfc, scaled
 from fxflow.lax.trigonometric import tanh
 
@@ -61,17 +63,21 @@ class _Part(NamedTuple):
     slope: Any
 
 
+def _series_has(n: Any, a: Any, x: Any) -> Any:
+    """Returns whether n terms of `series_value` are enough."""
+    dtype = typeof(x).dtype
+    # The mean of log(a + k), 0 < k < n, is at least log(a + n/e).
+    middle = add(a, scaled(1 / math.e, n))
+    return ge(middle, mul(x, exp(div(arith.constant(digits(dtype), dtype), n))))
+
+
 def series_value(a: Any, x: Any, wanted: Any) -> Any:
     """Returns Σ xⁿ / ((a+1) … (a+n)) where wanted, without its derivative."""
     dtype = typeof(x).dtype
     one = arith.constant(1, dtype)
-    least = arith.constant(digits(dtype), dtype)
 
     def enough(n: Any) -> Any:
-        # The mean of log(a + k), 0 < k < n, is at least log(a + n/e).
-        middle = add(a, scaled(1 / math.e, n))
-        converged = ge(middle, mul(x, exp(div(least, n))))
-        return bitwise_or(converged, bitwise_not(wanted))
+        return bitwise_or(_series_has(n, a, x), bitwise_not(wanted))
 
     def term(k: Any, rest: Any) -> Any:
         return add(one, mul(div(x, add(a, k)), rest))
@@ -79,33 +85,66 @@ def series_value(a: Any, x: Any, wanted: Any) -> Any:
     return from_last_term(term, count_of_terms(enough, dtype), full_like(x, 1))
 
 
+def _fraction_sums(n: Any, x: Any, gap: Any) -> tuple[Any, Any]:
+    # The error falls by the quotient of (S + D)/2 and (S - D)/2 with the n-th term.
+    return add(gap, add(n, n)), add(square(gap), mul(scaled(4.0, n), x))
+
+
+def _fraction_has(n: Any, x: Any, gap: Any) -> Any:
+    """Returns whether n terms of `fraction_value` are enough; gap is x - a."""
+    dtype = typeof(x).dtype
+    # By the term that does no more than the mean one: rates are as √n or 1/√n.
+    total, square_of = _fraction_sums(scaled(0.44, n), x, gap)
+    total = square(total)
+    share = square(tanh(div(arith.constant(0.5 * digits(dtype), dtype), n)))
+    return ge(min_(total, square_of), mul(share, max_(total, square_of)))
+
+
+def _last_of_fraction(count: Any, x: Any, gap: Any) -> Any:
+    total, square_of = _fraction_sums(count, x, gap)
+    return scaled(0.5, add(total, sqrt(square_of)))
+
+
 def fraction_value(a: Any, x: Any, wanted: Any) -> Any:
     """Returns the fraction of `_fraction` where wanted, without its derivative."""
     dtype = typeof(x).dtype
-    one, half = arith.constant(1, dtype), arith.constant(0.5, dtype)
+    one = arith.constant(1, dtype)
     a = select(wanted, a, full_like(x, 1))
     x = select(wanted, x, full_like(x, 2))
     gap = sub(x, a)
 
-    def sums(n: Any) -> tuple[Any, Any]:
-        # The error falls by the quotient of (S + D)/2 and (S - D)/2 with the n-th term.
-        return add(gap, add(n, n)), add(square(gap), mul(scaled(4.0, n), x))
-
     def enough(n: Any) -> Any:
-        # By the term that does no more than the mean one: rates are as √n or 1/√n.
-        total, square_of = sums(scaled(0.44, n))
-        total = square(total)
-        share = square(tanh(div(arith.constant(0.5 * digits(dtype), dtype), n)))
-        smaller, larger = min_(total, square_of), max_(total, square_of)
-        return bitwise_or(ge(smaller, mul(share, larger)), bitwise_not(wanted))
+        return bitwise_or(_fraction_has(n, x, gap), bitwise_not(wanted))
 
     def term(k: Any, rest: Any) -> Any:
         return sub(add(gap, sub(add(k, k), one)), div(mul(k, sub(k, a)), rest))
 
     count = count_of_terms(enough, dtype)
-    total, square_of = sums(count)
-    last = mul(half, add(total, sqrt(square_of)))
+    last = _last_of_fraction(count, x, gap)
     return div(one, from_last_term(term, count, last))
+
+
+def _value(a: Any, x: Any, by_series: Any) -> Any:
+    """Returns `series_value` or `fraction_value`, by one loop for both.
+
+    It is a smaller program than two loops, and has one division for each term.
+    """
+    dtype = typeof(x).dtype
+    one, ones = arith.constant(1, dtype), full_like(x, 1)
+    gap = sub(x, a)
+
+    def enough(n: Any) -> Any:
+        return select(by_series, _series_has(n, a, x), _fraction_has(n, x, gap))
+
+    def term(k: Any, rest: Any) -> Any:
+        first = select(by_series, ones, add(gap, sub(add(k, k), one)))
+        above = select(by_series, mul(x, rest), mul(k, sub(a, k)))
+        return add(first, div(above, select(by_series, add(a, k), rest)))
+
+    count = count_of_terms(enough, dtype)
+    last = select(by_series, ones, _last_of_fraction(count, x, gap))
+    value = from_last_term(term, count, last)
+    return select(by_series, value, div(one, value))
 
 
 def _series(a: Any, x: Any, wanted: Any) -> _Part:
@@ -241,17 +280,39 @@ class _Expansion(NamedTuple):
     by_inverse: Any
 
 
+@functools.cache
+def _temme_table(eps: float) -> Any:
+    """Returns `_temme_coefficients` as an array, from the last order to the first."""
+    rows = _temme_coefficients(eps)
+    width = len(rows[0])
+    padded = [(*row, *(0.0,) * (width - len(row))) for row in rows]
+    return np.array(padded[::-1])
+
+
 def _expansion(a: Any, x: Any) -> _Expansion:
     dtype = typeof(x).dtype
     m = div(sub(x, a), a)
     root, log_ratio = deviation(m)
     eta = mul(m, root)
     inverse = div(arith.constant(1, dtype), a)
-    table = _temme_coefficients(float(dtypes.finfo(dtype).eps) / 16)
-    columns = [horner(eta, row) for row in table]
-    total, by_inverse = horner(inverse, [value for value, _ in columns])
-    by_eta, _ = horner(inverse, [slope for _, slope in columns])
-    return _Expansion(m, root, log_ratio, inverse, total, by_eta, by_inverse)
+    table = _temme_table(float(dtypes.finfo(dtype).eps) / 16)
+    orders, terms = table.shape
+    rows = convert_element_type(table, dtype)
+
+    def step(carry: Any) -> Any:
+        # A loop over the orders, since XLA takes its time for long polynomials.
+        k, total, by_eta, by_inverse = carry
+        row = dynamic_index_in_dim(rows, k, 0, keepdims=False)
+        numbers = [index_in_dim(row, n, 0, keepdims=False) for n in range(terms)]
+        value, slope = horner(eta, numbers)
+        by_inverse = add(mul(by_inverse, inverse), total)
+        total = add(mul(total, inverse), value)
+        return add(k, 1), total, add(mul(by_eta, inverse), slope), by_inverse
+
+    zero = full_like(x, 0)
+    start = (np.int32(0), zero, zero, zero)
+    sums = while_loop(lambda carry: lt(carry[0], orders), step, start)
+    return _Expansion(m, root, log_ratio, inverse, *sums[1:])
 
 
 def temme_terms(a: Any, x: Any) -> tuple[Any, Any]:
@@ -348,8 +409,6 @@ def _incomplete(
     by_series = bitwise_and(bitwise_or(few, le(x, a)), bitwise_not(by_temme))
     by_fraction = bitwise_not(bitwise_or(by_temme, by_series))
     near_args = select(by_temme, a, bound), select(by_temme, x, bound)
-    below_args = select(by_series, a, one), select(by_series, x, one), by_series
-    far_args = a, x, by_fraction
     # Its long polynomials run only if an element needs them.
     zero = full_like(x, 0)
     temme = cond(
@@ -358,13 +417,19 @@ def _incomplete(
         lambda a, x: (zero,) * (3 if slopes else 2),
         *near_args,
     )
+    density = exp(log_density(a, x, size))
+    if slopes:
+        below = select(by_series, a, one), select(by_series, x, one), by_series
+        series, fraction = _series(*below), _fraction(a, x, by_fraction)
+        return _Incomplete(
+            by_temme, by_series, density, _Temme(*temme), series, fraction
+        )
+    value = _value(
+        select(by_temme, one, a), select(by_temme, one, x), bitwise_not(by_fraction)
+    )
+    part = _Part(value, zero)
     return _Incomplete(
-        by_temme,
-        by_series,
-        exp(log_density(a, x, size)),
-        _Temme(temme[0], temme[1], temme[2] if slopes else zero),
-        _series(*below_args) if slopes else _Part(series_value(*below_args), zero),
-        _fraction(*far_args) if slopes else _Part(fraction_value(*far_args), zero),
+        by_temme, by_series, density, _Temme(temme[0], temme[1], zero), part, part
     )
 
 

@@ -359,7 +359,11 @@ def plans_of(function: Any) -> Cache[Any, Plan] | None:
 
 
 def graph_plan(
-    graph: Graph, arg_types: Sequence[ArrayType], name: str, single: bool = False
+    graph: Graph,
+    arg_types: Sequence[ArrayType],
+    name: str,
+    single: bool = False,
+    quick: bool = False,
 ) -> Plan:
     """Returns a function from arrays (one for each input) to the list of results.
 
@@ -368,6 +372,7 @@ def graph_plan(
       arg_types: of the arguments.
       name: for messages and profiles.
       single: whether it returns the only result itself.
+      quick: whether a program for few numbers is compiled fast, to run slower.
     """
     placement, committed = common_placement(arg_types, name, graph.mesh)
     check = config.debug_nans or config.debug_infs
@@ -377,7 +382,7 @@ def graph_plan(
         if single and not check:
             return plan
     else:
-        plan = _CompiledPlan(graph, arg_types, name)
+        plan = _CompiledPlan(graph, arg_types, name, quick)
 
     def checked(*arrays: Array) -> Any:
         outs: list[Array] = plan(*arrays)
@@ -452,14 +457,27 @@ class _CompiledPlan:
     from the disk, when they are needed again.
     """
 
-    __slots__ = ("__weakref__", "_arg_types", "_graph", "_name", "program", "ref")
+    __slots__ = (
+        "__weakref__",
+        "_arg_types",
+        "_graph",
+        "_name",
+        "_quick",
+        "program",
+        "ref",
+    )
 
-    def __init__(self, graph: Graph, arg_types: Sequence[ArrayType], name: str) -> None:
+    def __init__(
+        self, graph: Graph, arg_types: Sequence[ArrayType], name: str, quick: bool
+    ) -> None:
         self._graph, self._arg_types, self._name = graph, arg_types, name
+        self._quick = quick
         self.program: Program | None = self._compile()
 
     def _compile(self) -> Program:
-        program = compile_graph(self._graph, self._arg_types, name=self._name)
+        program = compile_graph(
+            self._graph, self._arg_types, name=self._name, quick=self._quick
+        )
         self.program = program
         self.ref = _programs.enter(self, program.nbytes)
         return program

@@ -38,6 +38,7 @@ from fxflow.devices.compile import (
     convolution_options,
     log_step,
     loop_options,
+    quick_options,
 )
 from fxflow.devices.compile import compile as compile_text
 from fxflow.devices.meshes import PartitionSpec, explicit
@@ -209,6 +210,10 @@ def _reshard(array: Array, placement: Any) -> Any:
     return program([array])[0]._buffer
 
 
+# Elements of the results of a program for few numbers.
+_FEW = 64
+
+
 def compile_graph(
     graph: Graph,
     arg_types: Sequence[ArrayType],
@@ -216,6 +221,7 @@ def compile_graph(
     name: str,
     out_shardings: Sequence[Any] = (),
     options: Mapping[str, Any] | None = None,
+    quick: bool = False,
 ) -> Program:
     """Compiles a graph for arguments of given types and placements.
 
@@ -225,8 +231,12 @@ def compile_graph(
       name: of the program.
       out_shardings: of the results; none: the compiler decides.
       options: the compiler's, by name.
+      quick: whether a program for few numbers is compiled fast, to run slower.
     """
     lowered = LoweredProgram(graph, arg_types, name=name, out_shardings=out_shardings)
+    # Not by the arguments: tables of coefficients are some of them.
+    if quick and sum(aval.size for aval in graph.out_avals) <= _FEW:
+        options = {**quick_options(lowered.placement.devices[0]), **(options or {})}
     return lowered.compile(options)
 
 

@@ -50,12 +50,14 @@ from fxflow.errors import NonFiniteError
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def library(*static: str) -> Callable[[F], F]:
+def library(*static: str, quick: bool = False) -> Callable[[F], F]:
     """Makes a function of arrays one plan when eager, and inlined when traced.
 
     Args:
       *static: names of the arguments that are not arrays (axes, shapes, dtypes).
         Arguments that are None, strings or types are always static.
+      quick: whether its program takes XLA long, so that for few numbers it is better
+        compiled fast than run fast.
 
     Returns:
       A decorator for a pure function of arrays, numbers and sequences of them that
@@ -139,7 +141,9 @@ def library(*static: str) -> Callable[[F], F]:
                     ):
                         # The key names its type only, and the function asks its value.
                         return function(*args, **kwargs)
-                    plan = _library_plan(function, args, kwargs, fixed_positions, fixed)
+                    plan = _library_plan(
+                        function, args, kwargs, fixed_positions, fixed, quick
+                    )
                     plans.keep(frozen, plan, PLAN_BYTES)
                 return plan(*arrays)
             except Exception as error:
@@ -194,6 +198,7 @@ def _library_plan(
     kwargs: dict[str, Any],
     fixed_positions: frozenset[int],
     fixed: frozenset[str],
+    quick: bool,
 ) -> Plan:
     arrays: list[Array] = []
     integers: dict[int, int] = {}
@@ -248,7 +253,7 @@ def _library_plan(
     treedef = structure[0]
     single = tree.treedef_is_leaf(treedef)
     arg_types = [a._type for a in (*constants, *arrays)]
-    plan = graph_plan(graph, arg_types, name, single)
+    plan = graph_plan(graph, arg_types, name, single, quick)
     if constants:
         plan = functools.partial(plan, *constants)
     if single:

@@ -108,10 +108,21 @@ from fxflow.scipy.special.bessel_derivatives import (
     h1vp, h2vp, hankel1e, hankel2e, ivp, jvp, kvp, lmbda, yvp,
 )
 from fxflow.scipy.special.bessel_integrals import (
-    it2i0k0, it2j0y0, it2struve0, itairy, iti0k0, itj0y0, itmodstruve0, itstruve0,
+    besselpoly, it2i0k0, it2j0y0, it2struve0, itairy, iti0k0, itj0y0, itmodstruve0,
+    itstruve0,
 )
 from fxflow.scipy.special.mathieu import (
     mathieu_a, mathieu_b, mathieu_cem, mathieu_sem,
+)
+from fxflow.scipy.special.ellipsoidal import (
+    ellip_harm, ellip_harm_2, ellip_normal,
+)
+from fxflow.scipy.special.modified_mathieu import (
+    mathieu_modcem1, mathieu_modcem2, mathieu_modsem1, mathieu_modsem2,
+)
+from fxflow.scipy.special.spheroidal import (
+    obl_ang1, obl_ang1_cv, obl_cv, obl_cv_seq, obl_rad1, obl_rad1_cv,
+    pro_ang1, pro_ang1_cv, pro_cv, pro_cv_seq, pro_rad1, pro_rad1_cv,
 )
 from fxflow.scipy.special.error_zeros import (
     erf_zeros, fresnel_zeros, fresnelc_zeros, fresnels_zeros,
@@ -149,6 +160,7 @@ __all__ = [
     "berp",
     "berp_zeros",
     "bessel_jn",
+    "besselpoly",
     "beta",
     "betainc",
     "betaincc",
@@ -177,6 +189,9 @@ __all__ = [
     "dawsn",
     "digamma",
     "diric",
+    "ellip_harm",
+    "ellip_harm_2",
+    "ellip_normal",
     "ellipe",
     "ellipeinc",
     "ellipj",
@@ -318,6 +333,10 @@ __all__ = [
     "mathieu_a",
     "mathieu_b",
     "mathieu_cem",
+    "mathieu_modcem1",
+    "mathieu_modcem2",
+    "mathieu_modsem1",
+    "mathieu_modsem2",
     "mathieu_sem",
     "modfresnelm",
     "modfresnelp",
@@ -342,6 +361,12 @@ __all__ = [
     "ndtri_exp",
     "nrdtrimn",
     "nrdtrisd",
+    "obl_ang1",
+    "obl_ang1_cv",
+    "obl_cv",
+    "obl_cv_seq",
+    "obl_rad1",
+    "obl_rad1_cv",
     "owens_t",
     "pbdv",
     "pbdv_seq",
@@ -356,6 +381,12 @@ __all__ = [
     "poch",
     "polygamma",
     "powm1",
+    "pro_ang1",
+    "pro_ang1_cv",
+    "pro_cv",
+    "pro_cv_seq",
+    "pro_rad1",
+    "pro_rad1_cv",
     "pseudo_huber",
     "psi",
     "radian",

@@ -311,6 +311,28 @@ def j_and_y(v: Any, x: Any) -> tuple[Any, Any]:
     return fnp.where(small, series, j), y
 
 
+def high_y(v: Any, x: Any) -> Any:
+    """Returns Y of orders from -1/2 to `HIGHEST`, for 2 ≤ x < inf."""
+    n, mu = nearest(v)
+    _, y, _, y1 = _hankel_pair(mu, x)
+    return _upwards(mu, n, x, [(y, y1)])[0]
+
+
+def first_orders(x: Any) -> tuple[Any, Any, Any, Any]:
+    """Returns J of the orders 0 and 1, then Y, for 0 < x < inf, of 64 bits."""
+    small, mu = x < 2, lax.full_like(x, 0)
+    low, high = fnp.where(small, x, 1), fnp.where(small, 2, x)
+    near_y, near_y1 = _y_series(mu, low)
+    j, y, j1, y1 = _hankel_pair(mu, high)
+    near = _power_series(fnp.stack([mu, mu + 1]), fnp.stack([low, low]), -1)
+    return (
+        fnp.where(small, near[0], j),
+        fnp.where(small, near[1], j1),
+        fnp.where(small, near_y, y),
+        fnp.where(small, near_y1, y1),
+    )
+
+
 def half_orders(v: Any, x: Any) -> tuple[Any, Any]:
     """Returns J and Y of orders 1/2, 3/2, … up to `HIGHEST`, for 0 < x < inf.
 

@@ -30,13 +30,14 @@ def _count(mu: Any, x: Any) -> Any:
     return lax.stop_gradient(lax.ceil(7 + more))
 
 
-def neumann_sums(mu: Any, x: Any, factor: Any) -> tuple[Any, Any]:
+def neumann_sums(mu: Any, x: Any, factor: Any, quotient: Any = None) -> tuple[Any, Any]:
     """Returns J of the order μ and ∑ fₖ cₖ J, both over ∑ cₖ J, where c₀ is 1.
 
     Args:
       mu: the order above -1, of 64 bits.
       x: from about 2 √(μ + 1) to `FARTHEST`.
       factor: of k: fₖ.
+      quotient: of k: cₖ₊₁ / cₖ of the first sum, where they are not those of the other.
     """
     count = _count(mu, x)
     top = 2 * lax.floor(fnp.max(count, initial=1) / 2) + 1
@@ -56,7 +57,7 @@ def neumann_sums(mu: Any, x: Any, factor: Any) -> tuple[Any, Any]:
             ratio = (order + 2) * fnp.where(first, 1, mu + k)
             ratio = ratio / ((k + 1) * fnp.where(first, 1, order))
             total = here + ratio * total
-            other = factor(k) * here + ratio * other
+            other = factor(k) * here + (quotient(k) if quotient else ratio) * other
             k = k - 1
         return k, above, here, total, other
 

@@ -159,7 +159,7 @@ def _four(function: Any, name: str, z: Any) -> tuple[Array, Array, Array, Array]
     return ai, dai, bi, dbi
 
 
-@library()
+@library(quick=True)
 @_docs
 def airy(z: ArrayLike) -> tuple[Array, Array, Array, Array]:
     """Airy functions Ai and Bi, and their derivatives.
@@ -178,7 +178,7 @@ def airy(z: ArrayLike) -> tuple[Array, Array, Array, Array]:
     return _four(_airy, "airy", z)
 
 
-@library()
+@library(quick=True)
 @_docs
 def airye(z: ArrayLike) -> tuple[Array, Array, Array, Array]:
     """Airy functions without their exponential factors.

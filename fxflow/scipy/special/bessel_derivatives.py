@@ -53,7 +53,7 @@ def _derivative(
     return out
 
 
-@library("n")
+@library("n", quick=True)
 @_docs
 def jvp(v: ArrayLike, z: ArrayLike, n: int = 1) -> Array:
     """n-th derivative of the Bessel function of the first kind.
@@ -65,7 +65,7 @@ def jvp(v: ArrayLike, z: ArrayLike, n: int = 1) -> Array:
     return _derivative("jvp", jv, -1, v, z, n)
 
 
-@library("n")
+@library("n", quick=True)
 @_docs
 def yvp(v: ArrayLike, z: ArrayLike, n: int = 1) -> Array:
     """n-th derivative of the Bessel function of the second kind.
@@ -77,7 +77,7 @@ def yvp(v: ArrayLike, z: ArrayLike, n: int = 1) -> Array:
     return _derivative("yvp", yv, -1, v, z, n)
 
 
-@library("n")
+@library("n", quick=True)
 @_docs
 def ivp(v: ArrayLike, z: ArrayLike, n: int = 1) -> Array:
     """n-th derivative of the modified Bessel function of the first kind.
@@ -89,7 +89,7 @@ def ivp(v: ArrayLike, z: ArrayLike, n: int = 1) -> Array:
     return _derivative("ivp", iv, 1, v, z, n)
 
 
-@library("n")
+@library("n", quick=True)
 @_docs
 def kvp(v: ArrayLike, z: ArrayLike, n: int = 1) -> Array:
     """n-th derivative of the modified Bessel function of the second kind.
@@ -102,7 +102,7 @@ def kvp(v: ArrayLike, z: ArrayLike, n: int = 1) -> Array:
     return -out if n % 2 else out
 
 
-@library("n")
+@library("n", quick=True)
 @_docs
 def h1vp(v: ArrayLike, z: ArrayLike, n: int = 1) -> Array:
     """n-th derivative of the Hankel function of the first kind.
@@ -114,7 +114,7 @@ def h1vp(v: ArrayLike, z: ArrayLike, n: int = 1) -> Array:
     return _derivative("h1vp", hankel1, -1, v, z, n)
 
 
-@library("n")
+@library("n", quick=True)
 @_docs
 def h2vp(v: ArrayLike, z: ArrayLike, n: int = 1) -> Array:
     """n-th derivative of the Hankel function of the second kind.
@@ -132,7 +132,7 @@ def _turned(value: Any, z: Any, sign: float) -> Array:
     return out
 
 
-@library()
+@library(quick=True)
 @_docs
 def hankel1e(v: ArrayLike, z: ArrayLike) -> Array:
     """Hankel function of the first kind times exp(-i z).
@@ -145,7 +145,7 @@ def hankel1e(v: ArrayLike, z: ArrayLike) -> Array:
     return _turned(hankel1(v, z), z, 1)
 
 
-@library()
+@library(quick=True)
 @_docs
 def hankel2e(v: ArrayLike, z: ArrayLike) -> Array:
     """Hankel function of the second kind times exp(i z).
@@ -158,7 +158,7 @@ def hankel2e(v: ArrayLike, z: ArrayLike) -> Array:
     return _turned(hankel2(v, z), z, -1)
 
 
-@library("v")
+@library("v", quick=True)
 def lmbda(v: float, x: ArrayLike) -> tuple[Array, Array]:
     """Jahnke and Emden's Λ: Γ(v + 1) (2 / x)ᵛ J(x) of several orders, and derivatives.
 

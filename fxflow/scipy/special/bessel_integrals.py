@@ -17,11 +17,13 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import Completes, shared
 from fxflow.core.runtime.library import library
+from fxflow.lax._last_terms import count_of_terms, digits, from_last_term
 from fxflow.lax.gammas import EULER
 from fxflow.numpy._operands import ArrayLike, convert
 from fxflow.scipy.special._cylinder import repeat
 from fxflow.scipy.special._derivatives import by_forward
-from fxflow.scipy.special._operands import operands
+from fxflow.scipy.special._neumann_series import FARTHEST, neumann_sums
+from fxflow.scipy.special._operands import docs_of, in_64_bits, operands
 from fxflow.scipy.special.airy_functions import airy
 from fxflow.scipy.special.bessel import i0
 from fxflow.scipy.special.order_zero_one import j0, k0, y0
@@ -396,7 +398,7 @@ _two = _docs_of("Two float arrays of the shape of `x`.")
 _one = _docs_of("Float array of the shape of `x`.")
 
 
-@library()
+@library(quick=True)
 @_two
 def itj0y0(x: ArrayLike) -> tuple[Array, Array]:
     """Integrals of the Bessel functions J₀ and Y₀ from 0 to `x`.
@@ -412,7 +414,7 @@ def itj0y0(x: ArrayLike) -> tuple[Array, Array]:
     return first, second
 
 
-@library()
+@library(quick=True)
 @_two
 def iti0k0(x: ArrayLike) -> tuple[Array, Array]:
     """Integrals of the modified Bessel functions I₀ and K₀ from 0 to `x`.
@@ -428,7 +430,7 @@ def iti0k0(x: ArrayLike) -> tuple[Array, Array]:
     return first, second
 
 
-@library()
+@library(quick=True)
 @_two
 def it2j0y0(x: ArrayLike) -> tuple[Array, Array]:
     """Integrals of (1 - J₀(t)) / t from 0 to `x`, and of Y₀(t) / t from `x` to inf.
@@ -444,7 +446,7 @@ def it2j0y0(x: ArrayLike) -> tuple[Array, Array]:
     return first, second
 
 
-@library()
+@library(quick=True)
 @_two
 def it2i0k0(x: ArrayLike) -> tuple[Array, Array]:
     """Integrals of (I₀(t) - 1) / t from 0 to `x`, and of K₀(t) / t from `x` to inf.
@@ -460,7 +462,7 @@ def it2i0k0(x: ArrayLike) -> tuple[Array, Array]:
     return first, second
 
 
-@library()
+@library(quick=True)
 @_docs_of("Four float arrays of the shape of `x`.")
 def itairy(x: ArrayLike) -> tuple[Array, Array, Array, Array]:
     """Integrals of Airy functions Ai(t), Bi(t), Ai(-t) and Bi(-t) from 0 to `x`.
@@ -476,7 +478,7 @@ def itairy(x: ArrayLike) -> tuple[Array, Array, Array, Array]:
     return ai, bi, back_ai, back_bi
 
 
-@library()
+@library(quick=True)
 @_one
 def itstruve0(x: ArrayLike) -> Array:
     """Integral of the Struve function H₀ from 0 to `x`.
@@ -492,7 +494,7 @@ def itstruve0(x: ArrayLike) -> Array:
     return out
 
 
-@library()
+@library(quick=True)
 @_one
 def it2struve0(x: ArrayLike) -> Array:
     """Integral of the Struve function H₀(t) / t from `x` to infinity.
@@ -508,7 +510,7 @@ def it2struve0(x: ArrayLike) -> Array:
     return out
 
 
-@library()
+@library(quick=True)
 @_one
 def itmodstruve0(x: ArrayLike) -> Array:
     """Integral of the modified Struve function L₀ from 0 to `x`.
@@ -522,3 +524,75 @@ def itmodstruve0(x: ArrayLike) -> Array:
     """
     out: Array = _called("itmodstruve0", x)
     return out
+
+
+# -- moments ---------------------------------------------------------------------------
+
+
+def _moment_series(a: Any, lmb: Any, nu: Any) -> Any:
+    """Returns the integral over aᵛ / (Γ(v + 1) (λ + v + 1)), for small a."""
+    square = a * a
+
+    def enough(n: Any) -> Any:
+        # The mean of the logarithms of a + k, 0 < k < n, is at least that of a + n/e.
+        rise = n / math.e * (fnp.maximum(nu, 0) + n / math.e)
+        return rise >= square * lax.exp(digits(dtypes.float64) / n)
+
+    def term(k: Any, rest: Any) -> Any:
+        power = lmb + nu + (2 * k + 1)
+        return 1 - square * (power - 2) / (k * (nu + k) * power) * rest
+
+    return from_last_term(term, count_of_terms(enough, dtypes.float64), 1 + 0 * a)
+
+
+def _moment_values(a: Any, lmb: Any, nu: Any) -> Any:
+    size, order = lax.abs(a), lax.abs(nu)
+    whole = nu == lax.floor(nu)
+    order = fnp.where(whole, order, nu)
+    known = (order > -1) & (lmb + order > -1) & (whole | (a >= 0))
+    known = known & (2 * size <= FARTHEST) & (order <= 1000) & (lmb - lmb == 0)
+    inside = known & (size > 0)
+    size, order = fnp.where(inside, size, 1), fnp.where(inside, order, 0)
+    lmb = fnp.where(known, lmb, 0)
+    near = 2 * size < 4 + 0.7 * lax.abs(order)
+    out = _moment_series(fnp.where(near, size, 1), lmb, order)
+    # DLMF 10.22.1, over (x / 2)ᵘ, whose terms are functions of the same orders.
+    mu, p, q = order + 1, 0.5 * (order - lmb + 1), 0.5 * (order + lmb + 3)
+    quotient = lambda k: (mu + 2 * k + 2) / (mu + 2 * k) * ((p + k) / (q + k))
+    place = fnp.where(near, 4 + 2 * order, 2 * size)
+    far = neumann_sums(mu, place, lambda k: 1.0, quotient)[1]
+    out = fnp.where(near, out, far)
+    head = lax.exp(order * lax.log(size) - lax.lgamma(order + 1))
+    out = out * (head / (lmb + order + 1))
+    out = fnp.where(size != lax.abs(a), fnp.where(nu == 0, 1 / (lmb + 1), 0), out)
+    odd = nu != 2 * lax.floor(0.5 * nu)
+    turned = whole & odd & ((a < 0) != (nu < 0))
+    return fnp.where(known, fnp.where(turned, -out, out), math.nan)
+
+
+_moments: Any = by_forward(_moment_values, None, None, None)
+
+
+@library(quick=True)
+@docs_of(
+    """
+a: real array-like from -500 to 500.
+lmb: real array-like: the power.
+nu: real array-like up to 1,000: the order.
+""",
+    ", with derivatives with respect to all arguments; DLMF 10.22.1",
+)
+def besselpoly(a: ArrayLike, lmb: ArrayLike, nu: ArrayLike) -> Array:
+    """Integral of a power times a Bessel function, x**lmb jv(nu, 2 a x), from 0 to 1.
+
+    To 14 digits, relative to its amplitude.
+
+    Special cases:
+      nan where the integral diverges: where lmb + abs(nu) ≤ -1; for orders at or below
+      -1 and negative `a` unless the order is an integer; and out of range.
+
+    Example:
+      >>> besselpoly(1.0, 0.0, 0.0).round(4)
+      Array(0.7129, dtype=float32)
+    """
+    return in_64_bits(_moments, "besselpoly", a, lmb, nu)

@@ -79,7 +79,7 @@ def _hyp0f1_values(v: Any, z: Any) -> Any:
 _hyp0f1: Any = by_forward(_hyp0f1_values, None, lambda v, z: _hyp0f1(v + 1, z) / v)
 
 
-@library()
+@library(quick=True)
 @_docs
 def hyp0f1(v: ArrayLike, z: ArrayLike) -> Array:
     """Confluent hypergeometric limit function ₀F₁(; v; z).
@@ -178,7 +178,7 @@ _hyperu: Any = by_forward(
 )
 
 
-@library()
+@library(quick=True)
 @_docs
 def hyperu(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """The Tricomi confluent hypergeometric function U(a, b, x) of positive `x`.

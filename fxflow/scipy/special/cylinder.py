@@ -108,7 +108,7 @@ def _yv(v: Any, x: Any) -> Any:
 jv_of, yv_of = _jv, _yv
 
 
-@library()
+@library(quick=True)
 @_docs
 def jv(v: ArrayLike, z: ArrayLike) -> Array:
     """Bessel function of the first kind.
@@ -128,7 +128,7 @@ def jv(v: ArrayLike, z: ArrayLike) -> Array:
     return in_64_bits(_jv, "jv", v, z)
 
 
-@library()
+@library(quick=True)
 @_docs
 def jve(v: ArrayLike, z: ArrayLike) -> Array:
     """Bessel function of the first kind times exp(-abs(imag(z))): `jv`, for real `z`.
@@ -140,7 +140,7 @@ def jve(v: ArrayLike, z: ArrayLike) -> Array:
     return in_64_bits(_jv, "jve", v, z)
 
 
-@library()
+@library(quick=True)
 @_docs
 def yv(v: ArrayLike, z: ArrayLike) -> Array:
     """Bessel function of the second kind.
@@ -158,7 +158,7 @@ def yv(v: ArrayLike, z: ArrayLike) -> Array:
     return in_64_bits(_yv, "yv", v, z)
 
 
-@library()
+@library(quick=True)
 @_docs
 def yve(v: ArrayLike, z: ArrayLike) -> Array:
     """Bessel function of the second kind times exp(-abs(imag(z))): `yv`, for real `z`.
@@ -211,7 +211,7 @@ _hankel_docs = shared("""
 """)
 
 
-@library()
+@library(quick=True)
 @_hankel_docs
 def hankel1(v: ArrayLike, z: ArrayLike) -> Array:
     """Hankel function of the first kind, J + i Y.
@@ -223,7 +223,7 @@ def hankel1(v: ArrayLike, z: ArrayLike) -> Array:
     return _hankel("hankel1", 1, v, z)
 
 
-@library()
+@library(quick=True)
 @_hankel_docs
 def hankel2(v: ArrayLike, z: ArrayLike) -> Array:
     """Hankel function of the second kind, J - i Y.
@@ -295,7 +295,7 @@ _iv: Callable[..., Any] = by_forward(_iv_values, None, _iv_slope)
 _kv: Callable[..., Any] = by_forward(_kv_values, None, _kv_slope)
 
 
-@library()
+@library(quick=True)
 @_docs
 def iv(v: ArrayLike, z: ArrayLike) -> Array:
     """Modified Bessel function of the first kind.
@@ -314,7 +314,7 @@ def iv(v: ArrayLike, z: ArrayLike) -> Array:
     return in_64_bits(_iv, "iv", v, z)
 
 
-@library()
+@library(quick=True)
 @_docs
 def ive(v: ArrayLike, z: ArrayLike) -> Array:
     """Modified Bessel function of the first kind times exp(-abs(z)).
@@ -330,7 +330,7 @@ def ive(v: ArrayLike, z: ArrayLike) -> Array:
     return in_64_bits(_ive, "ive", v, z)
 
 
-@library()
+@library(quick=True)
 @_docs
 def kv(v: ArrayLike, z: ArrayLike) -> Array:
     """Modified Bessel function of the second kind.
@@ -348,7 +348,7 @@ def kv(v: ArrayLike, z: ArrayLike) -> Array:
     return in_64_bits(_kv, "kv", v, z)
 
 
-@library()
+@library(quick=True)
 @_docs
 def kve(v: ArrayLike, z: ArrayLike) -> Array:
     """Modified Bessel function of the second kind times exp(z).
@@ -385,7 +385,7 @@ def _of_whole(function: Callable[..., Any], name: str, n: Any, x: Any) -> Array:
     return in_64_bits(of, name, n, x)
 
 
-@library()
+@library(quick=True)
 @_whole_docs
 def jn(v: ArrayLike, z: ArrayLike) -> Array:
     """Bessel function of the first kind: another name of `jv`.
@@ -397,7 +397,7 @@ def jn(v: ArrayLike, z: ArrayLike) -> Array:
     return in_64_bits(_jv, "jn", v, z)
 
 
-@library()
+@library(quick=True)
 @_whole_docs
 def yn(n: ArrayLike, x: ArrayLike) -> Array:
     """Bessel function of the second kind of integer order.
@@ -412,7 +412,7 @@ def yn(n: ArrayLike, x: ArrayLike) -> Array:
     return _of_whole(_yv, "yn", n, x)
 
 
-@library()
+@library(quick=True)
 @_whole_docs
 def kn(n: ArrayLike, x: ArrayLike) -> Array:
     """Modified Bessel function of the second kind of integer order.

@@ -202,7 +202,7 @@ def _rg(x: Any, y: Any, z: Any) -> Any:
     return fnp.where(least >= 0, out, math.nan)
 
 
-@library()
+@library(quick=True)
 @_docs
 def elliprc(x: ArrayLike, y: ArrayLike) -> Array:
     """Carlson's degenerate symmetric elliptic integral R_C.
@@ -217,7 +217,7 @@ def elliprc(x: ArrayLike, y: ArrayLike) -> Array:
     return in_64_bits(_rc, "elliprc", x, y)
 
 
-@library()
+@library(quick=True)
 @_docs
 def elliprf(x: ArrayLike, y: ArrayLike, z: ArrayLike) -> Array:
     """Carlson's symmetric elliptic integral of the first kind, R_F.
@@ -232,7 +232,7 @@ def elliprf(x: ArrayLike, y: ArrayLike, z: ArrayLike) -> Array:
     return in_64_bits(_rf, "elliprf", x, y, z)
 
 
-@library()
+@library(quick=True)
 @_docs
 def elliprd(x: ArrayLike, y: ArrayLike, z: ArrayLike) -> Array:
     """Carlson's symmetric elliptic integral of the second kind, R_D.
@@ -247,7 +247,7 @@ def elliprd(x: ArrayLike, y: ArrayLike, z: ArrayLike) -> Array:
     return in_64_bits(_rd, "elliprd", x, y, z)
 
 
-@library()
+@library(quick=True)
 @_docs
 def elliprg(x: ArrayLike, y: ArrayLike, z: ArrayLike) -> Array:
     """Carlson's completely symmetric elliptic integral of the second kind, R_G.
@@ -262,7 +262,7 @@ def elliprg(x: ArrayLike, y: ArrayLike, z: ArrayLike) -> Array:
     return in_64_bits(_rg, "elliprg", x, y, z)
 
 
-@library()
+@library(quick=True)
 @_docs
 def elliprj(x: ArrayLike, y: ArrayLike, z: ArrayLike, p: ArrayLike) -> Array:
     """Carlson's symmetric elliptic integral of the third kind, R_J.
@@ -334,7 +334,7 @@ def _e_slope(m: Any) -> Any:
 _ellipe: Callable[..., Any] = by_forward(_ellipe_values, by_forward(_e_slope, None))
 
 
-@library()
+@library(quick=True)
 @_docs
 def ellipk(m: ArrayLike) -> Array:
     """Complete elliptic integral of the first kind.
@@ -349,7 +349,7 @@ def ellipk(m: ArrayLike) -> Array:
     return in_64_bits(lambda m: _ellipkm1(1 - m), "ellipk", m)
 
 
-@library()
+@library(quick=True)
 @_docs
 def ellipkm1(p: ArrayLike) -> Array:
     """Complete elliptic integral of the first kind of m = 1 - p, exact near m = 1.
@@ -364,7 +364,7 @@ def ellipkm1(p: ArrayLike) -> Array:
     return in_64_bits(_ellipkm1, "ellipkm1", p)
 
 
-@library()
+@library(quick=True)
 @_docs
 def ellipe(m: ArrayLike) -> Array:
     """Complete elliptic integral of the second kind.
@@ -457,7 +457,7 @@ _ellipeinc: Callable[..., Any] = by_forward(
 )
 
 
-@library()
+@library(quick=True)
 @_docs
 def ellipkinc(phi: ArrayLike, m: ArrayLike) -> Array:
     """Incomplete elliptic integral of the first kind.
@@ -472,7 +472,7 @@ def ellipkinc(phi: ArrayLike, m: ArrayLike) -> Array:
     return in_64_bits(_ellipkinc, "ellipkinc", phi, m)
 
 
-@library()
+@library(quick=True)
 @_docs
 def ellipeinc(phi: ArrayLike, m: ArrayLike) -> Array:
     """Incomplete elliptic integral of the second kind.

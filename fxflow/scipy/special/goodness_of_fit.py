@@ -68,7 +68,7 @@ def _ends(p: Any, at_zero: Any, at_one: Any, value: Any) -> Any:
     return fnp.where(p == 1, at_one, value)
 
 
-@library()
+@library(quick=True)
 @_docs
 def kolmogorov(y: ArrayLike) -> Array:
     """Probability that Kolmogorov's statistic exceeds `y`, for large samples.
@@ -86,7 +86,7 @@ def kolmogorov(y: ArrayLike) -> Array:
     return in_64_bits(kolmogorov_of, "kolmogorov", y)
 
 
-@library()
+@library(quick=True)
 @_docs
 def kolmogi(p: ArrayLike) -> Array:
     """Inverse of `kolmogorov`.
@@ -139,7 +139,7 @@ smirnov_of: Any = by_forward(_smirnov_values, None, lambda d, n: 0 * d)
 _smirnovi = inverse_by(smirnov_of, "unit", rising=False)
 
 
-@library()
+@library(quick=True)
 @_docs
 def smirnov(n: ArrayLike, d: ArrayLike) -> Array:
     """Probability that the one-sided statistic D⁺ of `n` numbers is at least `d`.
@@ -156,7 +156,7 @@ def smirnov(n: ArrayLike, d: ArrayLike) -> Array:
     return in_64_bits(lambda n, d: smirnov_of(d, n), "smirnov", n, d)
 
 
-@library()
+@library(quick=True)
 @_docs
 def smirnovi(n: ArrayLike, p: ArrayLike) -> Array:
     """Inverse of `smirnov(n, d)` in `d`.

@@ -237,7 +237,7 @@ _hyp1f1: Callable[..., Any] = by_forward(
 )
 
 
-@library()
+@library(quick=True)
 def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Kummer's confluent hypergeometric function ₁F₁(a; b; x).
 
@@ -279,8 +279,17 @@ def _in_32_bits(function: Any, args: list[Any]) -> Array:
 # -- of two parameters above and one below ---------------------------------------------
 
 
-def _towards_one(a: Any, b: Any, c: Any, w: Any, through: bool) -> Any:
-    """Returns ₂F₁(a, b; c; 1 - w) for 0 < w ≤ 1, along its differential equation."""
+def hyp2f1_near_one(a: Any, b: Any, c: Any, w: Any, through: bool = False) -> Any:
+    """Returns ₂F₁(a, b; c; 1 - w) for 0 < w ≤ 1, along its differential equation.
+
+    Args:
+      a: the first parameter.
+      b: the second one.
+      c: the third one, not 0 or a negative integer.
+      w: how far the argument is from 1.
+      through: whether derivatives with respect to `a` and `b` are wanted, which have
+        terms behind the last one of a polynomial.
+    """
     at = -_nearer(-w, -0.5)
     f, moment = _series((a, b), c, 1 - at, through)
     df = moment / fnp.where(at < 1, 1 - at, 1)
@@ -322,7 +331,7 @@ def _hyp2f1_values(a: Any, b: Any, c: Any, x: Any, *, through: bool = False) -> 
     inside = known & ~ends & (x < 1) & (x > -math.inf)
     above = fnp.where(turned, c - b, b)
     w = fnp.where(turned, 1 / (1 - x), 1 - x)
-    value = _towards_one(
+    value = hyp2f1_near_one(
         fnp.where(inside, a, 0),
         fnp.where(inside, above, 0),
         fnp.where(inside, c, 1),
@@ -367,7 +376,7 @@ _hyp2f1: Callable[..., Any] = by_forward(
 )
 
 
-@library()
+@library(quick=True)
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     """The Gauss hypergeometric function ₂F₁(a, b; c; x).
 

@@ -154,7 +154,7 @@ def tail_of(upper: bool, a: Any, b: Any, x: Any, rest: Any) -> Any:
     return fnp.where(inside, value, edge)
 
 
-@library()
+@library(quick=True)
 @_docs
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Regularized incomplete beta function.
@@ -171,7 +171,7 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     )
 
 
-@library()
+@library(quick=True)
 @_docs
 def betaincc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Complement of the regularized incomplete beta function.
@@ -346,7 +346,7 @@ def _inverse_rule(primals: Any, tangents: Any) -> tuple[Any, Any]:
 inverse_of.defjvp(_inverse_rule, symbolic_zeros=True)
 
 
-@library()
+@library(quick=True)
 @_docs
 def betaincinv(a: ArrayLike, b: ArrayLike, y: ArrayLike) -> Array:
     """Inverse of `betainc(a, b, x)` in `x`.
@@ -363,7 +363,7 @@ def betaincinv(a: ArrayLike, b: ArrayLike, y: ArrayLike) -> Array:
     return in_64_bits(of, "betaincinv", a, b, y)
 
 
-@library()
+@library(quick=True)
 @_docs
 def betainccinv(a: ArrayLike, b: ArrayLike, y: ArrayLike) -> Array:
     """Inverse of `betaincc(a, b, x)` in `x`.
@@ -457,7 +457,7 @@ stdtr_of: Any = by_forward(
 )
 
 
-@library()
+@library(quick=True)
 @_docs
 def stdtr(df: ArrayLike, t: ArrayLike) -> Array:
     """Probability that a variable with Student's distribution is at most `t`.
@@ -534,7 +534,7 @@ def _t_by_df(df: Any, t: Any) -> Any:
     return fnp.where(proper, slope, fnp.where(t == t, 0.0, math.nan))
 
 
-@library()
+@library(quick=True)
 @_docs
 def stdtrit(df: ArrayLike, p: ArrayLike) -> Array:
     """Inverse of `stdtr(df, t)` in `t`.

@@ -146,7 +146,7 @@ gammainccinv_of.defjvps(
 )
 
 
-@library()
+@library(quick=True)
 @_docs
 def gammaincinv(a: ArrayLike, y: ArrayLike) -> Array:
     """Inverse of the lower incomplete gamma function `gammainc(a, x)` in `x`.
@@ -164,7 +164,7 @@ def gammaincinv(a: ArrayLike, y: ArrayLike) -> Array:
     return in_64_bits(gammaincinv_of, "gammaincinv", a, y)
 
 
-@library()
+@library(quick=True)
 @_docs
 def gammainccinv(a: ArrayLike, y: ArrayLike) -> Array:
     """Inverse of the upper incomplete gamma function `gammaincc(a, x)` in `x`.
@@ -184,7 +184,7 @@ def gammainccinv(a: ArrayLike, y: ArrayLike) -> Array:
 # -- chi² ------------------------------------------------------------------------------
 
 
-@library()
+@library(quick=True)
 @_docs
 def chdtr(v: ArrayLike, x: ArrayLike) -> Array:
     """Probability that a chi² variable is at most `x`.
@@ -200,7 +200,7 @@ def chdtr(v: ArrayLike, x: ArrayLike) -> Array:
     return lax.igamma(0.5 * v, 0.5 * x)
 
 
-@library()
+@library(quick=True)
 @_docs
 def chdtrc(v: ArrayLike, x: ArrayLike) -> Array:
     """Probability that a chi² variable is above `x`.
@@ -216,7 +216,7 @@ def chdtrc(v: ArrayLike, x: ArrayLike) -> Array:
     return fnp.where(x < 0, math.nan, lax.igammac(0.5 * v, 0.5 * x))
 
 
-@library()
+@library(quick=True)
 @_docs
 def chdtri(v: ArrayLike, p: ArrayLike) -> Array:
     """Inverse of `chdtrc(v, x)` in `x`.

@@ -199,7 +199,7 @@ _kers: Any = by_forward(_ker_values, _ker_slope)
 _docs = docs_of("x: real array-like.", ", with derivatives; DLMF 10.61–10.68")
 
 
-@library()
+@library(quick=True)
 def kelvin(x: ArrayLike) -> tuple[Array, Array, Array, Array]:
     """Kelvin functions ber + i bei and ker + i kei, and their derivatives.
 
@@ -238,7 +238,7 @@ def kelvin(x: ArrayLike) -> tuple[Array, Array, Array, Array]:
     return be, ke, dbe, dke
 
 
-@library()
+@library(quick=True)
 @_docs
 def ber(x: ArrayLike) -> Array:
     """The Kelvin function ber, the real part of I₀(x exp(i π / 4)).
@@ -253,7 +253,7 @@ def ber(x: ArrayLike) -> Array:
     return in_64_bits(lambda x: _bers(x)[0], "ber", x)
 
 
-@library()
+@library(quick=True)
 @_docs
 def bei(x: ArrayLike) -> Array:
     """The Kelvin function bei, the imaginary part of I₀(x exp(i π / 4)).
@@ -268,7 +268,7 @@ def bei(x: ArrayLike) -> Array:
     return in_64_bits(lambda x: _bers(x)[1], "bei", x)
 
 
-@library()
+@library(quick=True)
 @_docs
 def ker(x: ArrayLike) -> Array:
     """The Kelvin function ker, the real part of K₀(x exp(i π / 4)).
@@ -283,7 +283,7 @@ def ker(x: ArrayLike) -> Array:
     return in_64_bits(lambda x: _kers(x)[0], "ker", x)
 
 
-@library()
+@library(quick=True)
 @_docs
 def kei(x: ArrayLike) -> Array:
     """The Kelvin function kei, the imaginary part of K₀(x exp(i π / 4)).
@@ -298,7 +298,7 @@ def kei(x: ArrayLike) -> Array:
     return in_64_bits(lambda x: _kers(x)[1], "kei", x)
 
 
-@library()
+@library(quick=True)
 @_docs
 def berp(x: ArrayLike) -> Array:
     """Derivative of the Kelvin function ber.
@@ -313,7 +313,7 @@ def berp(x: ArrayLike) -> Array:
     return in_64_bits(lambda x: _bers(x)[2], "berp", x)
 
 
-@library()
+@library(quick=True)
 @_docs
 def beip(x: ArrayLike) -> Array:
     """Derivative of the Kelvin function bei.
@@ -328,7 +328,7 @@ def beip(x: ArrayLike) -> Array:
     return in_64_bits(lambda x: _bers(x)[3], "beip", x)
 
 
-@library()
+@library(quick=True)
 @_docs
 def kerp(x: ArrayLike) -> Array:
     """Derivative of the Kelvin function ker.
@@ -343,7 +343,7 @@ def kerp(x: ArrayLike) -> Array:
     return in_64_bits(lambda x: _kers(x)[2], "kerp", x)
 
 
-@library()
+@library(quick=True)
 @_docs
 def keip(x: ArrayLike) -> Array:
     """Derivative of the Kelvin function kei.

@@ -169,7 +169,7 @@ def lambertw(z: ArrayLike, k: int = 0, tol: float = 1e-8) -> Array:
     return _lambertw(z, k=integer("lambertw", "k", k))
 
 
-@library("k")
+@library("k", quick=True)
 def _lambertw(z: Any, *, k: int) -> Array:
     (z,) = operands("lambertw", z, real=False)
     dtype = dtypes.to_complex(z.aval.dtype)
@@ -261,7 +261,7 @@ def _complex_omega(z: Any) -> Any:
 _complex_omega.defjvps(lambda t, out, z: t * (out / (1 + out)))
 
 
-@library()
+@library(quick=True)
 def wrightomega(z: ArrayLike) -> Array:
     """Wright's ω: the solution of ω + log(ω) = z, of complex numbers the principal one.
 

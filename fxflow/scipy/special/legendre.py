@@ -25,7 +25,7 @@ from fxflow.numpy._operands import ArrayLike, array_of, convert
 from fxflow.scipy.special._derivatives import by_forward
 from fxflow.scipy.special._operands import docs_of, in_64_bits, operands
 from fxflow.scipy.special.gammas import gammaln, gammasgn
-from fxflow.scipy.special.hypergeometric import hyp2f1
+from fxflow.scipy.special.hypergeometric import hyp2f1_near_one
 from fxflow.transforms.jvp import jvp
 
 _MOST = 100_000
@@ -94,6 +94,17 @@ _POWERS = {
 }
 
 
+def powers_of_sine(m: Any, z: Any) -> Any:
+    """Returns the normalised function of the degree and order m ≥ 0, as `next_degree`.
+
+    Args:
+      m: the order.
+      z: the cosine, from -1 to 1.
+    """
+    # A negative order has no sign here.
+    return _POWERS[True, 2](-m, m, z)
+
+
 def _sine_values(m: Any, theta: Any) -> Any:
     """Returns the same power of a sine, for spherical harmonics."""
     sine = lax.sin(theta)
@@ -112,7 +123,7 @@ _sine_powers: Any = by_forward(
 )
 
 
-def _next(k: Any, m: Any, z: Any, here: Any, before: Any, norm: bool) -> Any:
+def next_degree(k: Any, m: Any, z: Any, here: Any, before: Any, norm: bool) -> Any:
     """Returns the function of the degree k > |m| from those of k - 1 and k - 2."""
     if not norm:
         return ((2 * k - 1) * z * here - (k + m - 1) * before) / (k - m)
@@ -129,7 +140,7 @@ def _risen(n: Any, m: Any, z: Any, start: Any, norm: bool) -> Any:
 
     def step(j: Any, before: Any, here: Any) -> Any:
         k = orders + j
-        new = _next(k, m, z, here, before, norm)
+        new = next_degree(k, m, z, here, before, norm)
         live = k <= n
         return fnp.where(live, here, before), fnp.where(live, new, here)
 
@@ -218,7 +229,9 @@ def _all_degrees(n: int, m: Any, z: Any, start: Any, norm: bool) -> Any:
     def step(state: Any, k: Any) -> Any:
         before, here = state
         rising = k > lax.abs(m)
-        new = _next(fnp.where(rising, k, lax.abs(m) + 1), m, z, here, before, norm)
+        new = next_degree(
+            fnp.where(rising, k, lax.abs(m) + 1), m, z, here, before, norm
+        )
         new = fnp.where(rising, new, fnp.where(k == lax.abs(m), start, 0))
         return (here, new), new
 
@@ -342,7 +355,7 @@ _all_docs = shared("""
 # -- functions -------------------------------------------------------------------------
 
 
-@library("diff_n")
+@library("diff_n", quick=True)
 @_docs
 def legendre_p(n: ArrayLike, z: ArrayLike, *, diff_n: int = 0) -> Array:
     """The Legendre polynomial.
@@ -363,7 +376,7 @@ def legendre_p(n: ArrayLike, z: ArrayLike, *, diff_n: int = 0) -> Array:
     )
 
 
-@library("n", "diff_n")
+@library("n", "diff_n", quick=True)
 @_all_docs
 def legendre_p_all(n: int, z: ArrayLike, *, diff_n: int = 0) -> Array:
     """Legendre polynomials of all degrees up to `n`.
@@ -383,7 +396,7 @@ def legendre_p_all(n: int, z: ArrayLike, *, diff_n: int = 0) -> Array:
     return convert(_derivatives(of, z, count), dtype)
 
 
-@library("branch_cut", "norm", "diff_n")
+@library("branch_cut", "norm", "diff_n", quick=True)
 @_docs
 def assoc_legendre_p(
     n: ArrayLike,
@@ -407,7 +420,7 @@ def assoc_legendre_p(
     return convert(_stacked(_KINDS[bool(norm), kind], count, kind)(n, m, z), dtype)
 
 
-@library("n", "m", "branch_cut", "norm", "diff_n")
+@library("n", "m", "branch_cut", "norm", "diff_n", quick=True)
 @_all_docs
 def assoc_legendre_p_all(
     n: int,
@@ -440,7 +453,7 @@ def assoc_legendre_p_all(
     return convert(values, dtype)
 
 
-@library("diff_n")
+@library("diff_n", quick=True)
 @_docs
 def sph_legendre_p(
     n: ArrayLike, m: ArrayLike, theta: ArrayLike, *, diff_n: int = 0
@@ -469,7 +482,7 @@ def _all_angles(n: int, m: int, theta: Any, count: int) -> Any:
     return _derivatives(of, theta, count)
 
 
-@library("n", "m", "diff_n")
+@library("n", "m", "diff_n", quick=True)
 @_all_docs
 def sph_legendre_p_all(n: int, m: int, theta: ArrayLike, *, diff_n: int = 0) -> Array:
     """Spherical Legendre functions of all degrees up to `n` and orders up to ±m.
@@ -485,7 +498,7 @@ def sph_legendre_p_all(n: int, m: int, theta: ArrayLike, *, diff_n: int = 0) -> 
     return convert(_all_angles(top, most, theta, count), dtype)
 
 
-@library("n", "m", "diff_n")
+@library("n", "m", "diff_n", quick=True)
 @_all_docs
 def sph_harm_y_all(
     n: int, m: int, theta: ArrayLike, phi: ArrayLike, *, diff_n: int = 0
@@ -534,7 +547,7 @@ def sph_harm_y_all(
 # -- real degrees ----------------------------------------------------------------------
 
 
-def _first_degrees(m: Any, v: Any, x: Any) -> Any:
+def _first_degrees(through: bool, m: Any, v: Any, x: Any) -> Any:
     """Returns functions of degrees that are not integers, or of negative order.
 
     By Ferrers' definitions (DLMF 14.3.4, and 14.3.1 of negative orders).
@@ -547,22 +560,30 @@ def _first_degrees(m: Any, v: Any, x: Any) -> Any:
     power = 0.5 * order * lax.log(fnp.where(x < 1, (1 - x) * (1 + x), 1))
     scale = lax.exp(power - order * math.log(2) - gammaln(order + 1))
     scale = fnp.where((x == 1) & (order > 0), 0, scale)
-    return size * scale * hyp2f1(order - v, above, order + 1, 0.5 * (1 - x))
+    w = 0.5 * (1 + x)
+    return size * scale * hyp2f1_near_one(order - v, above, order + 1, w, through)
 
 
-def _real_degrees(m: Any, v: Any, x: Any) -> Any:
-    """Returns functions of a real degree, up the recurrence from the order."""
+def _real_degrees(through: bool, m: Any, v: Any, x: Any) -> Any:
+    """Returns functions of a real degree, up the recurrence from the order.
+
+    Args:
+      through: whether derivatives with respect to the degree are wanted.
+      m: the order.
+      v: the degree.
+      x: the argument.
+    """
     order = lax.abs(m)
     count = lax.stop_gradient(fnp.maximum(lax.floor(v - order), 0))
     pole = x == -1
     x = fnp.where(pole, -1 + 2**-52, x)
     low = v - count
     now, after = _first_degrees(
-        fnp.stack([m, m]), fnp.stack([low, low + 1]), fnp.stack([x, x])
+        through, fnp.stack([m, m]), fnp.stack([low, low + 1]), fnp.stack([x, x])
     )
 
     def step(j: Any, now: Any, after: Any) -> Any:
-        new = _next(low + j + 1, m, x, after, now, False)
+        new = next_degree(low + j + 1, m, x, after, now, False)
         live = j <= count
         return fnp.where(live, after, now), fnp.where(live, new, after)
 
@@ -583,7 +604,8 @@ def _lpmv_values(m: Any, v: Any, x: Any, *, general: bool = False) -> Any:
     # Hypergeometric functions take most of the time, so only where there is need.
     nothing = lambda m, v, x: 0 * x
     rest = (fnp.where(whole, 0, m), fnp.where(whole, 0.5, v), fnp.where(whole, 0, x))
-    out = lax.cond(fnp.any(inside & ~whole), _real_degrees, nothing, *rest)
+    some = functools.partial(_real_degrees, general)
+    out = lax.cond(fnp.any(inside & ~whole), some, nothing, *rest)
     return fnp.where(inside, fnp.where(whole, of_whole, out), math.nan)
 
 
@@ -596,7 +618,7 @@ _lpmv: Any = by_forward(
 )
 
 
-@library()
+@library(quick=True)
 @docs_of(
     """
 m: array-like of integers: the order.

@@ -1,10 +1,8 @@
 """Mathieu functions of integer order and their characteristic values (DLMF 28).
 
 A characteristic value is an eigenvalue of a symmetric tridiagonal matrix, one of four
-by the parities of the function and the order. It is found by bisection on the number
-of smaller ones (Sturm) and improved by Rayleigh's quotient. Its eigenvector holds the
-Fourier coefficients, and comes from recurrences that start at both ends and meet where
-it is large: nothing is stored, so that one loop serves all orders.
+by the parities of the function and the order (`_tridiagonal.py`). Its eigenvector holds
+the Fourier coefficients.
 """
 
 from __future__ import annotations
@@ -19,17 +17,17 @@ from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import shared
 from fxflow.core.runtime.library import library
 from fxflow.numpy._operands import ArrayLike, convert
-from fxflow.scipy.special._cylinder import repeat
 from fxflow.scipy.special._derivatives import by_forward
 from fxflow.scipy.special._operands import docs_of, in_64_bits, operands
+from fxflow.scipy.special._tridiagonal import eigenvalue, eigenvector_sums
 
 _HIGHEST, _LARGEST = 1000, 1e5
 # Eigenvalues of one matrix are at least 3 apart.
-_NEAR, _QUOTIENTS = 0.03, 4
+_NEAR = 0.03
 
 
 class _Matrix(NamedTuple):
-    """A tridiagonal matrix of each element.
+    """The matrix of an element, as `_tridiagonal` takes it.
 
     Attributes:
       q: the parameter.
@@ -49,17 +47,26 @@ class _Matrix(NamedTuple):
         """Returns the frequency of a coefficient."""
         return 2 * k + self.first
 
-    def diagonal(self, k: Any) -> Any:
-        """Returns an entry of the diagonal."""
-        corner = fnp.where(k == 0, self.corner * self.q, 0)
-        return lax.square(self.frequency(k)) + corner
+    def base(self, k: Any) -> Any:
+        """Returns an entry of the diagonal where q is 0."""
+        return lax.square(self.frequency(k))
 
-    def factor(self, k: Any) -> Any:
+    def bend(self, k: Any) -> Any:
+        """Returns the derivative of an entry of the diagonal with respect to q."""
+        return fnp.where(k == 0, self.corner, 0)
+
+    def beside(self, k: Any) -> Any:
         """Returns the entry beside the diagonal of the row k, over q."""
         return fnp.where((k == 0) & (self.first == 0), math.sqrt(2), 1.0)
 
+    def largest(self, a: Any) -> Any:
+        """Returns where the eigenvector of an eigenvalue is large."""
+        size = lax.sqrt(fnp.maximum(a + 2 * lax.abs(self.q), 0))
+        return lax.round(0.5 * (size - self.first))
 
-def _matrix(even: bool, m: Any, q: Any) -> _Matrix:
+
+def matrix_of(even: bool, m: Any, q: Any) -> _Matrix:
+    """Returns the matrix of even or odd functions of an order."""
     odd = m - 2 * lax.floor(m / 2)
     first = odd if even else 2 - odd
     root = lax.stop_gradient(lax.sqrt(lax.abs(q)))
@@ -69,31 +76,8 @@ def _matrix(even: bool, m: Any, q: Any) -> _Matrix:
     return _Matrix(q, first, odd if even else -odd, (m - first) / 2, top)
 
 
-def _steps(top: Any, step: Any, *state: Any) -> Any:
-    """Returns a state after steps of k = 0, …, top - 1."""
-    moved = lambda state: (state[0] + 1, *step(*state))
-    zero = fnp.zeros((), dtypes.float64)
-    return lax.while_loop(lambda state: state[0] < top, moved, (zero, *state))[1:]
-
-
-def _nonzero(x: Any) -> Any:
-    return fnp.where(x == 0, 1e-280, x)
-
-
-def _smaller(matrix: _Matrix, value: Any) -> Any:
-    """Returns how many eigenvalues are smaller than a value."""
-
-    def step(k: Any, pivot: Any, count: Any) -> Any:
-        count = count + fnp.where(pivot < 0, 1.0, 0.0)
-        side = lax.square(matrix.q * matrix.factor(k))
-        return matrix.diagonal(k + 1) - value - side / _nonzero(pivot), count
-
-    start = matrix.diagonal(fnp.zeros((), dtypes.float64)) - value
-    return _steps(matrix.top, step, start, 0 * value)[1]
-
-
 def _sums(matrix: _Matrix, a: Any, terms: Any = None, x: Any = None) -> Any:
-    """Returns what of the eigenvector is needed, where one coefficient is 1.
+    """Returns what `eigenvector_sums` does, of multiples of an angle.
 
     Args:
       matrix: the matrix.
@@ -101,72 +85,21 @@ def _sums(matrix: _Matrix, a: Any, terms: Any = None, x: Any = None) -> Any:
       terms: of k and the cosine and sine of its frequency times x: what the
         coefficients are multiplied with in each sum. None: there are no sums.
       x: the angle.
-
-    Returns:
-      How far `a` is from making the matrix singular, the square of the vector's
-      length, its quadratic form of the derivative with respect to q, and the sums.
     """
-    size = lax.sqrt(fnp.maximum(a + 2 * lax.abs(matrix.q), 0))
-    place = lax.round(0.5 * (size - matrix.first))
-    place = lax.stop_gradient(fnp.clip(place, 0, matrix.top - 1))
-    zero, one = 0 * a, 0 * a + 1
-    turn: Any = () if terms is None else (lax.cos(2 * x), lax.sin(2 * x))
-
-    def turned(wave: Any, sign: float) -> Any:
-        """Returns the cosine and sine of the next frequency, or of the one before."""
-        if not wave:
-            return ()
-        (c, s), (turn_c, turn_s) = wave, turn
-        turn_s = sign * turn_s
-        return c * turn_c - s * turn_s, s * turn_c + c * turn_s
-
-    def terms_of(k: Any, wave: Any) -> Any:
-        return terms(k, *wave) if wave else ()
+    if terms is None:
+        return eigenvector_sums(matrix, a)
+    turn_c, turn_s = lax.cos(2 * x), lax.sin(2 * x)
 
     def wave_of(k: Any) -> Any:
         f = matrix.frequency(k)
-        return (lax.cos(f * x), lax.sin(f * x)) if turn else ()
+        return lax.cos(f * x), lax.sin(f * x)
 
-    def up(k: Any, wave: Any, pivot: Any, length: Any, form: Any, *sums: Any) -> Any:
-        live, factor, wave = k < place, matrix.factor(k), turned(wave, 1)
-        side = matrix.q * factor
-        ratio = -side / _nonzero(pivot)
-        new = (
-            matrix.diagonal(k + 1) - a + side * ratio,
-            length * ratio * ratio + 1,
-            form * ratio * ratio + 2 * factor * ratio,
-            *(s * ratio + t for s, t in zip(sums, terms_of(k + 1, wave), strict=True)),
-        )
-        old = (pivot, length, form, *sums)
-        return wave, *(fnp.where(live, n, o) for n, o in zip(new, old, strict=True))
+    def turned(wave: Any, sign: float) -> Any:
+        """Returns the cosine and sine of the next frequency, or of the one before."""
+        (c, s), sine = wave, sign * turn_s
+        return c * turn_c - s * sine, s * turn_c + c * sine
 
-    def down(j: Any, wave: Any, *state: Any) -> Any:
-        pivot, _, length, form, *sums = state
-        k, wave = matrix.top - j, turned(wave, -1)
-        live, inner, factor = k > place, k - 1 > place, matrix.factor(k - 1)
-        side = matrix.q * factor
-        ratio = -side / _nonzero(pivot)
-        new = (
-            matrix.diagonal(k - 1) - a + side * ratio,
-            side * ratio,
-            length * ratio * ratio + fnp.where(inner, 1, 0),
-            form * ratio * ratio + 2 * factor * ratio,
-            *(
-                s * ratio + fnp.where(inner, t, 0)
-                for s, t in zip(sums, terms_of(k - 1, wave), strict=True)
-            ),
-        )
-        return wave, *(fnp.where(live, n, o) for n, o in zip(new, state, strict=True))
-
-    origin = fnp.zeros((), dtypes.float64)
-    wave, start = wave_of(origin), matrix.diagonal(origin) - a
-    first = [zero + t for t in terms_of(origin, wave)]
-    below = _steps(matrix.top, up, wave, start, one, zero + matrix.corner, *first)
-    wave, start = wave_of(matrix.top), matrix.diagonal(matrix.top) - a
-    last = [zero + t for t in terms_of(matrix.top, wave)]
-    above = _steps(matrix.top, down, wave, start, zero, one, zero, *last)
-    parts = [b + c for b, c in zip(below[2:], above[3:], strict=True)]
-    return below[1] + above[2], *parts
+    return eigenvector_sums(matrix, a, lambda k, wave: terms(k, *wave), wave_of, turned)
 
 
 def _known(even: bool, m: Any, q: Any) -> Any:
@@ -182,34 +115,17 @@ def _usual(even: bool, m: Any, q: Any) -> Any:
 
 def _values(even: bool, m: Any, q: Any) -> Any:
     known, m, q = _usual(even, m, q)
-    matrix = _matrix(even, m, lax.stop_gradient(q))
+    matrix = matrix_of(even, m, lax.stop_gradient(q))
     middle = lax.square(matrix.frequency(matrix.index))
     reach = 2 * lax.abs(matrix.q) + 1e-9 * (1 + middle)
-
-    def going(ends: Any) -> Any:
-        return fnp.any(ends[1] - ends[0] > _NEAR)
-
-    def halve(ends: Any) -> Any:
-        low, high = ends
-        at = 0.5 * (low + high)
-        below = _smaller(matrix, at) <= matrix.index
-        return fnp.where(below, at, low), fnp.where(below, high, at)
-
-    low, high = lax.while_loop(going, halve, (middle - reach, middle + reach))
-
-    def improve(_: Any, a: Any) -> Any:
-        rest, length, _ = _sums(matrix, a)
-        moved = a + rest / length
-        return fnp.where((moved >= low) & (moved <= high), moved, a)
-
-    a = repeat(_QUOTIENTS, improve, 0.5 * (low + high))
+    a = eigenvalue(matrix, middle - reach, middle + reach, _NEAR)
     return fnp.where(known, a, math.nan)
 
 
 def _slope(even: bool, m: Any, q: Any) -> Any:
     known, m, q = _usual(even, m, q)
     a = _CHARACTERISTIC[even](m, q)
-    _, length, form = _sums(_matrix(even, m, q), a)
+    _, length, form = _sums(matrix_of(even, m, q), a)
     return fnp.where(known, form / length, math.nan)
 
 
@@ -227,12 +143,17 @@ _CHARACTERISTIC: dict[bool, Any] = {
 }
 
 
+def characteristic(even: bool, m: Any, q: Any) -> Any:
+    """Returns characteristic values of arrays of 64 bits."""
+    return _CHARACTERISTIC[even](m, q)
+
+
 def _functions(even: bool, m: Any, q: Any, x: Any) -> Any:
     """Returns a function and its derivative with respect to x, of radians."""
     known, m, q = _usual(even, m, q)
     known = known & (x - x == 0)
     x = fnp.where(known, x, 0)
-    a, matrix = _CHARACTERISTIC[even](m, q), _matrix(even, m, q)
+    a, matrix = _CHARACTERISTIC[even](m, q), matrix_of(even, m, q)
 
     def sign_of(k: Any, f: Any, size: Any) -> Any:
         """Returns the terms of a sum that is positive.
@@ -290,7 +211,7 @@ q: real array-like from -100,000 to 100,000: the parameter.
 )
 
 
-@library()
+@library(quick=True)
 @_docs
 def mathieu_a(m: ArrayLike, q: ArrayLike) -> Array:
     """Characteristic value of an even Mathieu function.
@@ -305,7 +226,7 @@ def mathieu_a(m: ArrayLike, q: ArrayLike) -> Array:
     return in_64_bits(_CHARACTERISTIC[True], "mathieu_a", m, q)
 
 
-@library()
+@library(quick=True)
 @_docs
 def mathieu_b(m: ArrayLike, q: ArrayLike) -> Array:
     """Characteristic value of an odd Mathieu function.
@@ -347,7 +268,7 @@ def _pair(name: str, even: bool, m: Any, q: Any, x: Any) -> tuple[Array, Array]:
     return value, slope
 
 
-@library()
+@library(quick=True)
 @_function_docs
 def mathieu_cem(m: ArrayLike, q: ArrayLike, x: ArrayLike) -> tuple[Array, Array]:
     """Even Mathieu function and its derivative.
@@ -365,7 +286,7 @@ def mathieu_cem(m: ArrayLike, q: ArrayLike, x: ArrayLike) -> tuple[Array, Array]
     return _pair("mathieu_cem", True, m, q, x)
 
 
-@library()
+@library(quick=True)
 @_function_docs
 def mathieu_sem(m: ArrayLike, q: ArrayLike, x: ArrayLike) -> tuple[Array, Array]:
     """Odd Mathieu function and its derivative.

@@ -287,7 +287,7 @@ nctdtr_of: Any = by_forward(_nct_values, None, None, None)
 # -- what users call -------------------------------------------------------------------
 
 
-@library()
+@library(quick=True)
 @_docs
 def chndtr(x: ArrayLike, df: ArrayLike, nc: ArrayLike) -> Array:
     """Probability that a noncentral chi² variable is at most `x`.
@@ -304,7 +304,7 @@ def chndtr(x: ArrayLike, df: ArrayLike, nc: ArrayLike) -> Array:
     return in_64_bits(chndtr_of, "chndtr", x, df, nc)
 
 
-@library()
+@library(quick=True)
 @_docs
 def ncfdtr(dfn: ArrayLike, dfd: ArrayLike, nc: ArrayLike, f: ArrayLike) -> Array:
     """Probability that a noncentral F variable is at most `f`.
@@ -322,7 +322,7 @@ def ncfdtr(dfn: ArrayLike, dfd: ArrayLike, nc: ArrayLike, f: ArrayLike) -> Array
     return in_64_bits(of, "ncfdtr", dfn, dfd, nc, f)
 
 
-@library()
+@library(quick=True)
 @_docs
 def nctdtr(df: ArrayLike, nc: ArrayLike, t: ArrayLike) -> Array:
     """Probability that a variable with the noncentral t distribution is at most `t`.
@@ -348,7 +348,7 @@ def _with_ends(known: Any, p: Any, least: float, value: Any) -> Any:
     return fnp.where(known & (edge == edge), edge, value)
 
 
-@library()
+@library(quick=True)
 @_docs
 def chndtrix(p: ArrayLike, df: ArrayLike, nc: ArrayLike) -> Array:
     """Inverse of `chndtr(x, df, nc)` in `x`.
@@ -368,7 +368,7 @@ def chndtrix(p: ArrayLike, df: ArrayLike, nc: ArrayLike) -> Array:
     return in_64_bits(of, "chndtrix", p, df, nc)
 
 
-@library()
+@library(quick=True)
 @_docs
 def chndtridf(x: ArrayLike, p: ArrayLike, nc: ArrayLike) -> Array:
     """Inverse of `chndtr(x, df, nc)` in `df`.
@@ -383,7 +383,7 @@ def chndtridf(x: ArrayLike, p: ArrayLike, nc: ArrayLike) -> Array:
     return in_64_bits(lambda x, p, nc: _by_df(p, x, nc), "chndtridf", x, p, nc)
 
 
-@library()
+@library(quick=True)
 @_docs
 def chndtrinc(x: ArrayLike, df: ArrayLike, p: ArrayLike) -> Array:
     """Inverse of `chndtr(x, df, nc)` in `nc`.
@@ -403,7 +403,7 @@ _by_t = inverse_by(nctdtr_of, "real", rising=True)
 _by_shift = inverse_by(lambda nc, t, df: nctdtr_of(t, df, nc), "real", rising=False)
 
 
-@library()
+@library(quick=True)
 @_docs
 def ncfdtri(dfn: ArrayLike, dfd: ArrayLike, nc: ArrayLike, p: ArrayLike) -> Array:
     """Inverse of `ncfdtr(dfn, dfd, nc, f)` in `f`.
@@ -428,7 +428,7 @@ _by_nc_of_f = inverse_by(
 )
 
 
-@library()
+@library(quick=True)
 @_docs
 def ncfdtrinc(dfn: ArrayLike, dfd: ArrayLike, p: ArrayLike, f: ArrayLike) -> Array:
     """Inverse of `ncfdtr(dfn, dfd, nc, f)` in `nc`.
@@ -460,7 +460,7 @@ _by_dfn = _by_either(lambda dfn, dfd, nc, f: ncfdtr_of(f, dfn, dfd, nc))
 _by_df_of_t = inverse_by(lambda df, t, nc: nctdtr_of(t, df, nc), "size", rising=True)
 
 
-@library()
+@library(quick=True)
 @_docs
 def ncfdtridfd(dfn: ArrayLike, p: ArrayLike, nc: ArrayLike, f: ArrayLike) -> Array:
     """Inverse by `dfd` of `ncfdtr(dfn, dfd, nc, f)`.
@@ -476,7 +476,7 @@ def ncfdtridfd(dfn: ArrayLike, p: ArrayLike, nc: ArrayLike, f: ArrayLike) -> Arr
     return in_64_bits(of, "ncfdtridfd", dfn, p, nc, f)
 
 
-@library()
+@library(quick=True)
 @_docs
 def ncfdtridfn(p: ArrayLike, dfd: ArrayLike, nc: ArrayLike, f: ArrayLike) -> Array:
     """Inverse by `dfn` of `ncfdtr(dfn, dfd, nc, f)`.
@@ -492,7 +492,7 @@ def ncfdtridfn(p: ArrayLike, dfd: ArrayLike, nc: ArrayLike, f: ArrayLike) -> Arr
     return in_64_bits(of, "ncfdtridfn", p, dfd, nc, f)
 
 
-@library()
+@library(quick=True)
 @_docs
 def nctdtridf(p: ArrayLike, nc: ArrayLike, t: ArrayLike) -> Array:
     """Inverse by `df` of `nctdtr(df, nc, t)`.
@@ -512,7 +512,7 @@ def nctdtridf(p: ArrayLike, nc: ArrayLike, t: ArrayLike) -> Array:
     return in_64_bits(of, "nctdtridf", p, nc, t)
 
 
-@library()
+@library(quick=True)
 @_docs
 def nctdtrit(df: ArrayLike, nc: ArrayLike, p: ArrayLike) -> Array:
     """Inverse of `nctdtr(df, nc, t)` in `t`.
@@ -531,7 +531,7 @@ def nctdtrit(df: ArrayLike, nc: ArrayLike, p: ArrayLike) -> Array:
     return in_64_bits(of, "nctdtrit", df, nc, p)
 
 
-@library()
+@library(quick=True)
 @_docs
 def nctdtrinc(df: ArrayLike, p: ArrayLike, t: ArrayLike) -> Array:
     """Inverse of `nctdtr(df, nc, t)` in `nc`.

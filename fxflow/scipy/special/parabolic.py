@@ -214,7 +214,7 @@ def _pair(name: str, function: Any, v: Any, x: Any) -> tuple[Array, Array]:
     return value, slope
 
 
-@library()
+@library(quick=True)
 def pbdv(v: ArrayLike, x: ArrayLike) -> tuple[Array, Array]:
     """Returns Whittaker's parabolic cylinder function D and its derivative.
 
@@ -244,7 +244,7 @@ def pbdv(v: ArrayLike, x: ArrayLike) -> tuple[Array, Array]:
     return _pair("pbdv", _d, v, x)
 
 
-@library()
+@library(quick=True)
 def pbvv(v: ArrayLike, x: ArrayLike) -> tuple[Array, Array]:
     """Returns the parabolic cylinder function V(-v - 1/2, x) and its derivative.
 
@@ -274,7 +274,7 @@ def pbvv(v: ArrayLike, x: ArrayLike) -> tuple[Array, Array]:
     return _pair("pbvv", _v, v, x)
 
 
-@library()
+@library(quick=True)
 def pbwa(a: ArrayLike, x: ArrayLike) -> tuple[Array, Array]:
     """Returns the parabolic cylinder function W and its derivative.
 

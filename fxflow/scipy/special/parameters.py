@@ -65,7 +65,7 @@ _igammac = inverse_by(lambda a, x: lax.igammac(a, x), "positive", rising=True)
 _fdtridfd = inverse_by(_f, "size", rising=True)
 
 
-@library()
+@library(quick=True)
 @_docs
 def bdtrik(y: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """Inverse of `bdtr(k, n, p)` in `k`, a real number.
@@ -81,7 +81,7 @@ def bdtrik(y: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     return in_64_bits(of, "bdtrik", y, n, p)
 
 
-@library()
+@library(quick=True)
 @_docs
 def bdtrin(k: ArrayLike, y: ArrayLike, p: ArrayLike) -> Array:
     """Inverse of `bdtr(k, n, p)` in `n`, a real number.
@@ -97,7 +97,7 @@ def bdtrin(k: ArrayLike, y: ArrayLike, p: ArrayLike) -> Array:
     return in_64_bits(of, "bdtrin", k, y, p)
 
 
-@library()
+@library(quick=True)
 @_docs
 def btdtria(p: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Inverse of `betainc(a, b, x)` in `a`.
@@ -113,7 +113,7 @@ def btdtria(p: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     return in_64_bits(of, "btdtria", p, b, x)
 
 
-@library()
+@library(quick=True)
 @_docs
 def btdtrib(a: ArrayLike, p: ArrayLike, x: ArrayLike) -> Array:
     """Inverse of `betainc(a, b, x)` in `b`.
@@ -129,7 +129,7 @@ def btdtrib(a: ArrayLike, p: ArrayLike, x: ArrayLike) -> Array:
     return in_64_bits(of, "btdtrib", a, p, x)
 
 
-@library()
+@library(quick=True)
 @_docs
 def chdtriv(p: ArrayLike, x: ArrayLike) -> Array:
     """Inverse of `chdtr(v, x)` in `v`.
@@ -145,7 +145,7 @@ def chdtriv(p: ArrayLike, x: ArrayLike) -> Array:
     return in_64_bits(of, "chdtriv", p, x)
 
 
-@library()
+@library(quick=True)
 @_docs
 def fdtridfd(dfn: ArrayLike, p: ArrayLike, x: ArrayLike) -> Array:
     """Inverse of `fdtr(dfn, dfd, x)` in `dfd`.
@@ -161,7 +161,7 @@ def fdtridfd(dfn: ArrayLike, p: ArrayLike, x: ArrayLike) -> Array:
     return in_64_bits(of, "fdtridfd", dfn, p, x)
 
 
-@library()
+@library(quick=True)
 @_docs
 def gdtrib(a: ArrayLike, p: ArrayLike, x: ArrayLike) -> Array:
     """Inverse of `gdtr(a, b, x)` in `b`.
@@ -177,7 +177,7 @@ def gdtrib(a: ArrayLike, p: ArrayLike, x: ArrayLike) -> Array:
     return in_64_bits(of, "gdtrib", a, p, x)
 
 
-@library()
+@library(quick=True)
 @_docs
 def nbdtrik(y: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """Inverse of `nbdtr(k, n, p)` in `k`, a real number.
@@ -193,7 +193,7 @@ def nbdtrik(y: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     return in_64_bits(of, "nbdtrik", y, n, p)
 
 
-@library()
+@library(quick=True)
 @_docs
 def nbdtrin(k: ArrayLike, y: ArrayLike, p: ArrayLike) -> Array:
     """Inverse of `nbdtr(k, n, p)` in `n`, a real number.
@@ -209,7 +209,7 @@ def nbdtrin(k: ArrayLike, y: ArrayLike, p: ArrayLike) -> Array:
     return in_64_bits(of, "nbdtrin", k, y, p)
 
 
-@library()
+@library(quick=True)
 @_docs
 def pdtrik(p: ArrayLike, m: ArrayLike) -> Array:
     """Inverse of `pdtr(k, m)` in `k`, a real number.
@@ -225,7 +225,7 @@ def pdtrik(p: ArrayLike, m: ArrayLike) -> Array:
     return in_64_bits(of, "pdtrik", p, m)
 
 
-@library()
+@library(quick=True)
 @_docs
 def nrdtrimn(p: ArrayLike, std: ArrayLike, x: ArrayLike) -> Array:
     """Mean of a normal distribution of which a value has a probability.
@@ -241,7 +241,7 @@ def nrdtrimn(p: ArrayLike, std: ArrayLike, x: ArrayLike) -> Array:
     return in_64_bits(of, "nrdtrimn", p, std, x)
 
 
-@library()
+@library(quick=True)
 @_docs
 def nrdtrisd(mn: ArrayLike, p: ArrayLike, x: ArrayLike) -> Array:
     """Standard deviation of a normal distribution with a given quantile.
@@ -271,7 +271,7 @@ def _df(p: Any, t: Any) -> Any:
 _stdtridf = inverse_by(stdtr_of, "size", rising=False)
 
 
-@library()
+@library(quick=True)
 @_docs
 def stdtridf(p: ArrayLike, t: ArrayLike) -> Array:
     """Inverse of `stdtr(df, t)` in `df`.
@@ -303,7 +303,7 @@ def _tukey(x: Any, c: Any) -> Any:
     return fnp.where(known, p, fnp.where(c == c, far, math.nan))
 
 
-@library()
+@library(quick=True)
 @docs_of(
     """
 x: real array-like.

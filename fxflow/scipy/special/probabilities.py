@@ -110,7 +110,7 @@ def _f_inverse(dfn: Any, dfd: Any, p: Any) -> Any:
     return dfd / dfn * (out[0] / out[1])
 
 
-@library()
+@library(quick=True)
 @_docs
 def bdtr(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """Probability of at most `k` successes of `n` trials.
@@ -126,7 +126,7 @@ def bdtr(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     return in_64_bits(of, "bdtr", k, n, p)
 
 
-@library()
+@library(quick=True)
 @_docs
 def bdtrc(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """Probability of more than `k` successes of `n` trials.
@@ -142,7 +142,7 @@ def bdtrc(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     return in_64_bits(of, "bdtrc", k, n, p)
 
 
-@library()
+@library(quick=True)
 @_docs
 def bdtri(k: ArrayLike, n: ArrayLike, y: ArrayLike) -> Array:
     """Inverse of `bdtr(k, n, p)` in `p`.
@@ -158,7 +158,7 @@ def bdtri(k: ArrayLike, n: ArrayLike, y: ArrayLike) -> Array:
     return in_64_bits(of, "bdtri", k, n, y)
 
 
-@library()
+@library(quick=True)
 @_docs
 def nbdtr(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """Probability of at most `k` failures before `n` successes.
@@ -174,7 +174,7 @@ def nbdtr(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     return in_64_bits(of, "nbdtr", k, n, p)
 
 
-@library()
+@library(quick=True)
 @_docs
 def nbdtrc(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """Probability of more than `k` failures before `n` successes.
@@ -190,7 +190,7 @@ def nbdtrc(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     return in_64_bits(of, "nbdtrc", k, n, p)
 
 
-@library()
+@library(quick=True)
 @_docs
 def nbdtri(k: ArrayLike, n: ArrayLike, y: ArrayLike) -> Array:
     """Inverse of `nbdtr(k, n, p)` in `p`.
@@ -206,7 +206,7 @@ def nbdtri(k: ArrayLike, n: ArrayLike, y: ArrayLike) -> Array:
     return in_64_bits(of, "nbdtri", k, n, y)
 
 
-@library()
+@library(quick=True)
 @_docs
 def pdtr(k: ArrayLike, m: ArrayLike) -> Array:
     """Probability of at most `k` events, where `m` are expected.
@@ -222,7 +222,7 @@ def pdtr(k: ArrayLike, m: ArrayLike) -> Array:
     return in_64_bits(of, "pdtr", k, m)
 
 
-@library()
+@library(quick=True)
 @_docs
 def pdtrc(k: ArrayLike, m: ArrayLike) -> Array:
     """Probability of more than `k` events, where `m` are expected.
@@ -238,7 +238,7 @@ def pdtrc(k: ArrayLike, m: ArrayLike) -> Array:
     return in_64_bits(of, "pdtrc", k, m)
 
 
-@library()
+@library(quick=True)
 @_docs
 def pdtri(k: ArrayLike, y: ArrayLike) -> Array:
     """Inverse of `pdtr(k, m)` in `m`.
@@ -261,7 +261,7 @@ def pdtri(k: ArrayLike, y: ArrayLike) -> Array:
 # -- continuous variables --------------------------------------------------------------
 
 
-@library()
+@library(quick=True)
 @_docs
 def fdtr(dfn: ArrayLike, dfd: ArrayLike, x: ArrayLike) -> Array:
     """Probability that a variable with the F distribution is at most `x`.
@@ -277,7 +277,7 @@ def fdtr(dfn: ArrayLike, dfd: ArrayLike, x: ArrayLike) -> Array:
     return in_64_bits(of, "fdtr", dfn, dfd, x)
 
 
-@library()
+@library(quick=True)
 @_docs
 def fdtrc(dfn: ArrayLike, dfd: ArrayLike, x: ArrayLike) -> Array:
     """Probability that a variable with the F distribution is above `x`.
@@ -293,7 +293,7 @@ def fdtrc(dfn: ArrayLike, dfd: ArrayLike, x: ArrayLike) -> Array:
     return in_64_bits(of, "fdtrc", dfn, dfd, x)
 
 
-@library()
+@library(quick=True)
 @_docs
 def fdtri(dfn: ArrayLike, dfd: ArrayLike, p: ArrayLike) -> Array:
     """Inverse of `fdtr(dfn, dfd, x)` in `x`.
@@ -309,7 +309,7 @@ def fdtri(dfn: ArrayLike, dfd: ArrayLike, p: ArrayLike) -> Array:
     return in_64_bits(of, "fdtri", dfn, dfd, p)
 
 
-@library()
+@library(quick=True)
 @_docs
 def gdtr(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Probability that a gamma variable of rate `a` and shape `b` is at most `x`.
@@ -325,7 +325,7 @@ def gdtr(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     return in_64_bits(of, "gdtr", a, b, x)
 
 
-@library()
+@library(quick=True)
 @_docs
 def gdtrc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Probability that a gamma variable of rate `a` and shape `b` is above `x`.
@@ -341,7 +341,7 @@ def gdtrc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     return in_64_bits(of, "gdtrc", a, b, x)
 
 
-@library()
+@library(quick=True)
 @_docs
 def gdtria(p: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Inverse of `gdtr(a, b, x)` in `a`.
@@ -357,7 +357,7 @@ def gdtria(p: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     return in_64_bits(of, "gdtria", p, b, x)
 
 
-@library()
+@library(quick=True)
 @_docs
 def gdtrix(a: ArrayLike, b: ArrayLike, p: ArrayLike) -> Array:
     """Inverse of `gdtr(a, b, x)` in `x`.

@@ -173,7 +173,7 @@ def _spherical(name: str, n: Any, z: Any, derivative: bool) -> Array:
     return in_64_bits(_FUNCTIONS[name][bool(derivative)], name, n, z)
 
 
-@library("derivative")
+@library("derivative", quick=True)
 @_docs
 def spherical_jn(n: ArrayLike, z: ArrayLike, derivative: bool = False) -> Array:
     """Spherical Bessel function of the first kind.
@@ -188,7 +188,7 @@ def spherical_jn(n: ArrayLike, z: ArrayLike, derivative: bool = False) -> Array:
     return _spherical("spherical_jn", n, z, derivative)
 
 
-@library("derivative")
+@library("derivative", quick=True)
 @_docs
 def spherical_yn(n: ArrayLike, z: ArrayLike, derivative: bool = False) -> Array:
     """Spherical Bessel function of the second kind.
@@ -204,7 +204,7 @@ def spherical_yn(n: ArrayLike, z: ArrayLike, derivative: bool = False) -> Array:
     return _spherical("spherical_yn", n, z, derivative)
 
 
-@library("derivative")
+@library("derivative", quick=True)
 @_docs
 def spherical_in(n: ArrayLike, z: ArrayLike, derivative: bool = False) -> Array:
     """Modified spherical Bessel function of the first kind.
@@ -219,7 +219,7 @@ def spherical_in(n: ArrayLike, z: ArrayLike, derivative: bool = False) -> Array:
     return _spherical("spherical_in", n, z, derivative)
 
 
-@library("derivative")
+@library("derivative", quick=True)
 @_docs
 def spherical_kn(n: ArrayLike, z: ArrayLike, derivative: bool = False) -> Array:
     """Modified spherical Bessel function of the second kind.
@@ -266,7 +266,7 @@ def _riccati(name: str, n: Any, x: Any) -> tuple[Array, Array]:
     return x * value, value + x * _spherical(function, orders, x, True)
 
 
-@library("n")
+@library("n", quick=True)
 @_riccati_docs
 def riccati_jn(n: int, x: ArrayLike) -> tuple[Array, Array]:
     """Riccati's Bessel functions of the first kind: x times spherical ones.
@@ -278,7 +278,7 @@ def riccati_jn(n: int, x: ArrayLike) -> tuple[Array, Array]:
     return _riccati("riccati_jn", n, x)
 
 
-@library("n")
+@library("n", quick=True)
 @_riccati_docs
 def riccati_yn(n: int, x: ArrayLike) -> tuple[Array, Array]:
     """Riccati's Bessel functions of the second kind: x times spherical ones.

@@ -11,6 +11,7 @@ from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.library import library
 from fxflow.lax._last_terms import count_of_terms, digits, from_last_term
 from fxflow.numpy._operands import ArrayLike
+from fxflow.scipy.special._cylinder import high_y
 from fxflow.scipy.special._derivatives import by_forward
 from fxflow.scipy.special._neumann_series import (
     FAR,
@@ -19,7 +20,6 @@ from fxflow.scipy.special._neumann_series import (
     neumann_sums,
 )
 from fxflow.scipy.special._operands import docs_of, in_64_bits
-from fxflow.scipy.special.cylinder import yv_of
 
 _docs = docs_of(
     """
@@ -81,7 +81,7 @@ def _rest_series(v: Any, x: Any) -> Any:
 
 def _beyond(v: Any, x: Any) -> Any:
     """Returns H where x is large, and v, too."""
-    return yv_of(v, x) + _rest_head(v, x) * _integral(v, x)
+    return high_y(v, x) + _rest_head(v, x) * _integral(v, x)
 
 
 def _rest_head(v: Any, x: Any) -> Any:
@@ -141,7 +141,7 @@ _struve: Any = by_forward(_struve_values, None, None)
 _modstruve: Any = by_forward(_modstruve_values, None, None)
 
 
-@library()
+@library(quick=True)
 @_docs
 def struve(v: ArrayLike, x: ArrayLike) -> Array:
     """The Struve function H of an order above -1/2.
@@ -159,7 +159,7 @@ def struve(v: ArrayLike, x: ArrayLike) -> Array:
     return in_64_bits(_struve, "struve", v, x)
 
 
-@library()
+@library(quick=True)
 @_docs
 def modstruve(v: ArrayLike, x: ArrayLike) -> Array:
     """Modified Struve function L of an order above -1/2.

@@ -106,7 +106,7 @@ _log_wright: Any = by_forward(_log_values, None, None, _log_slope)
 _wright: Any = by_forward(_values, None, None, lambda a, b, x: _wright(a, b + a, x))
 
 
-@library()
+@library(quick=True)
 @_docs
 def wright_bessel(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Wright's generalized Bessel function, the sum of xᵏ / (k! Γ(a k + b)).
@@ -121,7 +121,7 @@ def wright_bessel(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     return in_64_bits(_wright, "wright_bessel", a, b, x)
 
 
-@library()
+@library(quick=True)
 @_docs
 def log_wright_bessel(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Logarithm of `wright_bessel(a, b, x)`, also where that overflows.

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from fxflow import config, jit
+from fxflow import config, devices, jit, lax
 from fxflow.core.arrays import as_array
+from fxflow.core.runtime import execute
 from fxflow.core.runtime.library import (
     classify,
     exact,
+    library,
     number,
     wide_kinds,
     with_all_bits,
 )
+from fxflow.devices.compile import quick_options
 from fxflow.errors import LeakedTracerError
 
 
@@ -83,3 +88,27 @@ def test_what_is_exact_tells_equal_values_apart():
     assert exact(np.float64(0.0)) != exact(np.float64(-0.0))
     assert exact((1.5, "a")) == exact((1.5, "a"))
     assert exact(len) is type(len), "of others their own equality decides"
+
+
+def test_quick_programs_are_of_few_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = []
+    compile_text = execute.compile_text
+
+    def record(*args: Any, **kwargs: Any) -> Any:
+        given.append(kwargs["options"])
+        return compile_text(*args, **kwargs)
+
+    monkeypatch.setattr(execute, "compile_text", record)
+
+    @library(quick=True)
+    def waves(x: Any) -> Any:
+        # NumPy does not run it.
+        return lax.sin(x) * lax.exp(x) + 0 * lax.lgamma(x)
+
+    few, many = (as_array(np.ones(n, np.float32)) for n in (3, 1000))
+    np.testing.assert_allclose(np.asarray(waves(few)), np.sin(1) * np.e, 1e-6)
+    np.testing.assert_allclose(np.asarray(waves(many)), np.sin(1) * np.e, 1e-6)
+    wanted = quick_options(devices()[0])
+    quick, usual = (options or {} for options in given)
+    assert quick.items() >= wanted.items()
+    assert not usual.keys() & wanted.keys()

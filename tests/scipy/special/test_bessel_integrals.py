@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.special
 
 import fxflow
 from fxflow.scipy import special
@@ -98,3 +99,30 @@ def test_negative_numbers() -> None:
         np.testing.assert_array_equal(back_ai, -forward[0])
         total = special.it2struve0(X) + special.it2struve0(-X)
         np.testing.assert_allclose(total, np.pi)
+
+
+@pytest.mark.slow
+def test_moments() -> None:
+    rng = np.random.default_rng(32)
+    nu, power = rng.uniform(0, 8, 12), rng.uniform(-0.5, 4, 12)
+    small, large = rng.uniform(0.1, 4, 12), rng.uniform(5, 480, 12)
+    nu[:3], small[3] = [0, 3, 60], 0
+    with fxflow.config.override(x64=True):
+        of = special.besselpoly
+        want = scipy.special.besselpoly(small, power, nu)
+        np.testing.assert_allclose(of(small, power, nu), want, 1e-11, 1e-15)
+        # DLMF 10.22.1: of the power ν + 1 it is a Bessel function.
+        got = of(large, nu + 1, nu)
+        want = scipy.special.jv(nu + 1, 2 * large) / (2 * large)
+        np.testing.assert_allclose(got * large**1.5, want * large**1.5, 0, 1e-12)
+        h, at = 1e-5, (7.0, 0.6, 1.3)
+        for i, rate in enumerate(fxflow.grad(of, (0, 1, 2))(*at)):
+            high, low = ([*at] for _ in range(2))
+            high[i], low[i] = at[i] + h, at[i] - h
+            change = (float(of(*high)) - float(of(*low))) / (2 * h)
+            assert float(rate) == pytest.approx(change, rel=1e-6)
+        # Odd orders are odd functions of `a`, and change their sign with it.
+        even = float(of(2.0, 1.0, 3))
+        assert float(of(-2.0, 1.0, 3)) == float(of(2.0, 1.0, -3)) == -even
+        bad = of(np.array([1.0, -1, 600, 1]), np.array([-1.5, 0, 0, 0]), 0.5)
+        assert np.isnan(bad[:3]).all() and np.isfinite(bad[3])
