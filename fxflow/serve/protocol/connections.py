@@ -254,6 +254,9 @@ class _Answer:
             _log.exception("a request failed")
             reply = _failed()
         else:
+            if future is None:  # another turn of the event loop
+                asyncio.get_running_loop().call_soon(self.run)
+                return
             future._asyncio_future_blocking = False  # as a task does
             future.add_done_callback(self.run)
             return

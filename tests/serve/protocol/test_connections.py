@@ -143,8 +143,10 @@ class Prepared:
 
     async def later(self, body: bytes) -> Reply:
         loop = asyncio.get_running_loop()
-        self.waiting.append(loop.create_future())
-        await self.waiting[-1]
+        await asyncio.sleep(0)
+        future = loop.create_future()
+        self.waiting.append(future)
+        await future
         if self.path == "/waits-and-fails":
             raise KeyError(self.path)
         return Reply(b"late " + body, "text/plain")
