@@ -285,6 +285,8 @@ class _Replies:
     on_response_complete: Callable[[], None]
     timeout_keep_alive_handler: Callable[[], None]
 
+    #: Data that arrived and has not been read.
+    held = b""
     # All connections of a server share these.
     heads: _Heads
     defaults: _DefaultHeaders
@@ -427,7 +429,7 @@ def _protocol(prepare: Prepare | None) -> Any:
         def timeout_keep_alive_handler(self) -> None:
             # Replies do not set the timer anew, which would take a microsecond.
             left = self._replied + self.timeout_keep_alive - self.loop.time()
-            if not self._is_free():
+            if self.held or not self._is_free():  # it is not idle
                 left = self.timeout_keep_alive
             if left > 0:
                 self.timeout_keep_alive_task = self.loop.call_later(
@@ -489,8 +491,6 @@ def bounded_protocol(
 
     class Bounded(base):  # type: ignore[misc,valid-type]
         _bytes = 0
-        #: Data that arrived and has not been read.
-        held = b""
         _waited = 0.0
         _stopped = False
         _is_head = True
@@ -526,7 +526,6 @@ def bounded_protocol(
             if len(self.held) > _HELD and not self._stopped:
                 self._stopped = True
                 self.transport.pause_reading()
-            self._unset_keepalive_if_required()  # it is not idle
 
         def take(self, data: bytes, waited: float = 0.0) -> None:
             self._waited = waited

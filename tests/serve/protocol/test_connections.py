@@ -355,6 +355,13 @@ def test_idle_connections_close_after_their_time() -> None:
             Prepared.release()
             assert replies(connection, 1)[0][2] == b"late 2"
             expired(ours.loop.time() - 1)  # not long enough
+
+            def expire_unread() -> None:
+                ours.held = b"POST"  # it has arrived, but was not read yet
+                expire(-1000.0)
+                ours.held = b""
+
+            ours.loop.call_soon_threadsafe(expire_unread)
             connection.sendall(request(NOW, b"1"))
             assert replies(connection, 1)[0][0] == 201
             expired(ours.loop.time() - 601)
