@@ -71,15 +71,20 @@ class BodyWriter:
 
     Attributes:
       read: the users of each variable of the graph that is being written.
+      inputs: the inputs of that graph.
+      listed: a variable that was read from a list of integers → the list, and where.
     """
 
     w: Writer
     arena: Arena
     lanes: int
+    inputs: Collection[Any]
+    listed: dict[Any, tuple[Any, Any]]
 
     def __init__(self, w: Writer, arena: Arena, lanes: int) -> None:
         self.w, self.arena, self.lanes = w, arena, lanes
         self.read: Mapping[Var, Any] = {}
+        self.inputs, self.listed = (), {}
 
     def run(
         self, graph: Graph, given: Sequence[Any], last: Collection[int] = ()
@@ -103,7 +108,8 @@ class BodyWriter:
         uses = _uses(graph)
         written = written_refs(graph)
         final = _last_written(graph, last)
-        before, self.read = self.read, uses
+        before = self.read, self.inputs
+        self.read, self.inputs = uses, frozenset(graph.inputs)
         for node in graph.nodes:
             operands = [self._operand(env, a) for a in node.inputs]
             try:
@@ -115,8 +121,8 @@ class BodyWriter:
             for var, value in zip(node.outputs, results, strict=True):
                 kept = node.primitive.name == "get" and node.inputs[0] is final
                 env[var] = value if kept else self._kept(value, uses.get(var, ()), node)
-            self.read = uses
-        self.read = before
+            self.read, self.inputs = uses, frozenset(graph.inputs)
+        self.read, self.inputs = before
         return [self._operand(env, a) for a in graph.outputs]
 
     def _operand(self, env: Mapping[Any, Any], atom: Any) -> Any:
@@ -176,6 +182,7 @@ class BodyWriter:
         elif name in _RULES:
             out = _RULES[name](self, node, operands)
         elif name == "get":
+            llvm_refs.prefetch(self, node, operands, node.inputs[0] in written)
             value = llvm_refs.part(self, operands[0], node, operands[1:])
             # A later write must not change what was read.
             if node.inputs[0] is final and node.params["index"] == WHOLE:

@@ -601,6 +601,8 @@ FUNCTIONS: dict[str, Callable[..., Number]] = {
 _ARITY = {"fma": 3, "maximum": 2, "minimum": 2, "maxnum": 2, "minnum": 2, "copysign": 2,
           "umax": 2, "umin": 2, "smax": 2, "smin": 2, "atan2": 2, "pow": 2}  # fmt: skip
 _KINDS = {"f32": "float", "f64": "double"}
+#: LLVM's function that asks for a line of memory.
+PREFETCH = "llvm.prefetch.p0"
 
 
 def helpers(names: Sequence[str]) -> str:
@@ -627,6 +629,8 @@ def _helper(name: str) -> tuple[str, list[str]]:
     """Returns the text of a helper function, and the names of those that it calls."""
     if name.startswith("fx_"):
         return _definition(name)
+    if name == PREFETCH:
+        return f"declare void @{name}(ptr, i32, i32, i32)", []
     if name.startswith("llvm.fpto"):
         target, source = name.split(".")[-2:]
         return f"declare {target} @{name}({_KINDS[source]})", []

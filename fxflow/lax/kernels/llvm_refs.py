@@ -6,10 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fxflow.core.arrays import AbstractRef, Aval, dtypes
-from fxflow.core.ir.graph import Node
+from fxflow.core.ir.graph import Node, Var
 from fxflow.core.ir.ref_index import OPERAND, Slice
 from fxflow.lax.kernels.errors import UnsupportedError
+from fxflow.lax.kernels.llvm_functions import PREFETCH
 from fxflow.lax.kernels.llvm_products import transposed
 from fxflow.lax.kernels.llvm_values import Buffer, Value, computed, constant
 from fxflow.lax.kernels.llvm_writer import (
@@ -22,6 +25,13 @@ from fxflow.lax.kernels.llvm_writer import (
 
 if TYPE_CHECKING:
     from fxflow.lax.kernels.llvm_body import BodyWriter
+
+#: Number of rounds by which rows are read in advance: 8 to 32 take equal time.
+_AHEAD = 16
+#: Bytes of an array that is worth it: smaller ones stay in the cache.
+_LARGE = 1 << 18
+#: Bytes of a line of the cache, and of a row of which lines are asked for.
+_LINE, _MOST = 64, 256
 
 
 def part(body: BodyWriter, ref: Buffer, node: Node, arrays: Sequence[Value]) -> Value:
@@ -43,6 +53,50 @@ def part(body: BodyWriter, ref: Buffer, node: Node, arrays: Sequence[Value]) -> 
     strides = [stride for _, stride in axes]
     view = Buffer(pointer, shape, strides, ref.dtype, ref.root)
     return _guarded(body, view, guards) if guards else view
+
+
+def prefetch(
+    body: BodyWriter, node: Node, operands: Sequence[Any], is_written: bool
+) -> None:
+    """Asks for the rows of a large array that the next rounds of a loop read.
+
+    That is for loops whose round `i` reads the row that `list[i]` names: it asks for
+    that of `list[i + _AHEAD]`. The processor reads in advance by itself, but only as
+    far as a few rounds.
+
+    Args:
+      body: writes the kernel.
+      node: a read.
+      operands: its operands.
+      is_written: whether the graph also writes to the array.
+    """
+    items, (ref, *arrays) = node.params["index"].items, operands
+    if not items or items[0] is not OPERAND or arrays[0].shape:
+        return
+    index = node.inputs[1]
+    if type(index) is not Var:
+        return
+    if len(items) == len(ref.shape) == 1 and ref.dtype == np.int32:
+        if index in body.inputs:
+            body.listed[node.outputs[0]] = ref, arrays[0]
+        return
+    row = dtypes.dtype(ref.dtype).itemsize * math.prod(ref.shape[1:])
+    if index not in body.listed or ref.shape[0] * row < _LARGE:
+        return
+    w, (numbers, i) = body.w, body.listed[index]
+    ahead = w.sum(body.integer(i), _AHEAD)
+    w.helper("llvm.smin.i64")
+    last = numbers.shape[0] - 1
+    ahead = w.op(f"call i64 @llvm.smin.i64(i64 {ahead}, i64 {last})")
+    # Any number will do: asking for memory that is not there has no effect.
+    start = w.times(body.wide(numbers.at(w, [ahead]), numbers.dtype), ref.strides[0])
+    kind = memory_type(ref.dtype)
+    pointer = w.op(f"getelementptr {kind}, ptr {ref.pointer}, i64 {start}")
+    w.helper(PREFETCH)
+    for at in range(0, min(row, _MOST), _LINE):
+        line = w.op(f"getelementptr i8, ptr {pointer}, i64 {at}") if at else pointer
+        # 3: keep it in all caches; 1: data, not instructions.
+        w.do(f"call void @{PREFETCH}(ptr {line}, i32 {int(is_written)}, i32 3, i32 1)")
 
 
 def _guarded(

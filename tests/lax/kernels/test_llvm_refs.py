@@ -11,6 +11,7 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import kernels
 from fxflow.core.ir.primitive import table
+from fxflow.kernels.gallery.rows import update_rows
 from fxflow.lax.kernels.llvm_refs import RULES
 from tests.lax.kernels.samples import Bodies, called, noting, same
 
@@ -65,6 +66,30 @@ def slices_behind_the_end(x: Any, o: Any) -> None:
 @pytest.mark.parametrize("name", BODIES)
 def test_a_compiled_body_gives_what_numpy_gives(name: str) -> None:
     same(called(*BODIES[name]), X)
+
+
+def test_rows_of_large_arrays_are_asked_for_in_advance() -> None:
+    def subtracted(ids: Any, gradients: Any, place: Any, table: Any) -> list[Any]:
+        return [place, table.at[ids].add(-gradients)]
+
+    def run(*given: Any) -> list[Any]:
+        ids, gradients, place, *held = given
+        return update_rows(
+            lambda rows, g: [rows[0] - g],
+            *(ids, gradients, place, held),
+            reference=subtracted,
+        )
+
+    rng = np.random.default_rng(0)
+    for count, asks in ((100, 0), (20_000, 1)):
+        # Ids beyond the last one, of memory that is not written, are asked for, too.
+        ids = rng.integers(0, count, 40).astype("int32")
+        table = rng.normal(size=(count, 4)).astype("f")
+        gradients = rng.normal(size=(40, 4)).astype("f")
+        given = [fnp.asarray(x) for x in (ids, gradients, ids[:count], table)]
+        text = kernels.explain(run, *given, platform="cpu")
+        assert text.count("call void @llvm.prefetch") == asks
+        kernels.check(run, *given)
 
 
 def test_rules_are_of_primitives() -> None:
