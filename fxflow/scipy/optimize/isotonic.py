@@ -30,6 +30,10 @@ class IsotonicResult(NamedTuple):
     number: Array
 
 
+#: Rounds that pool violators before a stack does; a few suffice for most data.
+_ROUNDS = 48
+
+
 class _Pools(NamedTuple):
     """A stack of blocks: their means, weights and beginnings; the next element."""
 
@@ -113,12 +117,39 @@ def isotonic_regression(
 
 
 def _pooled(values: Array, weights: Array) -> _Pools:
-    """Returns the stack of blocks; beyond them beginnings are n."""
+    """Returns the stack of blocks; beyond them beginnings are n.
+
+    Rounds pool all runs of violators at once; a stack pools one pair after the other
+    what they leave.
+    """
     n = values.size
+    place = fnp.arange(n, dtype=np.int32)
+    products = values * weights
+
+    def blocks(begins: Array) -> tuple[Array, Array, Array, Array]:
+        """The block of each element, the means, the weights, which blocks violate."""
+        label = fnp.cumsum(begins, dtype=np.int32) - 1
+        zero = fnp.zeros_like(values)
+        weight = zero.at[label].add(weights, indices_are_sorted=True)
+        total = zero.at[label].add(products, indices_are_sorted=True)
+        mean = total / fnp.where(weight > 0, weight, 1)
+        bad = (mean[1:] <= mean[:-1]) & (weight[1:] > 0)
+        return label, mean, weight, fnp.concatenate([fnp.zeros(1, bool), bad])
+
+    def pool(c: Any) -> Any:
+        begins, steps, _ = c
+        label, _, _, bad = blocks(begins)
+        return begins & ~bad[label], steps + 1, fnp.any(bad)
+
+    every = (fnp.ones(n, bool), np.int32(0), np.bool_(True))
+    begins, _, left = lax.while_loop(lambda c: c[2] & (c[1] < _ROUNDS), pool, every)
+    label, means, heavy, _ = blocks(begins)
+    starts = fnp.full(n, n, np.int32).at[label].min(place)
+    count = label[-1] + 1
 
     def more(s: _Pools) -> Any:
         violated = (s.top > 0) & (s.means[s.top] <= s.means[fnp.maximum(s.top - 1, 0)])
-        return violated | (s.following < n)
+        return violated | (s.following < count)
 
     def step(s: _Pools) -> _Pools:
         top, below = s.top, fnp.maximum(s.top - 1, 0)
@@ -128,23 +159,18 @@ def _pooled(values: Array, weights: Array) -> _Pools:
             s.means[below] * s.weights[below] + s.means[top] * s.weights[top]
         ) / both
         at = fnp.where(merge, below, top + 1)
+        # Blocks that are not on the stack lie behind it.
         new = fnp.minimum(s.following, n - 1)
         return _Pools(
-            s.means.at[at].set(fnp.where(merge, mean, values[new])),
-            s.weights.at[at].set(fnp.where(merge, both, weights[new])),
-            s.starts.at[fnp.where(merge, top, at)].set(
-                fnp.where(merge, n, new).astype(np.int32)
-            ),
+            s.means.at[at].set(fnp.where(merge, mean, s.means[new])),
+            s.weights.at[at].set(fnp.where(merge, both, s.weights[new])),
+            s.starts.at[at].set(fnp.where(merge, s.starts[at], s.starts[new])),
             at.astype(np.int32),
             (s.following + ~merge).astype(np.int32),
         )
 
-    start = _Pools(
-        fnp.zeros_like(values).at[0].set(values[0]),
-        fnp.zeros_like(values).at[0].set(weights[0]),
-        fnp.full(n, n, np.int32).at[0].set(0),
-        np.int32(0),
-        np.int32(1),
-    )
+    # Without violators all blocks are on the stack.
+    top = fnp.where(left, 0, count - 1).astype(np.int32)
+    start = _Pools(means, heavy, starts, top, top + 1)
     out: _Pools = lax.while_loop(more, step, start)
-    return out
+    return out._replace(starts=fnp.where(place <= out.top, out.starts, n))

@@ -33,6 +33,24 @@ def test_blocks_are_those_of_scipy(increasing: bool) -> None:
             assert bool((got.blocks[count:] == 9).all())
 
 
+def test_many_rounds_and_long_blocks() -> None:
+    rng = np.random.default_rng(6)
+    steps = np.arange(150.0)
+    # Each round pools one element more with the last one: a stack goes on.
+    slow = np.append(steps, -8000.0)
+    noisy = np.sin(np.append(steps, 150.0) / 40) + rng.normal(size=151)
+    both = np.where(np.append(steps, 150.0) < 60, noisy, slow)
+    with fxflow.config.override(x64=True):
+        run = fxflow.jit(optimize.isotonic_regression)
+        for y in (slow, noisy, both, -steps[:151].repeat(2)[:151], both[::-1]):
+            got, exact = run(y), want.isotonic_regression(y)
+            np.testing.assert_allclose(got.x, exact.x, 1e-11, 1e-11)
+            count = int(got.number)
+            np.testing.assert_array_equal(got.blocks[: count + 1], exact.blocks)
+            np.testing.assert_allclose(got.weights[:count], exact.weights)
+            assert bool((got.blocks[count:] == 151).all())
+
+
 def test_derivatives_are_those_of_the_means() -> None:
     y = fnp.asarray([1.0, 3.0, 2.0, 4.0])
     slope = fxflow.jacrev(lambda y: optimize.isotonic_regression(y).x)(y)
