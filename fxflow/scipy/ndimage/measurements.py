@@ -12,8 +12,10 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import shared
+from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, ShapeError
+from fxflow.kernels.gallery.labels import connected_parts
 from fxflow.lax.axes import integer, natural
 from fxflow.numpy._operands import ArrayLike, array_of, promote_inexact
 from fxflow.scipy.ndimage._neighbourhoods import (
@@ -25,12 +27,16 @@ from fxflow.scipy.ndimage._neighbourhoods import (
 )
 from fxflow.scipy.ndimage.filters import _result
 from fxflow.scipy.ndimage.morphology import _structure
+from fxflow.transforms.jit import jit
+
+#: Elements for which a kernel is worth compiling.
+_LEAST = 1 << 12
 
 # -- labels ----------------------------------------------------------------------------
 
 
-@library("footprint", "output")
-def _labelled(input: Any, footprint: Footprint, output: Any) -> tuple[Array, Array]:
+@library("footprint")
+def _hooked(input: Any, footprint: Footprint) -> tuple[Array, Array]:
     """Labels by hooking trees of elements onto one another and flattening them.
 
     Each element points to an earlier one that is connected with it. In a round the
@@ -42,9 +48,7 @@ def _labelled(input: Any, footprint: Footprint, output: Any) -> tuple[Array, Arr
     x = array_of(input, "label") != 0
     n, ndim = x.aval.size, x.aval.ndim
     if not n:
-        return _result("label", fnp.zeros(x.aval.shape, dtypes.int32), output), (
-            fnp.zeros((), dtypes.int32)
-        )
+        return fnp.zeros(x.aval.shape, dtypes.int32), fnp.zeros((), dtypes.int32)
     index = fnp.arange(n, dtype=dtypes.int32)
     inside = fnp.reshape(x, -1)
     # Elements of the background point to a place behind the last one.
@@ -73,8 +77,39 @@ def _labelled(input: Any, footprint: Footprint, output: Any) -> tuple[Array, Arr
     root = inside & (parent == index)
     order = fnp.cumsum(root.astype(dtypes.int32))
     labels = fnp.where(inside, order[fnp.minimum(parent, n - 1)], 0)
-    labels = fnp.reshape(labels, x.aval.shape)
-    return _result("label", labels, output), order[-1]
+    return fnp.reshape(labels, x.aval.shape), order[-1]
+
+
+@functools.cache
+def _by_kernel(bits: tuple[bool, ...], ndim: int) -> Any:
+    """Returns the function of an array of bools that runs a kernel.
+
+    Args:
+      bits: whether each of the 3ⁿ elements of the structure is connected.
+      ndim: n, the number of axes.
+    """
+    structure = np.reshape(bits, (3,) * ndim)
+    before = np.argwhere(structure)[
+        : np.count_nonzero(structure.ravel()[: 3**ndim // 2])
+    ]
+    footprint = footprint_of("label", "structure", structure, range(ndim), ndim)
+
+    def run(x: Any) -> tuple[Array, Array]:
+        shape = [n + 2 for n in x.aval.shape]
+        middle = (slice(1, -1),) * ndim
+
+        def plain(inside: Any) -> tuple[Array, Array]:
+            field = fnp.reshape(inside, shape)[middle]
+            labels, count = _hooked(field, footprint)
+            return fnp.reshape(fnp.pad(labels, 1), -1), count
+
+        strides = np.cumprod([1, *shape[:0:-1]])[::-1]
+        back = [int(step) for step in (1 - before) @ strides]
+        inside = fnp.reshape(fnp.pad(x.astype(dtypes.int32), 1), -1)
+        labels, count = connected_parts(inside, back, reference=plain)
+        return fnp.reshape(labels, shape)[middle], count
+
+    return jit(run)
 
 
 def label(
@@ -113,8 +148,15 @@ def label(
             )
         if (bits != bits[(slice(None, None, -1),) * x.ndim]).any():
             raise ArgumentError("label: structure must be symmetric about its middle")
-    footprint = footprint_of("label", "structure", bits, range(x.ndim), x.ndim)
-    return _labelled(x, footprint, output)
+    # What is traced may be many arrays.
+    compiled = isinstance(x, Tracer) or x.size >= _LEAST
+    if compiled and x.size and x.ndim:
+        run = _by_kernel(tuple(bits.ravel().tolist()), x.ndim)
+        labels, count = run(x != 0)
+    else:
+        footprint = footprint_of("label", "structure", bits, range(x.ndim), x.ndim)
+        labels, count = _hooked(x, footprint)
+    return _result("label", labels, output), count
 
 
 def find_objects(input: ArrayLike, max_label: int = 0) -> list[Any]:

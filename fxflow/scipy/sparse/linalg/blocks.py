@@ -172,14 +172,25 @@ def _lobpcg(
         values, Z = (values[::-1], Z[:, ::-1]) if largest else (values, Z)
         return values[:k], T @ Z[:, :k]
 
+    def active(state: Any) -> Any:
+        # Smaller residuals are rounding errors.
+        least = 10 * eps * fnp.max(fnp.abs(state["values"]))
+        return state["rest"] > fnp.maximum(tol, least)
+
     def more(state: Any) -> Any:
-        return (state["i"] < steps) & (fnp.max(state["rest"]) > tol)
+        return (state["i"] < steps) & active(state).any()
 
     def step(s: Any) -> Any:
         R = s["R"] if M is None else M(s["R"])
+        # What has converged gives no directions: they would be rounding errors.
+        R, P, AP = (fnp.where(active(s), V, 0) for V in (R, s["P"], s["AP"]))
+        X, AX = s["X"], s["A"]
+        adjoint = fnp.conj(weigh(X).T)
+        R, part = constrained(R), adjoint @ P
+        R = R - X @ (adjoint @ R)
         # Three blocks, so that the search direction has the last one's part.
-        S = fnp.concatenate([s["X"], constrained(R), s["P"]], 1)
-        image = fnp.concatenate([s["A"], A(S[:, k : 2 * k]), s["AP"]], 1)
+        S = fnp.concatenate([X, R, P - X @ part], 1)
+        image = fnp.concatenate([AX, A(R), AP - AX @ part], 1)
         values, C = ritz(S, image)
         P, AP = S[:, k:] @ C[k:], image[:, k:] @ C[k:]
         X, AX = S @ C, image @ C

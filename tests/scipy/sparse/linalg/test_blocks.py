@@ -127,3 +127,13 @@ def test_bad_input() -> None:
         lobpcg(fnp.eye(5), fnp.ones((5, 2)))
     with pytest.raises(ShapeError, match="Y must be"):
         lobpcg(fnp.eye(9), fnp.ones((9, 2)), Y=fnp.ones(9))
+
+
+def test_blocks_stay_when_they_have_converged() -> None:
+    # One pair converges long before the other one, and then both have.
+    values = np.array([1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 4.2, 4.29, 19.6])
+    X = fnp.asarray(RNG.normal(size=(10, 2)), "float64")
+    A = fnp.asarray(np.diag(values), "float64")
+    got, vectors = lobpcg(A, X, tol=1e-30, maxiter=300)
+    np.testing.assert_allclose(got, [19.6, 4.29], rtol=1e-10)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(2), atol=1e-10)
