@@ -334,8 +334,14 @@ class Continuous(Distribution[P]):
           Two float arrays of the broadcast shape.
         """
         g = Given(self, "support", (), args)
-        low, high = self.bounds(g.shapes)
-        return g.result(g.loc + g.scale * low), g.result(g.loc + g.scale * high)
+
+        def moved(end: Any) -> Any:
+            # What is infinite stays where it is, and so its derivatives are 0.
+            finite = abs(end) < math.inf
+            return fnp.where(finite, g.loc + g.scale * fnp.where(finite, end, 0), end)
+
+        low, high = (g.result(moved(end)) for end in self.bounds(g.shapes))
+        return low, high
 
     # -- moments -----------------------------------------------------------------------
 

@@ -287,33 +287,34 @@ class GoodnessOfFitResult(Result):
     _unpacked = 4
 
 
-def _anderson(law: Any, x: Any, axis: int) -> Any:
+# The statistics take samples in ascending order.
+
+
+def _anderson(law: Any, x: Any) -> Any:
     n = x.shape[-1]
     ranks = fnp.asarray(2.0 * np.arange(1, n + 1) - 1, x.dtype) / n
-    x = fnp.sort(x, axis=-1)
     return -n - fnp.sum(ranks * (law.logcdf(x) + law.logsf(x)[..., ::-1]), axis=-1)
 
 
-def _kolmogorov(law: Any, x: Any, axis: int) -> Any:
+def _kolmogorov(law: Any, x: Any) -> Any:
     n = x.shape[-1]
     steps = fnp.asarray(np.arange(n) / n, x.dtype)
-    heights = law.cdf(fnp.sort(x, axis=-1))
+    heights = law.cdf(x)
     apart = fnp.maximum(heights - steps, steps + 1 / n - heights)
     return fnp.max(apart, axis=-1)
 
 
-def _cramer(law: Any, x: Any, axis: int) -> Any:
+def _cramer(law: Any, x: Any) -> Any:
     n = x.shape[-1]
     middles = fnp.asarray((np.arange(n) + 0.5) / n, x.dtype)
-    apart = law.cdf(fnp.sort(x, axis=-1)) - middles
+    apart = law.cdf(x) - middles
     return 1 / (12 * n) + fnp.sum(apart * apart, axis=-1)
 
 
-def _filliben(law: Any, x: Any, axis: int) -> Any:
+def _filliben(law: Any, x: Any) -> Any:
     n = x.shape[-1]
     k = fnp.asarray(np.arange(1.0, n + 1), x.dtype)
     quantiles = law.ppf(beta.median(k, n + 1 - k))
-    x = fnp.sort(x, axis=-1)
     a, b = (v - fnp.mean(v, axis=-1, keepdims=True) for v in (x, quantiles))
     wide = lax.sqrt(fnp.sum(a * a, axis=-1) * fnp.sum(b * b, axis=-1))
     return fnp.sum(a * b, axis=-1) / wide
@@ -325,6 +326,17 @@ _STATISTICS: dict[str, Callable[..., Any]] = {
     "cvm": _cramer,
     "filliben": _filliben,
 }
+
+
+def _ordered_uniform(key: Any, n: int, dtype: Any) -> Any:
+    """Returns n uniform numbers in ascending order.
+
+    They are sums of n + 1 exponential numbers, over the sum of all.
+    """
+    sums = fnp.cumsum(random.exponential(key, (n + 1,), dtype))
+    info = fnp.finfo(dtype)
+    share = sums[:-1] / sums[-1]
+    return fnp.clip(share, float(info.tiny), 1 - float(info.epsneg))
 
 
 def _simulated(
@@ -351,11 +363,22 @@ def _simulated(
         rest = {name: v for name, v in guesses.items() if name not in held}
         return list(dist.fit(x, **rest, **{f"f{k}": v for k, v in held.items()}))
 
-    def value(x: Any) -> Any:
-        return of(dist(*fitted(x, known)), x, axis=-1)
+    def value(x: Any, ordered: bool = False) -> Any:
+        law = dist(*fitted(x, known))
+        if isinstance(statistic, str):
+            return of(law, x if ordered else fnp.sort(x, axis=-1))
+        return of(law, x, axis=-1)
 
     parameters = fitted(x, {**known, **hypothesis})
-    one = lambda k: value(dist.rvs(k, *parameters, shape=x.shape).astype(x.dtype))
+
+    def one(k: Any) -> Any:
+        if not isinstance(statistic, str) or not (dist.has("ppf") or dist.has("isf")):
+            drawn = dist.rvs(k, *parameters, shape=x.shape)
+            return value(drawn.astype(x.dtype))
+        # In order already, so that nothing is sorted.
+        drawn = dist.ppf(_ordered_uniform(k, x.shape[0], x.dtype), *parameters)
+        return value(drawn.astype(x.dtype), ordered=True)
+
     null = _many(one, random.split(key, n), n, x.shape[0], batch)
     observed = value(x)
     side = "less" if statistic == "filliben" else "greater"

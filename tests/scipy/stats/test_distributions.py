@@ -453,6 +453,13 @@ def test_moments_of_a_sample_and_likelihoods_of_counts() -> None:
         stats.gamma.fit_loc_scale(SAMPLE, 1.0, 2.0)
 
 
+def test_ends_at_infinity_do_not_move() -> None:
+    end = lambda scale: stats.truncpareto.support(2.0, 3.0, 1.0, scale)[1]
+    np.testing.assert_allclose(fxflow.grad(end)(2.0), 3.0)
+    for of in (stats.norm, stats.expon):
+        assert fxflow.grad(lambda scale, of=of: of.support(0.5, scale)[1])(2.0) == 0
+
+
 def test_a_fit_is_differentiable_by_the_sample() -> None:
     shape = fxflow.jit(lambda x: stats.gamma.fit(x, floc=0)[0])
     with fxflow.config.override(x64=True):

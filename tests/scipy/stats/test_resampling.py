@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 import scipy.stats
 
+import fxflow
 import fxflow.numpy as fnp
 from fxflow import random
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.scipy import stats
+from fxflow.scipy.stats.resampling import _ascending, _order
 
 RNG = np.random.default_rng(36)
 X = RNG.gamma(2.0, size=40).astype(np.float32)
@@ -154,6 +156,51 @@ def test_medians_have_the_distribution_of_resamples(size: int) -> None:
         found.confidence_interval, other.confidence_interval, strict=True
     ):
         assert abs(float(one - two)) <= 1.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [3, 5, 7, 41, 44])
+def test_means_have_the_distribution_of_resamples(size: int) -> None:
+    x = np.random.default_rng(size).exponential(size=size).astype("f4")
+    settings: Any = {"key": KEY, "n_resamples": 4000, "method": "percentile"}
+    found = stats.bootstrap((x,), np.mean, **settings).bootstrap_distribution
+    plain = stats.bootstrap((x,), lambda x: fnp.mean(x), **settings)
+    both = scipy.stats.ks_2samp(found, plain.bootstrap_distribution)
+    assert both.pvalue > 1e-3
+    rows = stats.bootstrap((np.stack([x, -x]),), fnp.mean, axis=1, **settings)
+    np.testing.assert_allclose(
+        rows.bootstrap_distribution[0], -rows.bootstrap_distribution[1], 1e-5
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [2, 5, 9, 3000])
+def test_orders_are_permutations_at_random(size: int) -> None:
+    keys = random.split(KEY, 2000 if size < 10 else 3)
+    orders = np.asarray(fxflow.vmap(lambda k: _order(k, size))(keys))
+    np.testing.assert_array_equal(
+        np.sort(orders, axis=1), np.broadcast_to(np.arange(size), orders.shape)
+    )
+    if size == 5:
+        _, seen = np.unique(orders, axis=0, return_counts=True)
+        assert len(seen) == 120
+        assert scipy.stats.chisquare(seen).pvalue > 1e-3
+    assert _order(KEY, 1).tolist() == [0]
+
+
+@pytest.mark.slow
+def test_rows_in_ascending_order() -> None:
+    x = np.array([[3.0, np.inf, -0.0, -2.5], [np.nan, 1.0, -np.inf, -np.nan]])
+    for dtype in ("float16", "float32", "float64"):
+        with fxflow.config.override(x64=True):
+            got = np.asarray(_ascending(fnp.asarray(x, dtype)))
+        np.testing.assert_array_equal(got, np.sort(x.astype(dtype), axis=-1))
+    settings: Any = {"key": KEY, "n_resamples": 30, "method": "percentile"}
+    low = lambda x: stats.bootstrap((x,), fnp.mean, **settings).confidence_interval.low
+    slope = np.asarray(fxflow.grad(low)(X))
+    # A mean of elements, each as often as it was drawn.
+    np.testing.assert_allclose(slope.sum(), 1, 1e-4)
+    np.testing.assert_allclose(slope @ X, low(X), 1e-4)
 
 
 @pytest.mark.slow
