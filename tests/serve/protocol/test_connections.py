@@ -161,9 +161,24 @@ class Prepared:
 
 
 @pytest.fixture(scope="module")
-def immediate_port() -> Iterator[int]:
-    with serving(prepare=Prepared) as port:
-        yield port
+def immediate() -> Iterator[Any]:
+    with running(prepare=Prepared) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def immediate_port(immediate: Any) -> int:
+    port: int = immediate.servers[0].sockets[0].getsockname()[1]
+    return port
+
+
+def wait_for_a_part(server: Any) -> None:
+    """Returns when the server has read a part of the body of a request."""
+    while all(
+        c.cycle is None or c.cycle.response_complete
+        for c in tuple(server.server_state.connections)
+    ):
+        time.sleep(0.001)
 
 
 def request(path: bytes, body: bytes, *lines: bytes) -> bytes:
@@ -190,7 +205,7 @@ def replies(connection: socket.socket, count: int) -> list[tuple[int, Any, bytes
 NOW = b"/now%20%C3%A9"
 
 
-def test_replies_that_need_no_waiting(immediate_port: int) -> None:
+def test_replies_that_need_no_waiting(immediate: Any, immediate_port: int) -> None:
     with connected(immediate_port) as connection:
         for body in (b"", b"abc"):
             connection.sendall(request(NOW + b"?a=1", body))
@@ -202,7 +217,7 @@ def test_replies_that_need_no_waiting(immediate_port: int) -> None:
             assert replies(connection, 1)[0][::2] == (200, b"%d" % len(body))
         # The rest of a body that arrives later, and other methods, are for tasks.
         connection.sendall(request(NOW, b"abcd")[:-2])
-        time.sleep(0.1)
+        wait_for_a_part(immediate)
         connection.sendall(b"cd")
         assert replies(connection, 1)[0][::2] == (200, b"4")
         connection.sendall(request(NOW, b"ab").replace(b"POST", b"PUT"))
@@ -238,7 +253,7 @@ def test_replies_that_fail(
     assert "a request failed" in caplog.text
 
 
-def test_heads_are_parsed_once(immediate_port: int) -> None:
+def test_heads_are_parsed_once(immediate: Any, immediate_port: int) -> None:
     """Requests that have the head of an earlier one, in whatever chunks they come."""
     one, two = (request(NOW + b"?of=heads", body) for body in (b"1111", b"2222"))
     Prepared.parsed.clear()
@@ -255,7 +270,7 @@ def test_heads_are_parsed_once(immediate_port: int) -> None:
             b"POST 2222",
         ]
         connection.sendall(one[:-2])  # less than one: the application's
-        time.sleep(0.1)
+        wait_for_a_part(immediate)
         connection.sendall(one[-2:])
         assert replies(connection, 1)[0][::2] == (200, b"4")
         # The rest of a head is not the beginning of a request.
