@@ -1,3 +1,4 @@
+import threading
 import time
 
 import numpy as np
@@ -19,6 +20,21 @@ def test_a_pull_ends_when_all_shards_have_answered() -> None:
     pull.give(0, one)
     assert pull.missing == [] and not pull.is_late(0.0)
     assert pull.result(str) == [one, two]
+
+
+def test_waiting_threads_get_the_result() -> None:
+    pull, found = ticket(60.0), []
+    threads = [
+        threading.Thread(target=lambda: found.append(pull.result(str))) for _ in "ab"
+    ]
+    for thread in threads:
+        thread.start()
+    answers = [Pulled(n, []) for n in range(2)]
+    for shard, answer in enumerate(answers):
+        pull.give(shard, answer)
+    for thread in threads:
+        thread.join()
+    assert found == [answers, answers] and pull.result(str) == answers
 
 
 def test_result_raises_the_first_error() -> None:
