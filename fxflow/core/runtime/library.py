@@ -41,6 +41,7 @@ from fxflow.core.runtime.eager import (
     PLANS,
     Plan,
     graph_plan,
+    options,
 )
 from fxflow.core.runtime.execute import check_finite
 from fxflow.core.sizes import Size
@@ -76,9 +77,13 @@ def library(*static: str, quick: bool = False) -> Callable[[F], F]:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             try:
-                if state.trace is not EVAL:
-                    if state.trace is OVERRIDDEN:
-                        return _overridden(function, args, kwargs)
+                trace = state.trace
+                key: list[Any] = []
+                if trace is OVERRIDDEN:
+                    if config.debug_nans or config.debug_infs:
+                        return _debugged(function, args, kwargs)
+                    key.append(options())
+                elif trace is not EVAL:
                     kinds = wide_kinds((*args, *kwargs.values()))
                     if kinds:
                         args = tuple(
@@ -97,7 +102,7 @@ def library(*static: str, quick: bool = False) -> Callable[[F], F]:
                         return function(*args, **kwargs)
                     return function(*map(unwrapped, args), **kwargs)
                 # The key of arrays alone is what the loop below makes of them.
-                if not kwargs:
+                elif not kwargs:
                     types = []
                     for a in args:
                         if type(a) is not Array:
@@ -107,7 +112,6 @@ def library(*static: str, quick: bool = False) -> Callable[[F], F]:
                         plan = plans.get(tuple(types))
                         if plan is not None:
                             return plan(*args)
-                key: list[Any] = []
                 arrays: list[Any] = []
                 add = key.append
                 beside = (*args, *kwargs.values()) if kwargs else args
@@ -172,15 +176,13 @@ def _leave(error: Exception, args: Any, kwargs: Any) -> None:
         source.shorten(error)
 
 
-def _overridden(
+def _debugged(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """Runs a library function under overridden options, operation by operation.
+    """Runs a library function operation by operation.
 
     Only NaN and infinity in its results are the caller's.
     """
-    if not (config.debug_nans or config.debug_infs):
-        return function(*args, **kwargs)
     with config.override(debug_nans=False, debug_infs=False):
         out = function(*args, **kwargs)
     try:
@@ -417,14 +419,16 @@ def _host_data(value: Any, kinds: str) -> Array:
 def number(value: Any, kind: type, wide: bool) -> Array:
     """Returns a Python number as a weak 0-d array; `as_array` without its questions."""
     where = default_placement()
-    array_type = _numbers.get((kind, where, wide))
+    overridden = state.trace is OVERRIDDEN  # by options that may change the dtype
+    array_type = None if overridden else _numbers.get((kind, where, wide))
     try:
         if array_type is None or not where.is_host:
             dtype = dtypes.default(kind, wide=wide or None)
             dtypes.of_python(value, dtype)
             aval = Aval((), dtype, kind is not bool)
             array = put_host(np.array(value, dtype), aval)
-            _numbers[kind, where, wide] = array._type
+            if not overridden:
+                _numbers[kind, where, wide] = array._type
             return array
         host = np.array(value, array_type.aval.dtype)
     except OverflowError:

@@ -380,7 +380,7 @@ def test_traces_of_overrides_are_their_own():
     with config.override(eager="xla"):
         first = state.trace
         assert isinstance(first, EvalTrace) and first is not EVAL
-        fnp.sin(1.5)
+        lax.sin(1.5)
         plans = eager._overriding[eager.options()].plans
         assert plans and plans is not EVAL.plans
     with config.override(eager="xla"):

@@ -112,3 +112,21 @@ def test_quick_programs_are_of_few_numbers(monkeypatch: pytest.MonkeyPatch) -> N
     quick, usual = (options or {} for options in given)
     assert quick.items() >= wanted.items()
     assert not usual.keys() & wanted.keys()
+
+
+def test_overridden_options_have_plans_of_their_own():
+    traced = []
+
+    @library()
+    def double(x):
+        traced.append(x.dtype)
+        return x * 2.0
+
+    for _ in range(2):
+        assert double(1.5).dtype == np.float32
+        with config.override(x64=True):
+            assert double(1e-300).tolist() == 2e-300
+            with config.override(x64=False):
+                assert double(1.5).dtype == np.float32
+            assert double(as_array(np.ones(2))).dtype == np.float64
+    assert traced == [np.float32, np.float64, np.float32, np.float64]
