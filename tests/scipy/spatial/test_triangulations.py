@@ -31,7 +31,8 @@ def test_hulls_and_meshes_agree_with_scipy(d: int) -> None:
         mesh, beside = Delaunay(points), want.Delaunay(points)
         at = RNG.normal(size=(5, 4, d))
         np.testing.assert_array_equal(mesh.find_simplex(at), beside.find_simplex(at))
-        np.testing.assert_array_equal(tsearch(mesh, at), want.tsearch(beside, at))
+        # SciPy's `tsearch` does the same; 1.18 warns of it.
+        np.testing.assert_array_equal(tsearch(mesh, at), beside.find_simplex(at))
         np.testing.assert_allclose(mesh.transform, beside.transform, 1e-6, 1e-8)
         assert rows(mesh.convex_hull) == rows(beside.convex_hull)
         starts, found = mesh.vertex_neighbor_vertices
