@@ -92,6 +92,7 @@ from fxflow.scipy.stats.kde import gaussian_kde
 from fxflow.scipy.stats.means_tests import (
     alexandergovern, f_oneway, ttest_1samp, ttest_ind, ttest_ind_from_stats, ttest_rel,
 )
+from fxflow.scipy.stats.mixtures import Mixture, order_statistic, truncate
 from fxflow.scipy.stats.moments import (
     describe, expectile, gmean, gstd, gzscore, hmean, kstat, kstatvar, kurtosis,
     lmoment, moment, pmean, skew, variation, zmap, zscore,
@@ -131,7 +132,7 @@ from fxflow.scipy.stats.variance_tests import (
 )
 
 __all__ = [
-    "CensoredData", "Covariance", "ModeResult", "alexandergovern",
+    "CensoredData", "Covariance", "Mixture", "ModeResult", "alexandergovern",
     "alpha", "anderson", "anderson_ksamp", "anglit", "ansari", "arcsine", "argus",
     "barnard_exact", "bartlett", "bayes_mvs", "bernoulli", "beta", "betabinom",
     "betanbinom", "betaprime", "binned_statistic", "binned_statistic_2d",
@@ -164,7 +165,7 @@ __all__ = [
     "multivariate_t", "mvsdist", "nakagami", "nbinom", "ncf", "nchypergeom_fisher",
     "nchypergeom_wallenius", "nct", "ncx2", "nhypergeom", "norm",
     "normal_inverse_gamma", "normaltest", "norminvgauss", "obrientransform",
-    "ortho_group", "page_trend_test", "pareto", "pearson3",
+    "order_statistic", "ortho_group", "page_trend_test", "pareto", "pearson3",
     "pearsonr", "percentileofscore", "permutation_test", "planck", "pmean",
     "pointbiserialr", "poisson", "poisson_binom", "poisson_means_test", "power",
     "power_divergence", "powerlaw", "powerlognorm", "powernorm", "ppcc_max",
@@ -176,7 +177,7 @@ __all__ = [
     "skewtest", "sobol_indices", "somersd", "spearmanr", "spearmanrho",
     "special_ortho_group", "studentized_range", "t", "theilslopes", "tiecorrect",
     "tmax", "tmean", "tmin", "trapezoid", "triang", "trim1", "trim_mean",
-    "trimboth", "truncexpon", "truncnorm", "truncpareto",
+    "trimboth", "truncate", "truncexpon", "truncnorm", "truncpareto",
     "truncweibull_min", "tsem", "tstd", "ttest_1samp", "ttest_ind",
     "ttest_ind_from_stats", "ttest_rel", "tukey_hsd", "tukeylambda", "tvar",
     "uniform", "uniform_direction", "unitary_group", "variation", "vonmises",

@@ -276,6 +276,8 @@ EXEMPT |= {
     f"{S}.fit": "a search, tested beside SciPy",
     f"{S}.goodness_of_fit": "takes a distribution and a key",
     f"{S}.mvsdist": "returns objects with methods",
+    f"{S}.order_statistic": "returns objects with methods",
+    f"{S}.truncate": "returns objects with methods",
     f"{S}.multinomial.entropy": "long sums: tests/scipy/stats/test_multinomial.py",
     f"{S}.poisson_binom.expect": "takes a function",
     f"{S}.ppcc_max": "a search, tested beside SciPy",
