@@ -42,7 +42,8 @@ def lacked(module: str) -> set[str]:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_the_guide_lists_the_names_that_are_missing(module: str) -> None:
-    pytest.importorskip("scipy")
+    if not pytest.importorskip("scipy").__version__.startswith("1.17."):
+        pytest.skip("the guide lists the names of SciPy 1.17")
     missing, patterns = lacked(module), listed().get(module, set())
     matches = {p: set(fnmatch.filter(missing, p)) for p in patterns}
     # A name that is written is no longer listed; one that SciPy adds is either.

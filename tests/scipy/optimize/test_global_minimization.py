@@ -103,7 +103,7 @@ def test_annealing_alone_and_at_a_bound() -> None:
     )
     assert edge.x[0] == 1
     fxflow.effects_barrier()
-    assert len(calls) == 20 and [float(v) for v in calls[-1]] == [1, 1]
+    assert len(calls) == 20 and [v.item() for v in calls[-1]] == [1, 1]
 
 
 def test_bad_problems_are_refused() -> None:
