@@ -108,6 +108,7 @@ def test_under_transformations(kind: str) -> None:
         np.testing.assert_allclose(second, want, 1e-4, 1e-5)
 
 
+@pytest.mark.slow
 def test_parameters_broadcast() -> None:
     law = stats.truncate(stats.norm(np.array([0.0, 1.0, 2.0], "f4")), 0.0, 3.0)
     want = [scipy.stats.truncnorm.mean(-m, 3 - m, loc=m) for m in (0.0, 1.0, 2.0)]
