@@ -527,12 +527,20 @@ class Truncated(Made):
         return below, above, under, over, upper, mass
 
     def _solved(self, q: Any, upper: bool) -> Any:
-        below, above, _, _, right, mass = self._tails()
-        # On the side of the smaller tail; what underflows there is not known.
-        share, part = lax.exp(mass), 1 - q if upper else q
-        low = fnp.where(right, 0.5, lax.exp(below) + part * share)
-        high = fnp.where(right, lax.exp(above) - part * share, 0.5)
-        found = fnp.where(right, self.law.isf(high), self.law.ppf(low))
+        below, above, under, over, _, mass = self._tails()
+        share = lax.exp(mass)
+        # From the end that the probability is measured from, by the smaller tail.
+        if upper:
+            low, high = lax.exp(under) - q * share, lax.exp(over) + q * share
+            right = high <= 0.5
+        else:
+            low, high = lax.exp(below) + q * share, lax.exp(above) - q * share
+            right = low > 0.5
+        found = fnp.where(
+            right,
+            self.law.isf(fnp.where(right, high, 0.5)),
+            self.law.ppf(fnp.where(right, 0.5, low)),
+        )
         ends = self.support()
         found = fnp.where(share > 0, fnp.clip(found, *ends), math.nan)
         return fnp.where(ends[0] == ends[0], found, math.nan)
