@@ -399,7 +399,7 @@ def _exact_kendall(
     return found.astype(dtype)
 
 
-@statistic("weigher", "additive", "axis", "keepdims")
+@statistic("rank", "weigher", "additive", "axis", "keepdims")
 def weightedtau(
     x: ArrayLike,
     y: ArrayLike,
