@@ -28,6 +28,7 @@ from fxflow.core.runtime.lowering import Context
 from fxflow.core.sizes import is_at_least
 from fxflow.core.spmd import layouts
 from fxflow.errors import ArgumentError, ShapeError
+from fxflow.lax import sort_words
 from fxflow.lax.axes import canonical_axis, integer
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.creation import broadcasted_iota
@@ -124,7 +125,11 @@ class Sort(MultipleResults):
         is_stable: bool,
         num_keys: int,
     ) -> list[str]:
-        """`sort` with a comparison of one key after the other."""
+        """`sort` with a comparison of one key after the other; by words on CPUs."""
+        if sort_words.applies(ctx, ctx.avals_in, dimension, num_keys):
+            return ctx.compose(
+                lambda *xs: sort_words.sort_by_words(xs, dimension, num_keys), operands
+            )
         elements = [a.update(shape=()) for a in ctx.avals_in]
         flag = Aval((), np.dtype(bool))
 
