@@ -12,7 +12,7 @@ TOKENS, WORDS = 320, 10_000
 HEADS, LENGTH, HEAD_SIZE = 8, 1024, 64
 BAGS, IDS, TABLE, ROW = 4096, 20, 100_000, 64
 POINTS, CENTRES = 20_000, 256
-LONG = 5_000_000
+LONG, PLACES = 5_000_000, 1_000_000
 WIDE, GROUP = 4096, 128
 
 
@@ -124,6 +124,8 @@ def cases(library: Library) -> Cases:
         "kernel sin, exp and arctan2 of 5,000,000": case(
             lambda x: chain(np, x), numbers(LONG)
         ),
+        "kernel sort of rows, 4,096 × 512": case(lambda x: np.sort(x, -1), x),
+        "kernel argsort of 1,000,000": case(np.argsort, numbers(PLACES)),
     }
 
 
@@ -142,7 +144,7 @@ def torch_cases() -> Cases:
         torch.tensor(numbers(POINTS, ROW)),
     )
     centres = torch.tensor(numbers(CENTRES, ROW))
-    long = torch.tensor(numbers(LONG))
+    long, places = torch.tensor(numbers(LONG)), torch.tensor(numbers(PLACES))
 
     def pulled(f: Callable[..., Any], *args: Any) -> Any:
         leaves = [a.detach().requires_grad_() for a in args]
@@ -187,4 +189,6 @@ def torch_cases() -> Cases:
                 + torch.arctan2(long, 1 + torch.cos(long) ** 2)
             )
         ),
+        "kernel sort of rows, 4,096 × 512": case(lambda: torch.sort(x, -1)[0]),
+        "kernel argsort of 1,000,000": case(lambda: torch.argsort(places, stable=True)),
     }
