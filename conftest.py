@@ -30,9 +30,9 @@ if "FXFLOW_CACHE_DIR" not in os.environ:
 
 #: Where each case stands for a primitive, a program, a page or a module.
 WHOLE = ("tests/conformance/", "tests/docs/", "tests/golden/", "tests/test_")
-#: Tests of which `--draw-cases` draws an eighth, each seed another one.
+#: Tests of which `--draw-cases` draws a sixteenth, each seed another one.
 SCIENCE = ("tests/scipy/", "fxflow/scipy/")
-#: The guides' pages and the other examples, of which it draws half.
+#: The guides' pages and the other examples, of which it draws a quarter.
 EXAMPLES = ("tests/docs/test_tour.py::test_pages_run[", "fxflow/")
 
 import numpy as np  # noqa: E402
@@ -80,9 +80,9 @@ def pytest_collection_modifyitems(
 def _undrawn(items: list[pytest.Item], seed: int, parts: int) -> Iterator[pytest.Item]:
     """Yields the cases that a part leaves out.
 
-    They are cases of tests with more than two, slow tests, half of the guides' pages
-    and of the other examples, and seven eighths of the tests and examples of
-    `fxflow.scipy`, which has the most functions.
+    They are cases of tests with more than two, slow tests, three quarters of the
+    guides' pages and of the other examples, and fifteen sixteenths of the tests and
+    examples of `fxflow.scipy`, which has the most functions.
     """
     if parts == 1:
         return
@@ -91,7 +91,7 @@ def _undrawn(items: list[pytest.Item], seed: int, parts: int) -> Iterator[pytest
         if item.get_closest_marker("slow") is not None:
             tests.setdefault("slow", []).append(item)
         elif item.nodeid.startswith(EXAMPLES) and not item.nodeid.startswith(SCIENCE):
-            if (seed + zlib.crc32(item.nodeid.encode())) % 2:
+            if (seed + zlib.crc32(item.nodeid.encode())) % 4:
                 yield item
         elif not item.nodeid.startswith(WHOLE):
             tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
@@ -99,7 +99,7 @@ def _undrawn(items: list[pytest.Item], seed: int, parts: int) -> Iterator[pytest
         if len(cases) > 2:
             first = (seed + zlib.crc32(name.encode())) % parts
             yield from (c for i, c in enumerate(cases) if i % parts != first)
-        elif name.startswith(SCIENCE) and (seed + zlib.crc32(name.encode())) % 8:
+        elif name.startswith(SCIENCE) and (seed + zlib.crc32(name.encode())) % 16:
             yield from cases
 
 

@@ -53,7 +53,7 @@ def make_step(model: Model, optimizer: Any, devices: dict[str, Any]) -> Step:
 
     compiled = dataflow.jit(update, devices=devices, donate_argnums=0)
     return Step(
-        dataflow.jit(init, devices=devices),
+        dataflow.jit(init, devices={"master": devices["master"]}),
         lambda state, *batch: compiled(state, *in_parts(len(workers), *batch)),
         fxflow.jit(correct_of(model)),
     )

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Runs all tests: sets up environments outside the checkout, then runs the linters, the
 # type checker, and the suite (with doctests, notebooks, docs). If the machine has other
-# Pythons, the newest runs an eighth of the suite's files, and the others run the smoke
-# tests. Each commit runs another eighteenth of the slow tests and of tests with many cases,
-# and another eighth of the files.
+# Pythons, the newest runs a sixteenth of the suite's files, and the others run the smoke
+# tests. Each commit runs another thirty-sixth of the slow tests and of tests with many
+# cases, and another sixteenth of the files.
 # Arguments are passed to pytest; then nothing else runs.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
@@ -64,13 +64,13 @@ done
 # mostly wait. For the same reason there is one more worker than there are cores.
 cores=$(getconf _NPROCESSORS_ONLN)
 workers=$((cores < 3 ? cores + 1 : 4))
-# Each commit runs another eighteenth of the slow tests and of the cases of long tests, and
-# another eighth of the tests of `fxflow.scipy`. A test that takes a quarter of an hour
-# hangs: it ends the run, which prints where each of its threads is. So does a worker that
-# crashes, since another one would run the same test again, without end.
+# Each commit runs another thirty-sixth of the slow tests and of the cases of long tests,
+# and another sixteenth of the tests of `fxflow.scipy`. A test that takes a quarter of an
+# hour hangs: it ends the run, which prints where each of its threads is. So does a worker
+# that crashes, since another one would run the same test again, without end.
 commit=$(git rev-parse --short=7 HEAD 2>/dev/null || echo 0)
 run_suite() {
-    "$python" -m pytest -q --durations=10 --draw-cases "$((16#$commit))/18" \
+    "$python" -m pytest -q --durations=10 --draw-cases "$((16#$commit))/36" \
         --numprocesses "$workers" --dist loadfile --no-loadscope-reorder \
         --max-worker-restart 0 -o faulthandler_timeout=900 \
         -o faulthandler_exit_on_timeout=true "$@"
@@ -79,9 +79,9 @@ run_suite() {
 suite=$python
 for version in "${others[@]}"; do
     if [[ $version == "$newest" ]]; then
-        step "an eighth of the suite on Python $version, without slow tests (2 minutes)"
+        step "a sixteenth of the suite on Python $version, without slow tests (2 minutes)"
         make_environment test test "2.4 GB" "$(find_python "$version")"
-        run_suite --draw-files "$((16#$commit))/8" -m "not slow and not soak"
+        run_suite --draw-files "$((16#$commit))/16" -m "not slow and not soak"
     else
         step "smoke test on Python $version (20 s)"
         make_environment smoke smoke "700 MB" "$(find_python "$version")"
