@@ -78,11 +78,9 @@ def library(*static: str, quick: bool = False) -> Callable[[F], F]:
         def call(*args: Any, **kwargs: Any) -> Any:
             try:
                 trace = state.trace
-                key: list[Any] = []
                 if trace is OVERRIDDEN:
                     if config.debug_nans or config.debug_infs:
                         return _debugged(function, args, kwargs)
-                    key.append(options())
                 elif trace is not EVAL:
                     kinds = wide_kinds((*args, *kwargs.values()))
                     if kinds:
@@ -112,6 +110,7 @@ def library(*static: str, quick: bool = False) -> Callable[[F], F]:
                         plan = plans.get(tuple(types))
                         if plan is not None:
                             return plan(*args)
+                key: list[Any] = [] if trace is EVAL else [options()]
                 arrays: list[Any] = []
                 add = key.append
                 beside = (*args, *kwargs.values()) if kwargs else args
