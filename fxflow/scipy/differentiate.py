@@ -18,7 +18,7 @@ from fxflow.core.boundary import public as _public
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import natural
 from fxflow.numpy._operands import ArrayLike, convert, promote_inexact
-from fxflow.scipy.optimize._problems import showing
+from fxflow.scipy._callbacks import showing
 
 __all__ = ["derivative", "hessian", "jacobian"]
 

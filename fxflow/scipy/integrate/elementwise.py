@@ -16,8 +16,8 @@ from fxflow.core.ir.trace import Tracer
 from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax.axes import natural
 from fxflow.numpy._operands import ArrayLike, convert, promote_inexact
+from fxflow.scipy._callbacks import showing
 from fxflow.scipy.integrate._adaptive import integrated, kronrod_rule
-from fxflow.scipy.optimize._problems import showing
 from fxflow.transforms.jvp import jvp
 from fxflow.transforms.vmap import vmap
 

@@ -12,11 +12,11 @@ from fxflow.core import tree
 from fxflow.core.arrays import Array, dtypes, is_arraylike, typeof
 from fxflow.core.ir.trace import Tracer
 from fxflow.errors import ArgumentError, NotDifferentiableError, ShapeError
-from fxflow.lax.callbacks import debug_callback
 from fxflow.lax.checking import debug_check
 from fxflow.numpy._operands import convert, promote_inexact
 from fxflow.optim.implicit_derivatives import dense_solve, solved
 from fxflow.optim.vectors import joined, like_parts
+from fxflow.scipy._callbacks import showing
 from fxflow.scipy.sparse.linalg import gmres
 from fxflow.transforms.grad import grad, jacfwd, value_and_grad
 from fxflow.transforms.jvp import jvp
@@ -240,27 +240,6 @@ def watching(
         return seen
 
     return watched
-
-
-def showing(name: str, callback: Any) -> Callable[..., None] | None:
-    """Returns the function that calls the user's callback on the host; None of None.
-
-    Args:
-      name: of the function, for messages.
-      callback: the user's; its result is ignored.
-
-    Raises:
-      ArgumentError: the callback is not a function.
-    """
-    if callback is None:
-        return None
-    if not callable(callback):
-        raise ArgumentError(f"{name}: callback must be a function, got {callback!r}")
-
-    def call(*given: Any) -> None:
-        callback(*given)
-
-    return lambda *given: debug_callback(call, *given)
 
 
 def listed(value: Any) -> Any:

@@ -13,7 +13,8 @@ from fxflow.errors import ArgumentError, DtypeError, NotDifferentiableError, Sha
 from fxflow.lax.axes import natural
 from fxflow.numpy._operands import ArrayLike, convert, promote_inexact
 from fxflow.optim.implicit_derivatives import solved
-from fxflow.scipy.optimize._problems import listed, showing
+from fxflow.scipy._callbacks import showing
+from fxflow.scipy.optimize._problems import listed
 from fxflow.scipy.optimize.scalar_minimization import brent_minimum
 from fxflow.scipy.optimize.scalar_roots import bracketing, divided, found
 from fxflow.transforms.jvp import jvp

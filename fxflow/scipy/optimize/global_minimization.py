@@ -13,12 +13,12 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import natural
+from fxflow.scipy._callbacks import showing
 from fxflow.scipy.optimize._problems import (
     arguments,
     at_solution,
     problem_of,
     report,
-    showing,
     within,
 )
 from fxflow.scipy.optimize.constraints import bounds_of, box_of

@@ -15,13 +15,13 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import dtypes
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import natural
+from fxflow.scipy._callbacks import showing
 from fxflow.scipy.optimize._problems import (
     arguments,
     is_traced,
     options_of,
     problem_of,
     report,
-    showing,
 )
 from fxflow.scipy.optimize._sequential_quadratic import worst_violation
 from fxflow.scipy.optimize.constraints import box_of, rows_of

@@ -9,7 +9,6 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes, is_arraylike, typeof
 from fxflow.errors import ArgumentError, ShapeError
-from fxflow.lax.callbacks import debug_callback
 from fxflow.sparse.array import SparseArray, from_scipy
 from fxflow.sparse.interchange import is_scipy
 from fxflow.transforms.custom_derivatives import closure_convert
@@ -325,23 +324,3 @@ def without_derivative(function: Map, *examples: Any) -> Map:
     converted, captured = closure_convert(function, *examples)
     fixed = [lax.stop_gradient(c) for c in captured]
     return lambda *args: converted(*args, *fixed)
-
-
-def reporting(name: str, callback: Any) -> Callable[..., None] | None:
-    """Returns what a step calls with values that a user's callback is to see.
-
-    Args:
-      name: of the function, for messages.
-      callback: called on the host, for its side effects; or None.
-
-    Returns:
-      A function of arrays; None without a callback.
-
-    Raises:
-      ArgumentError: the callback is not a function.
-    """
-    if callback is None:
-        return None
-    if not callable(callback):
-        raise ArgumentError(f"{name}: callback must be a function, got {callback!r}")
-    return lambda *values: debug_callback(lambda *given: callback(*given), *values)

@@ -20,9 +20,9 @@ from fxflow.core.docs import Completes, shared
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import convert, promote_inexact
 from fxflow.numpy.linalg import lstsq
+from fxflow.scipy._callbacks import showing
 from fxflow.scipy.sparse.linalg.interface import (
     function_of,
-    reporting,
     without_derivative,
 )
 from fxflow.scipy.sparse.linalg.vectors import (
@@ -183,7 +183,7 @@ def gmres(
         )
     norms = None
     if callback_type == "pr_norm":
-        norms, callback = reporting("gmres", callback), None
+        norms, callback = showing("gmres", callback), None
     tol = tol if rtol is None else rtol
     method = functools.partial(_gmres, restart=restart, norms=norms)
     x, _ = solved("gmres", method, A, b, x0, tol, atol, maxiter, M, callback)
@@ -249,7 +249,7 @@ def solved(
     if maxiter is None:
         maxiter = 10 * sum(v.size for v in tree.leaves(b))
 
-    tell = reporting(name, callback)
+    tell = showing(name, callback)
 
     def solve(
         matvec: Any, b: Any, precondition: Any = precondition, tell: Any = None

@@ -11,11 +11,11 @@ from fxflow.core.arrays import Array, dtypes, typeof
 from fxflow.core.docs import shared
 from fxflow.errors import ShapeError
 from fxflow.numpy._operands import promote_inexact
+from fxflow.scipy._callbacks import showing
 from fxflow.scipy.sparse.linalg.interface import (
     Map,
     aslinearoperator,
     function_of,
-    reporting,
     without_derivative,
 )
 from fxflow.scipy.sparse.linalg.iterative import cg
@@ -83,7 +83,7 @@ def minres(
         return _minres(A, b, precondition, rtol, steps)
 
     right = b if x0 is None else b - shifted(fnp.asarray(x0, b.dtype))
-    tell = reporting("minres", callback)
+    tell = showing("minres", callback)
     if tell is not None:
         # Solved once, as if nothing had a derivative; those of the root solve again.
         fixed = lax.stop_gradient(right)

@@ -17,7 +17,6 @@ from fxflow.scipy.sparse.linalg.interface import (
     aslinearoperator,
     function_of,
     matrix_of,
-    reporting,
     without_derivative,
 )
 
@@ -87,14 +86,3 @@ def test_captured_values_are_constants() -> None:
         return without_derivative(lambda x: a * x, 1.0)(3.0) + a
 
     assert float(fxflow.grad(f)(2.0)) == 1
-
-
-def test_callbacks_must_be_functions() -> None:
-    assert reporting("f", None) is None
-    with pytest.raises(ArgumentError, match="f: callback must be a function, got 3"):
-        reporting("f", 3)
-    seen: list[Any] = []
-    tell = reporting("f", lambda x: seen.append(float(x)))
-    assert tell is not None
-    fxflow.jit(lambda x: tell(2 * x))(1.5)
-    assert seen == [3]
