@@ -382,6 +382,8 @@ def graph_plan(
         if single and not check:
             return plan
     else:
+        for rewrite in _rewrites:
+            graph = rewrite(graph, placement)
         plan = _CompiledPlan(graph, arg_types, name, quick)
 
     def checked(*arrays: Array) -> Any:
@@ -448,6 +450,19 @@ class _Programs:
 
 _programs = _Programs()
 caches.on_clear(_programs.clear)
+
+
+_rewrites: list[Callable[[Graph, Any], Graph]] = []
+
+
+def on_compile(rewrite: Callable[[Graph, Any], Graph]) -> None:
+    """Has a function rewrite the graphs of plans before they are compiled.
+
+    Args:
+      rewrite: of a graph and the placement where it will run; returns one of the same
+        inputs and outputs.
+    """
+    _rewrites.append(rewrite)
 
 
 class _CompiledPlan:

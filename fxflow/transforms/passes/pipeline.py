@@ -8,11 +8,13 @@ the program as it was written. `config.passes` says which run.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from fxflow._config import config
 from fxflow.core.ir.discharge import discharge
 from fxflow.core.ir.graph import Graph, Node, subgraphs, with_graphs
 from fxflow.core.ir.higher_order import HigherOrder
+from fxflow.core.runtime.eager import on_compile
 from fxflow.devices.shardings import Sharding
 from fxflow.lax.control_flow.scan import Scan
 from fxflow.lax.dot import DotGeneral
@@ -86,6 +88,22 @@ def optimized(
     if graph.mesh is not None:
         return graph
     return _optimized(discharge(graph).graph, passes)
+
+
+def _with_kernels(graph: Graph, placement: Any) -> Graph:
+    """Returns the graph of an eager plan with its kernels compiled, as by `jit`.
+
+    The other passes are for programs that run often enough to be jitted: they take time
+    at the first call.
+    """
+    if graph.facts.names.isdisjoint(_KERNELS) or not placement.is_single:
+        return graph
+    if placement.platform != "cpu" or _COMPILE not in chosen_passes():
+        return graph
+    return optimized(graph, (_COMPILE,), native=True)
+
+
+on_compile(_with_kernels)
 
 
 def with_compiled_parts(

@@ -5,7 +5,9 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import config, make_graph
+from fxflow import config, kernels, lax, make_graph
+from fxflow.core.runtime import eager
+from fxflow.core.runtime.library import library
 from fxflow.sharding import Mesh, NamedSharding, PartitionSpec
 from fxflow.transforms.passes.pipeline import PASSES, chosen_passes, optimized
 
@@ -140,3 +142,28 @@ def test_functions_of_rows_in_a_shard_map_are_kernels_of_each_device(check):
     assert "fxflow_kernel_" not in plain
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+
+
+def test_kernels_of_eager_functions_are_compiled(monkeypatch):
+    """Those of library functions, and of loops: as in jitted programs."""
+    pytest.importorskip("llvmlite")
+    seen = []
+    compile = eager.compile_graph
+    monkeypatch.setattr(
+        eager, "compile_graph", lambda g, *a, **k: seen.append(g) or compile(g, *a, **k)
+    )
+
+    @kernels.kernel("i:8 v -> i:8 v", out=kernels.like)
+    def double(x, y):
+        y[...] = 2 * x[...]
+
+    whole = library()(lambda x: double(x) + 1)
+    loop = lambda x: lax.scan(lambda c, _: (double(c), None), x, None, length=2)[0]
+    x = np.arange(34.0, dtype=np.float32).reshape(17, 2)
+    for run, want in ((whole, 2 * x + 1), (loop, 4 * x)):
+        for passes in ("all", "none"):
+            seen.clear()
+            with config.override(passes=passes):
+                np.testing.assert_array_equal(run(x), want)
+            names = frozenset().union(*(graph.facts.names for graph in seen))
+            assert ("kernel_call" in names) == (passes == "none")
