@@ -2,25 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
-from fxflow.core.arrays import Aval, typeof
+from fxflow.core.arrays import AbstractRef, Aval, typeof
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.interpreters.calls import GraphCall, with_tangents
 from fxflow.core.interpreters.jvp import jvp_flat, jvp_graph
+from fxflow.core.interpreters.masking import masked_graph
 from fxflow.core.ir.arith import instantiate
-from fxflow.core.ir.graph import Graph, Node
+from fxflow.core.ir.discharge import discharge, keeps_rules
+from fxflow.core.ir.graph import Graph, Node, has_refs
 from fxflow.core.ir.higher_order import chosen, live_flags, split_at, spread
 from fxflow.core.ir.primitive import Batched, Dual, Flags, Values, Zero, register
+from fxflow.core.ir.staging import trace_flat
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError
+from fxflow.lax.bitwise import bitwise_and
 from fxflow.lax.calls import JitCall
 from fxflow.lax.custom_rules import memo_beside
+from fxflow.lax.reduction import reduce_or
 
-# Called with the length of the mapped axis, which arguments are mapped, and the
-# arguments, mapped axes in front; returns results and which of them are mapped.
-VmapRule = Callable[[int, Sequence[bool], Sequence[Any]], tuple[list[Any], list[bool]]]
+
+class VmapRule(Protocol):
+    """See the module."""
+
+    def __call__(
+        self,
+        size: int,
+        mapped: Sequence[bool],
+        args: Sequence[Any],
+        active: Any = None,
+        /,
+    ) -> tuple[list[Any], list[bool]]:
+        """Returns results and which of them are mapped.
+
+        Args:
+          size: length of the mapped axis.
+          mapped: which arguments are mapped.
+          args: the arguments, mapped axes in front.
+          active: bool[size]: for which slices effects are wanted; None: all.
+        """
 
 
 # `register` has made it an instance, which mypy does not see.
@@ -83,12 +105,41 @@ class CustomVmapCall(GraphCall):
         """The function's own: a rule of both values and tangents cannot be cut."""
         return _call.linearize(primals, tangents, graph=graph)  # type: ignore[no-any-return]
 
+    def discharge(self, args: Values, params: dict[str, Any]) -> list[Any]:
+        """A call of the graph of arrays, whose rule is given references."""
+        graph, rule = params["graph"], params["rule"]
+        count = params["num_consts"]
+        if rule is None or not has_refs(graph.in_avals) or keeps_rules(graph):
+            return super().discharge(args, params)
+        written = discharge(graph).written
+        memo = memo_beside(rule, graph)
+        known = memo.get("discharged")
+        if known is None:
+            given = [type(a) is AbstractRef for a in graph.in_avals[count:]]
+            known = memo["discharged"] = DischargedRule(
+                rule, given, [i - count for i in written], graph.name
+            )
+        return super().discharge(args, {**params, "rule": known})
+
     def planned(self, params: dict[str, Any]) -> dict[str, Any]:
         """No rule: nothing is vectorized any more."""
         return {**params, "rule": None}
 
-    def masked(self, active: Any, args: Values, params: dict[str, Any]) -> None:
-        """No rule: the user's vectorized form knows of no mask."""
+    def masked(self, active: Any, args: Values, params: dict[str, Any]) -> Any:
+        """The masked function; its rule is the user's, with the flag as an argument."""
+        graph, rule = params["graph"], params["rule"]
+        count = params["num_consts"]
+        memo = memo_beside(rule, graph)
+        known = memo.get("masked")
+        if known is None:
+            masked = masked_graph(graph)
+            flag, *inputs = masked.inputs
+            inputs.insert(count, flag)
+            known = masked.replace(inputs=inputs), MaskedRule(rule)
+            memo["masked"] = known
+        consts, arguments = split_at(list(args), count)
+        given = {"graph": known[0], "num_consts": count, "rule": known[1]}
+        return self.bind(*consts, active, *arguments, **given)
 
     def transpose(
         self, cotangent: Values, *args: Any, graph: Graph, **params: Any
@@ -135,6 +186,109 @@ class CustomVmapCall(GraphCall):
         return {**params, "rule": getattr(rule, "__name__", type(rule).__name__)}
 
 
+class MaskedRule:
+    """A rule whose first argument more says whether the effects of a slice happen.
+
+    The user's rule may ask for which slices they shall. What it does besides, it does
+    for all slices, unless there is none that takes part.
+
+    Args:
+      rule: the user's.
+    """
+
+    def __init__(self, rule: VmapRule) -> None:
+        self._rule = rule
+        self.__name__: str = getattr(rule, "__name__", type(rule).__name__)
+
+    def __call__(
+        self,
+        size: int,
+        mapped: Sequence[bool],
+        args: Sequence[Any],
+        active: Any = None,
+        /,
+    ) -> tuple[list[Any], list[bool]]:
+        """See `VmapRule`."""
+        own, *values = args
+        wanted, *flags = mapped
+        each = materialize(own, size, wanted)
+        if active is not None:
+            each = bitwise_and(each, active)
+        out_mapped: list[bool] = []
+
+        def run(each: Any, *values: Any) -> list[Any]:
+            outs, out_mapped[:] = self._rule(size, flags, values, each)
+            return outs
+
+        avals = [typeof(x) for x in (each, *values)]
+        graph, consts = trace_flat(run, avals, name=self.__name__)
+        if not graph.effects:
+            return graph.evaluate(*consts, each, *values), out_mapped
+        masked, happens = masked_graph(graph), reduce_or(each, (0,))
+        return masked.evaluate(happens, *consts, each, *values), out_mapped
+
+
+class DischargedRule:
+    """A rule that is given the contents of references, and returns what is new.
+
+    Args:
+      rule: the user's, of references to arrays with mapped axes in front.
+      given: which arguments are references.
+      written: those that the function writes to; negative where it captured one.
+      name: of the function.
+    """
+
+    def __init__(
+        self, rule: VmapRule, given: Sequence[bool], written: Sequence[int], name: str
+    ) -> None:
+        self._rule, self._given, self._written = rule, given, written
+        self._name = name
+        self.__name__: str = getattr(rule, "__name__", type(rule).__name__)
+
+    def __call__(
+        self,
+        size: int,
+        mapped: Sequence[bool],
+        args: Sequence[Any],
+        active: Any = None,
+        /,
+    ) -> tuple[list[Any], list[bool]]:
+        """See `VmapRule`."""
+        values, flags = list(args), list(mapped)
+        for i in self._written:
+            if i < 0:
+                raise ArgumentError(
+                    f"custom_vmap: {self._name} writes to a reference that it "
+                    "captured: pass it as an argument"
+                )
+            values[i] = materialize(values[i], size, flags[i])
+            flags[i] = True
+        out_mapped: list[bool] = []
+        masks = [] if active is None else [active]
+
+        def run(*values: Any) -> list[Any]:
+            mask, rest = split_at(list(values), len(masks))
+            outs, out_mapped[:] = self._rule(size, flags, rest, *mask)
+            return outs
+
+        avals = [
+            AbstractRef(typeof(x)) if is_ref else typeof(x)
+            for x, is_ref in zip(values, self._given, strict=True)
+        ]
+        graph, consts = trace_flat(
+            run, [*map(typeof, masks), *avals], name=self.__name__
+        )
+        before = len(consts) + len(masks)
+        pure = discharge(graph, frozenset(before + i for i in self._written))
+        if len(pure.written) != len(self._written):
+            raise ArgumentError(
+                f"custom_vmap: the rule of {self._name} writes to a reference that "
+                f"{self._name} does not write to"
+            )
+        outs = pure.graph.evaluate(*consts, *masks, *values)
+        return outs, [*out_mapped, *(True for _ in self._written)]
+
+
 def _rule_of_jvp(
     rule: VmapRule, nonzero: Sequence[bool], has: Sequence[bool]
 ) -> VmapRule:
@@ -147,7 +301,11 @@ def _rule_of_jvp(
     """
 
     def jvp_of_rule(
-        size: int, mapped: Sequence[bool], values: Sequence[Any]
+        size: int,
+        mapped: Sequence[bool],
+        values: Sequence[Any],
+        active: Any = None,
+        /,
     ) -> tuple[list[Any], list[bool]]:
         count = len(nonzero)
         primals, given = split_at(list(values), count)
@@ -169,7 +327,7 @@ def _rule_of_jvp(
         out_mapped: list[bool] = []
 
         def run(*arguments: Any) -> list[Any]:
-            outs, out_mapped[:] = rule(size, flags, arguments)
+            outs, out_mapped[:] = rule(size, flags, arguments, active)
             return outs
 
         outs, out_tangents = jvp_flat(run, primals, tangents)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
@@ -10,14 +11,18 @@ from fxflow.core.arrays import typeof
 from fxflow.core.arrays.array import is_arraylike, kind_of, not_an_array
 from fxflow.core.boundary import require_callable
 from fxflow.core.ir.trace import by_user
+from fxflow.core.labels import signature_of
 from fxflow.errors import ArgumentError, TreeError
+from fxflow.lax.control_flow.cond import cond
 from fxflow.lax.control_flow.map import map as map_
+from fxflow.lax.creation import full
 from fxflow.lax.vectorized_calls import CustomVmapCall
 from fxflow.transforms.custom_function import (
     Call,
     CustomFunction,
     same_structure,
 )
+from fxflow.transforms.inspection import eval_shape
 from fxflow.transforms.tangents import require_type
 
 P = ParamSpec("P")
@@ -64,7 +69,11 @@ class custom_vmap(CustomFunction[P, R]):
             the mapped axis; for each argument the same structure with a bool for each
             array, whether it is mapped; and the arguments, mapped axes in front.
             Returns the result, mapped axes in front, and whether it is mapped: a bool,
-            or the result's structure (or a prefix) with bools.
+            or the result's structure (or a prefix) with bools. A rule that has a
+            keyword-only argument `active` also gets bool[axis_size], or None for all:
+            the slices whose effects (calls of Python) are wanted, which in loops and
+            branches are those whose loop goes on, or whose branch it is. The effects
+            of other rules happen if those of any slice are wanted.
 
         Returns:
           `vmap_rule`, so this may be a decorator.
@@ -93,13 +102,23 @@ class UserVmapRule:
     def __init__(self, rule: Callable[..., Any], name: str, of: Call) -> None:
         self.rule, self.name, self.of = rule, name, of
         self.__name__: str = getattr(rule, "__name__", "rule")
+        self._takes_active = _takes_active(rule)
 
     def __call__(
-        self, size: int, mapped: Sequence[bool], args: Sequence[Any]
+        self,
+        size: int,
+        mapped: Sequence[bool],
+        args: Sequence[Any],
+        active: Any = None,
+        /,
     ) -> tuple[list[Any], list[bool]]:
         """See `vectorized_calls.VmapRule`."""
         flags = list(self.of.in_tree.unflatten(list(mapped)))
-        pair = by_user(self.rule, size, flags, *self.of.in_tree.unflatten(list(args)))
+        values = self.of.in_tree.unflatten(list(args))
+        rule = self.rule
+        if self._takes_active:
+            rule = functools.partial(rule, active=active)
+        pair = by_user(rule, size, flags, *values)
         if not (isinstance(pair, tuple | list) and len(pair) == 2):
             raise ArgumentError(
                 f"custom_vmap: the rule of {self.name} must return a pair (result, "
@@ -125,6 +144,16 @@ class UserVmapRule:
         return outs, out_mapped
 
 
+def _takes_active(rule: Callable[..., Any]) -> bool:
+    """Returns whether a rule asks for which slices effects are wanted."""
+    parameter = getattr(signature_of(rule), "parameters", {}).get("active")
+    return parameter is not None and parameter.kind is parameter.KEYWORD_ONLY
+
+
+def _zeros(of: Any) -> Any:
+    return full(of.shape, 0, of.dtype)
+
+
 def sequential_vmap(f: Callable[P, R]) -> custom_vmap[P, R]:
     """Makes a function that `vmap` applies to one slice after the other.
 
@@ -147,7 +176,9 @@ def sequential_vmap(f: Callable[P, R]) -> custom_vmap[P, R]:
     called: Callable[..., Any] = function
 
     @function.def_vmap
-    def rule(axis_size: int, in_batched: Any, *args: Any) -> tuple[Any, Any]:
+    def rule(
+        axis_size: int, in_batched: Any, *args: Any, active: Any = None
+    ) -> tuple[Any, Any]:
         leaves, treedef = tree.flatten(args)
         flags = tree.leaves(in_batched)
 
@@ -159,8 +190,13 @@ def sequential_vmap(f: Callable[P, R]) -> custom_vmap[P, R]:
             ]
             return called(*treedef.unflatten(values))
 
+        def one_of(slices: Sequence[Any]) -> Any:
+            wanted, *rest = slices
+            none = lambda *_: tree.map(_zeros, eval_shape(one, rest))
+            return cond(wanted, lambda *rest: one(rest), none, *rest)
+
         mapped = [leaf for leaf, flag in zip(leaves, flags, strict=True) if flag]
-        out = map_(one, mapped)
+        out = map_(one, mapped) if active is None else map_(one_of, [active, *mapped])
         return out, tree.map(lambda _: True, out)
 
     return function

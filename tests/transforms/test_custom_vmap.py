@@ -5,7 +5,9 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
+from fxflow import lax
 from fxflow.custom_batching import custom_vmap, sequential_vmap
+from fxflow.errors import ArgumentError
 
 
 def made():
@@ -109,3 +111,140 @@ def test_sequential():
     assert nested(fnp.ones((2, 3)), fnp.ones(2))["sum"].shape == (2, 3)
     gradient = fxflow.grad(lambda x: fxflow.vmap(f, (0, None))(x, 1.0)["sum"].sum())
     assert gradient(fnp.ones(3)).tolist() == [1, 1, 1]
+
+
+# -- effects, and references -----------------------------------------------------------
+
+
+def logged():
+    """A function that calls Python, what it was called with, and what its rule was."""
+    rows, batches = [], []
+
+    @custom_vmap
+    def f(x):
+        fxflow.io_callback(lambda v: rows.append(v.tolist()), None, x)
+        return x + 1
+
+    @f.def_vmap
+    def rule(size, in_batched, x):
+        fxflow.io_callback(lambda v: batches.append(v.tolist()), None, x)
+        return x + 1, in_batched[0]
+
+    return f, rows, batches
+
+
+def counting(f):
+    """A loop of n steps of f."""
+
+    def run(n):
+        step = lambda c: (c[0] + 1, f(c[1]))
+        return lax.while_loop(lambda c: c[0] < n, step, (0, 0.0))[1]
+
+    return run
+
+
+def test_effects_in_loops_and_branches_are_those_of_the_rule():
+    f, rows, batches = logged()
+    run = fxflow.jit(fxflow.vmap(counting(f)))
+    assert run(fnp.array([1, 3])).tolist() == [1, 3]
+    assert batches == [[0, 0], [1, 1], [1, 2]] and not rows
+    batches.clear()
+    branch = fxflow.jit(fxflow.vmap(lambda p, x: lax.cond(p, f, lambda x: -x, x)))
+    x = fnp.arange(2.0)
+    assert branch(fnp.array([False, True]), x).tolist() == [0, 2]
+    assert batches == [[0, 1]] and not rows
+    assert branch(fnp.array([False, False]), x).tolist() == [0, -1]
+    assert batches == [[0, 1]], "no row takes the branch"
+
+
+def test_a_rule_may_ask_which_effects_are_wanted():
+    f, rows, batches = logged()
+
+    @f.def_vmap
+    def rule(size, in_batched, x, *, active=None):
+        if active is None:
+            active = fnp.ones(size, bool)
+        log = lambda v, a: batches.append(v[a].tolist())
+        fxflow.io_callback(log, None, x, active)
+        return x + 1, in_batched[0]
+
+    def nested(n, m):
+        run = lambda x: lax.while_loop(
+            lambda d: d[0] < m, lambda d: (d[0] + 1, f(d[1])), (0, x)
+        )[1]
+        step = lambda c: (c[0] + 1, run(c[1]))
+        return lax.while_loop(lambda c: c[0] < n, step, (0, 0.0))[1]
+
+    # The rows' steps in turn: both, then the first, then the second.
+    assert fxflow.vmap(nested)(fnp.array([1, 2]), fnp.array([2, 1])).tolist() == [2, 2]
+    assert batches == [[0, 0], [1], [1]] and not rows
+    batches.clear()
+    assert fxflow.vmap(f)(fnp.arange(2.0)).tolist() == [1, 2]
+    assert batches == [[0, 1]]
+    batches.clear()
+
+    def from_start(x):
+        step = lambda c: (c[0] + 1, f(c[1]))
+        run = lambda n: lax.while_loop(lambda c: c[0] < n, step, (0, x))[1]
+        return fxflow.vmap(run)(fnp.array([1, 2]))
+
+    values, slopes = fxflow.jvp(from_start, (2.0,), (1.0,))
+    assert values.tolist() == [3, 4] and slopes.tolist() == [1, 1]
+    assert batches == [[2, 2], [3]]
+
+
+def test_sequential_functions_run_for_the_rows_that_take_part():
+    seen = []
+
+    @sequential_vmap
+    def f(x):
+        fxflow.io_callback(lambda v: seen.append(v.tolist()), None, x)
+        return {"twice": 2 * x}
+
+    def run(n):
+        step = lambda c: (c[0] + 1, f(c[1])["twice"])
+        return lax.while_loop(lambda c: c[0] < n, step, (0, 1.0))[1]
+
+    assert fxflow.vmap(run)(fnp.array([1, 3])).tolist() == [2, 8]
+    assert seen == [1, 1, 2, 4]
+
+
+def test_rules_of_references():
+    def add(ref, x):
+        ref[...] += x
+        return x
+
+    f = custom_vmap(add)
+
+    @f.def_vmap
+    def rule(size, in_batched, ref, x):
+        ref[...] += 2 * x  # not its vectorized form: to be seen
+        return x, in_batched[1]
+
+    def once(x):
+        ref = fxflow.new_ref(fnp.zeros(()))
+        f(ref, x)
+        return ref[...]
+
+    def often(n):
+        ref = fxflow.new_ref(fnp.zeros(()))
+        lax.while_loop(lambda i: i < n, lambda i: (f(ref, 1.0), i + 1)[1], 0)
+        return ref[...]
+
+    assert once(3.0) == 3 and fxflow.jit(often)(3) == 3
+    assert fxflow.vmap(once)(fnp.arange(3.0)).tolist() == [0, 2, 4]
+    assert fxflow.jit(fxflow.vmap(often))(fnp.array([1, 3])).tolist() == [2, 6]
+    f.def_vmap(lambda size, flags, ref, x: (x, flags[1]))
+    assert fxflow.vmap(lambda x: once(x))(fnp.ones(2)).tolist() == [0, 0]
+    only_reads = custom_vmap(lambda ref, x: ref[...] + x)
+
+    @only_reads.def_vmap
+    def writes(size, in_batched, ref, x):
+        ref[...] = x
+        return x, True
+
+    def read(x):
+        return only_reads(fxflow.new_ref(0 * x), x)
+
+    with pytest.raises(ArgumentError, match=r"writes to a reference that .* does not"):
+        fxflow.vmap(read)(fnp.ones(2))
