@@ -125,10 +125,18 @@ class Sort(MultipleResults):
         is_stable: bool,
         num_keys: int,
     ) -> list[str]:
-        """`sort` with a comparison of one key after the other; by words on CPUs."""
+        """`sort` with a comparison of one key after the other; by integers on CPUs."""
         if sort_words.applies(ctx, ctx.avals_in, dimension, num_keys):
             return ctx.compose(
                 lambda *xs: sort_words.sort_by_words(xs, dimension, num_keys), operands
+            )
+        keys = ctx.avals_in[:num_keys]
+        if ctx.platform == "cpu" and any(dtypes.is_inexact(k.dtype) for k in keys):
+            return ctx.compose(
+                lambda *xs: sort_words.sort_by_integers(
+                    xs, dimension, is_stable, num_keys
+                ),
+                operands,
             )
         elements = [a.update(shape=()) for a in ctx.avals_in]
         flag = Aval((), np.dtype(bool))

@@ -6,6 +6,9 @@ called for each pair of elements. So keys become words of 32 bits that have the 
 the keys, and a word with its element's position below it is one integer of 64 bits: the
 sorted integers say where each element comes from. Keys of several words are sorted by
 the last one first. Positions make all integers different, so the order is stable.
+
+Few elements are sorted by XLA, but also by integers: programs for CPUs compare floats
+that are subnormal as zeros.
 """
 
 from __future__ import annotations
@@ -25,14 +28,12 @@ from fxflow.lax.bitwise import (
     shift_left,
     shift_right_arithmetic,
 )
-from fxflow.lax.comparison import eq
 from fxflow.lax.complex import imag, real
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.creation import broadcasted_iota, full_like
 from fxflow.lax.elementwise import sub
 from fxflow.lax.gather_scatter.gather import take_along
-from fxflow.lax.ordered_bits import to_ordered_bits
-from fxflow.lax.select import select
+from fxflow.lax.ordered_bits import sort_keys
 
 _LOW = np.int64(2**32 - 1)
 _HALF = np.int64(2**31)
@@ -84,6 +85,38 @@ def sort_by_words(operands: Sequence[Any], dimension: int, num_keys: int) -> lis
     return [take_along(x, order, dimension) for x in operands]
 
 
+def sort_by_integers(
+    operands: Sequence[Any], dimension: int, is_stable: bool, num_keys: int
+) -> list[Any]:
+    """Returns the operands, sorted by XLA, which compares integers alone.
+
+    Args:
+      operands: arrays of one shape.
+      dimension: the axis.
+      is_stable: whether equal elements stay in order.
+      num_keys: how many of them are compared.
+    """
+    keys: list[Any] = []
+    places: dict[int, int] = {}  # of the operands that are keys themselves
+    for i, x in enumerate(operands[:num_keys]):
+        if not dtypes.is_inexact(typeof(x).dtype):
+            places[i] = len(keys)
+            keys.append(x)
+        elif dtypes.is_complex(typeof(x).dtype):
+            keys += [sort_keys(real(x)), sort_keys(imag(x))]
+        else:
+            keys.append(sort_keys(x))
+    count = len(keys)
+    for i, x in enumerate(operands):
+        if i not in places:
+            places[i] = len(keys)
+            keys.append(x)
+    outs = table["sort"].bind(
+        *keys, dimension=dimension, is_stable=is_stable, num_keys=count
+    )
+    return [outs[places[i]] for i in range(len(operands))]
+
+
 def _order(word: Any, dimension: int) -> Any:
     """Returns the positions, i32[...], that sort words, i64[...] of 32 bits."""
     shape = typeof(word).shape
@@ -108,11 +141,7 @@ def _words(key: Any) -> list[Any]:
     if dtypes.is_complex(dtype):
         return [*_words(real(key)), *_words(imag(key))]
     if dtypes.is_floating(dtype):
-        if dtypes.bits(dtype) < 32:  # float32 holds every value of the smaller floats
-            key = convert_element_type(key, np.float32)
-        key = to_ordered_bits(key, np.nan)
-        # -0 equals 0. Floats would be equal to 0, too, if they are subnormal.
-        key = select(eq(key, full_like(key, -1)), full_like(key, 0), key)
+        key = sort_keys(key)
     elif dtype == np.uint64:
         # Its bits less 2⁶³ are those of a signed integer of the same order.
         signed = bitcast_convert_type(key, np.int64)

@@ -6,7 +6,9 @@ How many elements come out depends on the data, so under `jit` the number is to 
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from typing import Any, NamedTuple
 
 from fxflow import lax
@@ -18,6 +20,7 @@ from fxflow.core.runtime.library import library
 from fxflow.core.sizes import is_at_least
 from fxflow.errors import ArgumentError, ConcretizationError
 from fxflow.lax.axes import canonical_axis, integer
+from fxflow.lax.ordered_bits import sorts_before
 from fxflow.numpy._operands import ArrayLike, array_of, convert, promote_dtypes, size_of
 from fxflow.numpy.axis_order import moveaxis
 from fxflow.numpy.concatenation import concatenate
@@ -78,20 +81,35 @@ def _grouped(rows: Any, equal_nan: bool) -> Any:
     if not columns or not n:
         # Rows of nothing are all equal.
         return numbers, lax.eq(numbers, lax.full_like(numbers, 0))
-    columns = [_nan_last(column) for column in columns]
+    parts = [part for column in columns for part in _parts(column)]
     # Lexicographic over all columns. The row numbers ride along and become the
     # permutation; the sort is stable, so each group begins with its lowest index.
-    *ordered, perm = lax.sort((*columns, numbers), 0, True, len(columns))
+    *ordered, perm = lax.sort((*parts, numbers), 0, True, len(parts))
     differs = lax.full((max(n - 1, 0),), False, dtypes.bool_)
-    for column in ordered:
-        one = lax.slice_in_dim(column, 1, n)
-        two = lax.slice_in_dim(column, 0, n - 1)
-        other = one != two
-        if equal_nan and dtypes.is_inexact(column.aval.dtype):
-            other = other & ~(isnan(one) & isnan(two))
-        differs = differs | other
+    for part in ordered:
+        differs = differs | _differ(
+            lax.slice_in_dim(part, 1, n), lax.slice_in_dim(part, 0, n - 1)
+        )
+    if not equal_nan and dtypes.is_inexact(rows.aval.dtype):
+        has_nan = functools.reduce(operator.or_, map(isnan, columns))
+        differs = differs | lax.slice_in_dim(take(has_nan, perm, mode="clip"), 1, n)
     first = lax.full((1,), True, dtypes.bool_)
     return perm, lax.concatenate([first, differs], 0)
+
+
+def _parts(column: Any) -> list[Any]:
+    """Returns real numbers by which elements are compared, one after the other."""
+    if not dtypes.is_complex(column.aval.dtype):
+        return [column]
+    column = _nan_last(column)
+    return [lax.real(column), lax.imag(column)]
+
+
+def _differ(x: Any, y: Any) -> Any:
+    """Returns whether real numbers differ; nan is nan."""
+    if dtypes.is_floating(x.aval.dtype):
+        return sorts_before(x, y) | sorts_before(y, x)
+    return x != y
 
 
 def _nan_last(column: Any) -> Any:

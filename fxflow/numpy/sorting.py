@@ -12,6 +12,7 @@ from fxflow.core.runtime.library import library
 from fxflow.core.sizes import is_at_least
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axis
+from fxflow.lax.ordered_bits import sorts_before
 from fxflow.numpy._operands import (
     ArrayLike,
     DTypeLike,
@@ -255,6 +256,8 @@ _METHODS = ("default", "compare_all", "scan", "scan_unrolled", "sort")
 
 def _before(x: Any, y: Any) -> Any:
     """Returns whether `x` is sorted before `y`; nan comes last."""
+    if dtypes.is_floating(x.aval.dtype):
+        return sorts_before(x, y)
     if not dtypes.is_inexact(x.aval.dtype):
         return less(x, y)
     return less(x, y) | (isnan(y) & ~isnan(x))

@@ -21,63 +21,57 @@ func.func public @main(%a0: tensor<6xf32>) -> (tensor<6xf32>, tensor<6xi32>, ten
 %20 = stablehlo.select %18, %b4, %b6 : tensor<i1>, tensor<i32>
 stablehlo.return %19, %20 : tensor<f32>, tensor<i32>
 }) {dimensions = array<i64: 0>} : (tensor<6xf32>, tensor<6xi32>, tensor<f32>, tensor<i32>) -> (tensor<f32>, tensor<i32>)
-%37 = "stablehlo.sort"(%a0) <{dimension = 0 : i64, is_stable = true}> ({
-^bb0(%b22: tensor<f32>, %b23: tensor<f32>):
-%24 = stablehlo.constant dense<0.0> : tensor<f32>
-%25 = stablehlo.compare EQ, %b22, %24, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
-%26 = stablehlo.select %25, %24, %b22 : tensor<i1>, tensor<f32>
-%27 = stablehlo.constant dense<0x7FC00000> : tensor<f32>
-%28 = stablehlo.compare NE, %b22, %b22, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
-%29 = stablehlo.select %28, %27, %26 : tensor<i1>, tensor<f32>
-%30 = stablehlo.constant dense<0.0> : tensor<f32>
-%31 = stablehlo.compare EQ, %b23, %30, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
-%32 = stablehlo.select %31, %30, %b23 : tensor<i1>, tensor<f32>
-%33 = stablehlo.constant dense<0x7FC00000> : tensor<f32>
-%34 = stablehlo.compare NE, %b23, %b23, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
-%35 = stablehlo.select %34, %33, %32 : tensor<i1>, tensor<f32>
-%36 = stablehlo.compare LT, %29, %35, TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1>
-stablehlo.return %36 : tensor<i1>
-}) : (tensor<6xf32>) -> (tensor<6xf32>)
-%38 = stablehlo.iota dim = 0 : tensor<6xi32>
-%56:2 = "stablehlo.sort"(%a0, %38) <{dimension = 0 : i64, is_stable = true}> ({
-^bb0(%b39: tensor<f32>, %b40: tensor<f32>, %b41: tensor<i32>, %b42: tensor<i32>):
-%43 = stablehlo.constant dense<0.0> : tensor<f32>
-%44 = stablehlo.compare EQ, %b39, %43, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
-%45 = stablehlo.select %44, %43, %b39 : tensor<i1>, tensor<f32>
-%46 = stablehlo.constant dense<0x7FC00000> : tensor<f32>
-%47 = stablehlo.compare NE, %b39, %b39, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
-%48 = stablehlo.select %47, %46, %45 : tensor<i1>, tensor<f32>
-%49 = stablehlo.constant dense<0.0> : tensor<f32>
-%50 = stablehlo.compare EQ, %b40, %49, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
-%51 = stablehlo.select %50, %49, %b40 : tensor<i1>, tensor<f32>
-%52 = stablehlo.constant dense<0x7FC00000> : tensor<f32>
-%53 = stablehlo.compare NE, %b40, %b40, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
-%54 = stablehlo.select %53, %52, %51 : tensor<i1>, tensor<f32>
-%55 = stablehlo.compare LT, %48, %54, TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1>
-stablehlo.return %55 : tensor<i1>
-}) : (tensor<6xf32>, tensor<6xi32>) -> (tensor<6xf32>, tensor<6xi32>)
-%57 = stablehlo.constant dense<0> : tensor<i32>
-%58 = stablehlo.constant dense<0> : tensor<i32>
-%59 = stablehlo.dynamic_slice %a0, %57, sizes = [1] : (tensor<6xf32>, tensor<i32>) -> tensor<1xf32>
-%60 = stablehlo.constant dense<0.0> : tensor<6xf32>
-%61 = stablehlo.dynamic_update_slice %60, %59, %57 : (tensor<6xf32>, tensor<1xf32>, tensor<i32>) -> tensor<6xf32>
-%62 = stablehlo.constant dense<1> : tensor<i32>
-%79:4 = "stablehlo.while"(%62, %59, %61, %a0) ({
-^bb0(%b63: tensor<i32>, %b64: tensor<1xf32>, %b65: tensor<6xf32>, %b66: tensor<6xf32>):
-%67 = stablehlo.constant dense<6> : tensor<i32>
-%68 = stablehlo.compare LT, %b63, %67 : (tensor<i32>, tensor<i32>) -> tensor<i1>
-stablehlo.return %68 : tensor<i1>
+%22 = stablehlo.bitcast_convert %a0 : (tensor<6xf32>) -> tensor<6xi32>
+%23 = stablehlo.constant dense<0> : tensor<6xi32>
+%24 = stablehlo.compare LT, %22, %23, SIGNED : (tensor<6xi32>, tensor<6xi32>) -> tensor<6xi1>
+%25 = stablehlo.constant dense<-2147483648> : tensor<6xi32>
+%26 = stablehlo.subtract %25, %22 : tensor<6xi32>
+%27 = stablehlo.select %24, %26, %22 : tensor<6xi1>, tensor<6xi32>
+%28 = stablehlo.compare NE, %a0, %a0, FLOAT : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xi1>
+%29 = stablehlo.constant dense<2147483647> : tensor<6xi32>
+%30 = stablehlo.select %28, %29, %27 : tensor<6xi1>, tensor<6xi32>
+%36:2 = "stablehlo.sort"(%30, %a0) <{dimension = 0 : i64, is_stable = true}> ({
+^bb0(%b31: tensor<i32>, %b32: tensor<i32>, %b33: tensor<f32>, %b34: tensor<f32>):
+%35 = stablehlo.compare LT, %b31, %b32, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+stablehlo.return %35 : tensor<i1>
+}) : (tensor<6xi32>, tensor<6xf32>) -> (tensor<6xi32>, tensor<6xf32>)
+%37 = stablehlo.iota dim = 0 : tensor<6xi32>
+%38 = stablehlo.bitcast_convert %a0 : (tensor<6xf32>) -> tensor<6xi32>
+%39 = stablehlo.constant dense<0> : tensor<6xi32>
+%40 = stablehlo.compare LT, %38, %39, SIGNED : (tensor<6xi32>, tensor<6xi32>) -> tensor<6xi1>
+%41 = stablehlo.constant dense<-2147483648> : tensor<6xi32>
+%42 = stablehlo.subtract %41, %38 : tensor<6xi32>
+%43 = stablehlo.select %40, %42, %38 : tensor<6xi1>, tensor<6xi32>
+%44 = stablehlo.compare NE, %a0, %a0, FLOAT : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xi1>
+%45 = stablehlo.constant dense<2147483647> : tensor<6xi32>
+%46 = stablehlo.select %44, %45, %43 : tensor<6xi1>, tensor<6xi32>
+%54:3 = "stablehlo.sort"(%46, %a0, %37) <{dimension = 0 : i64, is_stable = true}> ({
+^bb0(%b47: tensor<i32>, %b48: tensor<i32>, %b49: tensor<f32>, %b50: tensor<f32>, %b51: tensor<i32>, %b52: tensor<i32>):
+%53 = stablehlo.compare LT, %b47, %b48, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+stablehlo.return %53 : tensor<i1>
+}) : (tensor<6xi32>, tensor<6xf32>, tensor<6xi32>) -> (tensor<6xi32>, tensor<6xf32>, tensor<6xi32>)
+%55 = stablehlo.constant dense<0> : tensor<i32>
+%56 = stablehlo.constant dense<0> : tensor<i32>
+%57 = stablehlo.dynamic_slice %a0, %55, sizes = [1] : (tensor<6xf32>, tensor<i32>) -> tensor<1xf32>
+%58 = stablehlo.constant dense<0.0> : tensor<6xf32>
+%59 = stablehlo.dynamic_update_slice %58, %57, %55 : (tensor<6xf32>, tensor<1xf32>, tensor<i32>) -> tensor<6xf32>
+%60 = stablehlo.constant dense<1> : tensor<i32>
+%77:4 = "stablehlo.while"(%60, %57, %59, %a0) ({
+^bb0(%b61: tensor<i32>, %b62: tensor<1xf32>, %b63: tensor<6xf32>, %b64: tensor<6xf32>):
+%65 = stablehlo.constant dense<6> : tensor<i32>
+%66 = stablehlo.compare LT, %b61, %65 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+stablehlo.return %66 : tensor<i1>
 }, {
-^bb0(%b69: tensor<i32>, %b70: tensor<1xf32>, %b71: tensor<6xf32>, %b72: tensor<6xf32>):
-%73 = stablehlo.constant dense<0> : tensor<i32>
-%74 = stablehlo.dynamic_slice %b72, %b69, sizes = [1] : (tensor<6xf32>, tensor<i32>) -> tensor<1xf32>
-%75 = stablehlo.add %b70, %74 : tensor<1xf32>
-%76 = stablehlo.constant dense<1> : tensor<i32>
-%77 = stablehlo.add %b69, %76 : tensor<i32>
-%78 = stablehlo.dynamic_update_slice %b71, %75, %b69 : (tensor<6xf32>, tensor<1xf32>, tensor<i32>) -> tensor<6xf32>
-stablehlo.return %77, %75, %78, %b72 : tensor<i32>, tensor<1xf32>, tensor<6xf32>, tensor<6xf32>
+^bb0(%b67: tensor<i32>, %b68: tensor<1xf32>, %b69: tensor<6xf32>, %b70: tensor<6xf32>):
+%71 = stablehlo.constant dense<0> : tensor<i32>
+%72 = stablehlo.dynamic_slice %b70, %b67, sizes = [1] : (tensor<6xf32>, tensor<i32>) -> tensor<1xf32>
+%73 = stablehlo.add %b68, %72 : tensor<1xf32>
+%74 = stablehlo.constant dense<1> : tensor<i32>
+%75 = stablehlo.add %b67, %74 : tensor<i32>
+%76 = stablehlo.dynamic_update_slice %b69, %73, %b67 : (tensor<6xf32>, tensor<1xf32>, tensor<i32>) -> tensor<6xf32>
+stablehlo.return %75, %73, %76, %b70 : tensor<i32>, tensor<1xf32>, tensor<6xf32>, tensor<6xf32>
 }) : (tensor<i32>, tensor<1xf32>, tensor<6xf32>, tensor<6xf32>) -> (tensor<i32>, tensor<1xf32>, tensor<6xf32>, tensor<6xf32>)
-%80:2 = chlo.top_k(%a0, k = 2) : tensor<6xf32> -> (tensor<2xf32>, tensor<2xi32>)
-return %37, %56#1, %21#1, %79#2, %80#0, %80#1 : tensor<6xf32>, tensor<6xi32>, tensor<i32>, tensor<6xf32>, tensor<2xf32>, tensor<2xi32>
+%78:2 = chlo.top_k(%a0, k = 2) : tensor<6xf32> -> (tensor<2xf32>, tensor<2xi32>)
+return %36#1, %54#2, %21#1, %77#2, %78#0, %78#1 : tensor<6xf32>, tensor<6xi32>, tensor<i32>, tensor<6xf32>, tensor<2xf32>, tensor<2xi32>
 }
 }

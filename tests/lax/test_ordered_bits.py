@@ -7,7 +7,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import NamedSharding, P, lax
-from fxflow.lax.ordered_bits import from_ordered_bits, to_ordered_bits
+from fxflow.lax.ordered_bits import from_ordered_bits, sort_keys, to_ordered_bits
 
 INF, NAN = float("inf"), float("nan")
 VALUES = [-INF, -1e4, -1.5, -0.0, 0.0, 1e-3, 2.0, 1e4, INF]
@@ -30,6 +30,16 @@ def test_nan_stands_at_the_end(sign):
     bits = np.asarray(to_ordered_bits(x, np.copysign(NAN, sign)))
     assert bits[-1] == bits[-2]
     assert (sign * (bits[-1].astype(object) - bits[:-2].astype(object)) > 0).all()
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, ml_dtypes.float8_e4m3fn], ids=str)
+def test_keys_of_a_sort(dtype):
+    least = float(ml_dtypes.finfo(dtype).smallest_subnormal)
+    values = np.array([-2.0, -least, -0.0, 0.0, least, 2 * least, 1.0, NAN, -NAN])
+    x = values.astype(dtype)
+    keys = np.asarray(fxflow.jit(sort_keys)(fnp.asarray(x, x.dtype)))
+    steps = np.sign(np.diff(keys.astype(object)))
+    assert steps.tolist() == [1, 1, 0, 1, 1, 1, 1, 0]
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -141,3 +142,15 @@ def test_results_of_fixed_size_are_filled_up() -> None:
     assert fnp.setxor1d(x, y, size=5).tolist() == [3, 4, 9, 3, 3]
     assert fnp.setxor1d(x, x, size=2).tolist() == [0, 0]
     assert fnp.union1d(x, y, size=6).tolist() == [3, 4, 5, 6, 9, 3]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64"])
+def test_subnormal_numbers_are_distinct(dtype: str) -> None:
+    part = fnp.finfo(dtype).dtype
+    least = float(ml_dtypes.finfo(part).smallest_subnormal)
+    x = fnp.asarray(np.array([2, 0, -1, 1, -0.0, 2]) * least, part).astype(dtype)
+    unique = lambda x: fnp.unique(x, size=4, return_counts=True)
+    for run in (unique, fxflow.jit(unique)):
+        values, counts = run(x)
+        assert (np.asarray(values.real, "f8") / least).tolist() == [-1, 0, 1, 2]
+        assert counts.tolist() == [1, 2, 1, 2]

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -98,6 +99,18 @@ def test_searchsorted_anywhere(a: Any, v: Any, method: str) -> None:
         assert same(
             np.searchsorted(a, v, side), fnp.searchsorted(a, v, side, method=method)
         )
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_subnormal_numbers_are_found_in_their_order(dtype: str) -> None:
+    kind = fnp.dtype(dtype)
+    least = float(ml_dtypes.finfo(kind).smallest_subnormal)
+    a = (np.array([-3, -1, 0, 1, 2, 1e9]) * least).astype(kind)
+    v = (np.array([-2, -1, -0.0, 1, 1.9999, 3, np.nan]) * least).astype(kind)
+    ways = [(s, m) for s in ("left", "right") for m in ("compare_all", "scan")]
+    find = lambda a, v: [fnp.searchsorted(a, v, s, method=m) for s, m in ways]
+    for (side, _), got in zip(ways, fxflow.jit(find)(a, v), strict=True):
+        assert same(np.searchsorted(a.astype("f8"), v.astype("f8"), side), got)
 
 
 def test_searchsorted_nan() -> None:

@@ -200,6 +200,14 @@ def _is_finite(w: Writer, x: Value) -> Value:
     )
 
 
+@rule("sorts_before")
+def _sorts_before(w: Writer, x: Value, y: Value) -> Value:
+    less = w.op("Less", x, y, dtype=_BOOL)
+    number = w.op("Not", w.op("IsNaN", x, dtype=_BOOL))
+    last = w.op("And", w.op("IsNaN", y, dtype=_BOOL), number)
+    return w.op("Or", less, last)
+
+
 @rule("reduce_precision")
 def _reduce_precision(
     w: Writer, x: Value, *, exponent_bits: int, mantissa_bits: int

@@ -13,5 +13,6 @@ SAMPLES = {
     "lt": both(elementwise_samples(2, "biuf", constant=(0,)), SPECIAL),
     "le": both(elementwise_samples(2, "biuf", constant=(1,)), SPECIAL),
     "gt": both(elementwise_samples(2, "biuf", constant=(0,)), SPECIAL),
+    "sorts_before": both(elementwise_samples(2, "f", constant=(0,)), SPECIAL),
     "ge": both(elementwise_samples(2, "biuf", constant=(1,)), SPECIAL),
 }

@@ -4,6 +4,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import lax, nn
+from fxflow.lax.ordered_bits import sorts_before
 from tests.export.onnx_rules.checks import check, kinds
 
 EDGES = np.array(
@@ -21,6 +22,10 @@ EDGES = np.array(
 )
 def test_compositions_agree_at_special_values(function):
     check(function, EDGES)
+
+
+def test_the_order_of_a_sort_agrees_at_special_values():
+    check(lambda x, y: sorts_before(x, y), *map(np.ravel, np.meshgrid(EDGES, EDGES)))
 
 
 @pytest.mark.parametrize("function", [lax.logistic, lax.tanh])
