@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -213,3 +214,20 @@ def scale_gradient(inputs: Any, scale: ArrayLike) -> Any:
         return _scaled_back(x, scale) if dtypes.is_inexact(typeof(x).dtype) else x
 
     return tree.map(one, inputs)
+
+
+def all_finite(values: Any) -> Array:
+    """Returns whether all elements of all leaves are finite.
+
+    Args:
+      values: pytree of arrays.
+
+    Returns:
+      bool[].
+
+    Example:
+      >>> bool(train.precision.all_finite({"w": fnp.array([1.0, fnp.inf])}))
+      False
+    """
+    finite = [fnp.all(fnp.isfinite(leaf)) for leaf in tree.leaves(values)]
+    return functools.reduce(fnp.logical_and, finite, fnp.array(True))

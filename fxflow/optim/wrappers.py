@@ -26,7 +26,7 @@ from fxflow.optim.base import (
     with_extra_args_support,
     zero_count,
 )
-from fxflow.optim.numerics import widened
+from fxflow.optim.numerics import all_finite, widened
 from fxflow.optim.tree import zeros_like
 from fxflow.transforms.arguments import as_names
 
@@ -327,9 +327,7 @@ def apply_if_finite(
         params: Params | None = None,
         **extra: Any,
     ) -> tuple[Updates, ApplyIfFiniteState]:
-        finite: Any = fnp.full((), True)
-        for leaf in tree.leaves(updates):
-            finite = fnp.logical_and(finite, fnp.all(fnp.isfinite(leaf)))
+        finite = all_finite(updates)
         errors = fnp.where(finite, 0, safe_increment(state.notfinite_count))
         accept = fnp.logical_or(finite, fnp.greater(errors, max_consecutive_errors))
         new, inner_state = inner.update(updates, state.inner_state, params, **extra)

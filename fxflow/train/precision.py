@@ -10,8 +10,6 @@ Reference: Micikevicius et al., *Mixed Precision Training*, 2018.
 from __future__ import annotations
 
 import dataclasses
-import functools
-import operator
 from typing import Any, NamedTuple, TypeVar
 
 from fxflow import numpy as fnp
@@ -19,7 +17,9 @@ from fxflow.core import tree
 from fxflow.core.arrays import Array, dtypes, is_arraylike, typeof
 from fxflow.errors import ArgumentError
 from fxflow.numpy._operands import ArrayLike
-from fxflow.optim.numerics import widened
+from fxflow.optim.numerics import all_finite, widened
+
+__all__ = ["LossScale", "Policy", "all_finite", "loss_scale", "policy", "select_tree"]
 
 T = TypeVar("T")
 
@@ -130,23 +130,6 @@ def _dtype(text: str) -> Any:
 
 
 # -- the scale of the loss -------------------------------------------------------------
-
-
-def all_finite(values: Any) -> Array:
-    """Returns whether all elements of all leaves are finite.
-
-    Args:
-      values: pytree of arrays.
-
-    Returns:
-      bool[].
-
-    Example:
-      >>> bool(train.precision.all_finite({"w": fnp.array([1.0, fnp.inf])}))
-      False
-    """
-    finite = [fnp.all(fnp.isfinite(leaf)) for leaf in tree.leaves(values)]
-    return functools.reduce(operator.and_, finite, fnp.array(True))
 
 
 def select_tree(which: ArrayLike, new: T, old: T) -> T:

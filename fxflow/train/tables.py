@@ -31,13 +31,13 @@ from fxflow.distributed.parameter_server.tables.spec import TableSpec, row_funct
 from fxflow.distributed.parameter_server.worker.training import (
     NON_FINITE,
     ParameterServer,
-    all_finite,
     parameter_server,
 )
 from fxflow.distributed.zero import StepMetrics
 from fxflow.errors import ArgumentError, NonFiniteError
 from fxflow.lax.kernels.pages import is_huge, room
 from fxflow.optim.base import apply_updates
+from fxflow.optim.numerics import all_finite
 from fxflow.optim.row_steps import RowState, RowTransformation, by_rows
 from fxflow.transforms.grad import value_and_grad
 from fxflow.transforms.inspection import eval_shape

@@ -49,6 +49,7 @@ from fxflow.distributed.parameter_server.worker.traffic import TrafficReport
 from fxflow.distributed.program_text import adopted
 from fxflow.distributed.zero import StepMetrics
 from fxflow.errors import ArgumentError, DtypeError, NonFiniteError
+from fxflow.optim.numerics import all_finite
 from fxflow.transforms.grad import value_and_grad
 from fxflow.transforms.jit import jit
 
@@ -635,14 +636,6 @@ def _require_trainable(params: Any) -> None:
                 f"{Aval(tensor.shape, dtype)}, which has no gradient: pass what "
                 "is not trained to the loss function with the batch"
             )
-
-
-def all_finite(values: Any) -> Any:
-    """Returns whether all elements of a pytree are finite, as bool[]."""
-    finite = fnp.array(True)
-    for leaf in tree.leaves(values):
-        finite = fnp.logical_and(finite, fnp.all(fnp.isfinite(leaf)))
-    return finite
 
 
 def parameter_server(
