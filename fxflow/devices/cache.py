@@ -382,6 +382,11 @@ def info() -> CacheInfo:
 
     Returns:
       A named tuple; see `CacheInfo`.
+
+    Example:
+      >>> info = fxflow.devices.cache_info()
+      >>> info.entries >= 0, info.nbytes >= 0
+      (True, True)
     """
     state = _current()
     sizes = [size for _, size, _ in _entries(state.path)]

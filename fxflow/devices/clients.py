@@ -330,6 +330,10 @@ def devices(backend: str | None = None) -> list[Device]:
 
     Raises:
       BackendError: the platform cannot be used.
+
+    Example:
+      >>> fxflow.devices("cpu")[0].platform
+      'cpu'
     """
     return list(client(backend).devices())
 
@@ -352,6 +356,10 @@ def local_devices(
     Raises:
       ValueError: there is no such process.
       BackendError: the platform cannot be used.
+
+    Example:
+      >>> fxflow.local_devices() == fxflow.devices()  # there is one process
+      True
     """
     if process_index is None:
         process_index = host_id
@@ -376,6 +384,10 @@ def device_count(backend: str | None = None) -> int:
 
     Returns:
       At least 1.
+
+    Example:
+      >>> fxflow.device_count() == len(fxflow.devices())
+      True
     """
     return int(client(backend).device_count())
 
@@ -388,6 +400,10 @@ def local_device_count(backend: str | None = None) -> int:
 
     Returns:
       At least 1.
+
+    Example:
+      >>> fxflow.local_device_count("cpu") == len(fxflow.local_devices(backend="cpu"))
+      True
     """
     return int(client(backend).local_device_count())
 
@@ -400,6 +416,10 @@ def process_index(backend: str | None = None) -> int:
 
     Returns:
       From 0 to ``process_count(backend) - 1``.
+
+    Example:
+      >>> fxflow.process_index()
+      0
     """
     return int(client(backend).process_index())
 
@@ -412,6 +432,10 @@ def process_count(backend: str | None = None) -> int:
 
     Returns:
       1 unless this process joined others.
+
+    Example:
+      >>> fxflow.process_count()
+      1
     """
     return 1 + max(int(d.process_index) for d in client(backend).devices())
 
@@ -421,6 +445,10 @@ def default_backend() -> str:
 
     Returns:
       ``"cpu"``, ``"gpu"``, ``"tpu"`` or the name of a plug-in.
+
+    Example:
+      >>> fxflow.default_backend() == fxflow.devices()[0].platform
+      True
     """
     return str(client().platform)
 
@@ -551,6 +579,12 @@ def default_device(device: Device | str | None = _UNSET) -> Any:
     Raises:
       PlacementError: the platform has no such device.
       BackendError: the platform cannot be used.
+
+    Example:
+      >>> with fxflow.default_device("cpu:0"):
+      ...     x = fnp.ones(3)
+      >>> x.devices() == {fxflow.devices("cpu")[0]}
+      True
     """
     if device is not _UNSET:
         return _DefaultDevice(_as_device(device))
@@ -564,6 +598,12 @@ def set_default_device(device: Device | str | None) -> None:
     Args:
       device: a `Device`, the name of one, or None for the first device of the default
         platform.
+
+    Example:
+      >>> fxflow.devices.set_default_device("cpu:0")
+      >>> fxflow.default_device() == fxflow.devices("cpu")[0]
+      True
+      >>> fxflow.devices.set_default_device(None)
     """
     _default.device = _as_device(device)
 

@@ -51,6 +51,10 @@ def doctor(show: bool = True) -> str:
 
     Returns:
       The report.
+
+    Example:
+      >>> "cpu" in fxflow.devices.doctor(show=False)
+      True
     """
     report = "\n".join(_lines())
     if show:

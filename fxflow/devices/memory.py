@@ -31,6 +31,11 @@ def memory_stats(device: Device) -> dict[str, int]:
     Returns:
       The statistics by name; at least ``bytes_in_use``, ``num_allocs``,
       ``bytes_limit``.
+
+    Example:
+      >>> stats = fxflow.devices.memory_stats(fxflow.devices()[0])
+      >>> stats["bytes_in_use"] <= stats["bytes_limit"]
+      True
     """
     if not hasattr(device, "memory_stats"):
         raise TypeError(

@@ -358,6 +358,11 @@ class Mesh(AbstractMesh):
     Raises:
       PlacementError: names and axes do not match, a device occurs twice, devices belong
         to several tasks, or a type is not an `AxisType`, or is `Manual`.
+
+    Example:
+      >>> mesh = fxflow.Mesh(fxflow.devices()[:1], ("data",))
+      >>> mesh.axis_names, mesh.size
+      (('data',), 1)
     """
 
     __slots__ = ("_before", "_flat", "_hash", "devices")
@@ -717,6 +722,12 @@ def get_mesh() -> Mesh:
 
     Raises:
       PlacementError: there is none.
+
+    Example:
+      >>> mesh = fxflow.make_mesh((1,), ("data",))
+      >>> with fxflow.set_mesh(mesh):
+      ...     fxflow.get_mesh() == mesh
+      True
     """
     note_mesh_read()
     mesh = current.mesh

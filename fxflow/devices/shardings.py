@@ -190,6 +190,11 @@ class SingleDeviceSharding(Sharding):
       device: a device, or its name.
       memory_kind: kind of the arrays' memory: `"device"`, `"pinned_host"`, … None is
         the device's default.
+
+    Example:
+      >>> where = fxflow.SingleDeviceSharding("cpu:0")
+      >>> fxflow.device_put(np.ones(2), where).sharding == where
+      True
     """
 
     __slots__ = ("_device",)
@@ -251,6 +256,12 @@ class NamedSharding(Sharding):
 
     Raises:
       PlacementError: the spec names an axis twice, or one that the mesh does not have.
+
+    Example:
+      >>> mesh = fxflow.make_mesh((1,), ("data",))
+      >>> rows = fxflow.NamedSharding(mesh, fxflow.P("data"))
+      >>> fxflow.device_put(np.ones((4, 2)), rows).sharding.spec
+      PartitionSpec('data')
     """
 
     __slots__ = ("_has_devices", "_hash", "_tiles", "mesh", "spec")

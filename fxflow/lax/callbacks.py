@@ -598,4 +598,12 @@ def effects_barrier() -> None:
 
     Programs with effects are waited for when called, so there is never anything left to
     wait for; programs may still call it.
+
+    Example:
+      >>> seen = []
+      >>> f = fxflow.jit(lambda x: fxflow.debug.callback(seen.append, x))
+      >>> f(1.0)
+      >>> fxflow.effects_barrier()
+      >>> len(seen)
+      1
     """

@@ -215,6 +215,13 @@ def make_array_from_single_device_arrays(
     Raises:
       ShapeError: a part has the wrong shape.
       ArgumentError: a device has no part, or two; or the dtypes differ.
+
+    Example:
+      >>> device = fxflow.devices()[0]
+      >>> whole = fxflow.SingleDeviceSharding(device)
+      >>> part = fxflow.device_put(np.arange(3), device)
+      >>> fxflow.make_array_from_single_device_arrays((3,), whole, [part])
+      Array([0, 1, 2], dtype=int32)
     """
     name = "make_array_from_single_device_arrays"
     where = as_sharding(sharding, name)

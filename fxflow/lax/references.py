@@ -298,6 +298,12 @@ def freeze(ref: Ref) -> Array:
 
     Raises:
       ArgumentError: `ref` is not a reference.
+
+    Example:
+      >>> ref = fxflow.new_ref(fnp.zeros(2))
+      >>> ref[0] = 1.0
+      >>> freeze(ref)
+      Array([1., 0.], dtype=float32)
     """
     require_ref(ref, "freeze")
     return ref[...]

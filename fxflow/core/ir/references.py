@@ -64,6 +64,12 @@ class Ref(_Typed):
 
     Attributes:
       aval: its type, such as `Ref{f32[3]}`.
+
+    Example:
+      >>> ref = fxflow.new_ref(fnp.zeros(2))
+      >>> ref[1] += 3.0
+      >>> ref[...]
+      Array([0., 3.], dtype=float32)
     """
 
     __slots__ = ("__weakref__", "_lent", "_trace", "_value", "aval")
