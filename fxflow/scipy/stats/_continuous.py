@@ -13,7 +13,7 @@ from fxflow.core.arrays import Array
 from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import integer
-from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike, promote_inexact
+from fxflow.numpy._operands import ArrayLike, promote_inexact
 from fxflow.scipy.stats._domains import Domain
 from fxflow.scipy.stats._fitting import fitted, require_sample, require_within
 from fxflow.scipy.stats._inverse import inverse_of
@@ -22,7 +22,6 @@ from fxflow.scipy.stats._protocol import (
     Formula,
     Given,
     P,
-    drawn,
     log_of,
     method,
     raw_moment,
@@ -594,36 +593,6 @@ class Continuous(Distribution[P]):
             )
 
         return run
-
-    @method("shape", "dtype")
-    def rvs(
-        self,
-        key: Array,
-        *args: ArrayLike,
-        shape: ShapeLike | None = None,
-        dtype: DTypeLike | None = None,
-        **kwargs: ArrayLike,
-    ) -> Array:
-        """Draws numbers of the distribution, through its quantile function.
-
-        `fxflow.random` has faster samplers of the usual distributions. Numbers drawn
-        here are differentiable by all parameters.
-
-        Args:
-          key: a key of `fxflow.random`.
-          shape: shape of the result, to which the parameters are broadcast; None means
-            their joint shape.
-          dtype: a float dtype; None means the default.
-
-        Returns:
-          Float array of that shape.
-
-        Raises:
-          ArgumentError: `key` is not a key, or an argument is not an array.
-          DtypeError: `dtype` is not a float dtype, or a parameter not real.
-          ShapeError: the parameters do not broadcast to the shape.
-        """
-        return drawn(self, key, args, shape, dtype)
 
 
 def _zero(*shapes: Any) -> Any:

@@ -14,7 +14,7 @@ from fxflow.core.arrays import Array, dtypes
 from fxflow.core.ir.arith import repeated
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import integer
-from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike, joint_shape
+from fxflow.numpy._operands import ArrayLike, joint_shape
 from fxflow.scipy.special._derivatives import by_forward
 from fxflow.scipy.special.normal import ndtri
 from fxflow.scipy.stats._domains import Domain, is_whole
@@ -23,7 +23,6 @@ from fxflow.scipy.stats._protocol import (
     Formula,
     Given,
     P,
-    drawn,
     log_of,
     method,
     raw_moment,
@@ -521,33 +520,6 @@ class Discrete(Distribution[P]):
         """
         given = [theta[i] for i in range(len(self.domains) + 1)]
         return -fnp.sum(self._mass("logpmf", x, given))
-
-    @method("shape", "dtype")
-    def rvs(
-        self,
-        key: Array,
-        *args: ArrayLike,
-        shape: ShapeLike | None = None,
-        dtype: DTypeLike | None = None,
-        **kwargs: ArrayLike,
-    ) -> Array:
-        """Draws integers of the distribution, through its quantile function.
-
-        Args:
-          key: a key of `fxflow.random`.
-          shape: shape of the result, to which the parameters are broadcast; None means
-            their joint shape.
-          dtype: a float dtype; None means the default.
-
-        Returns:
-          Float array of that shape.
-
-        Raises:
-          ArgumentError: `key` is not a key, or an argument is not an array.
-          DtypeError: `dtype` is not a float dtype, or a parameter not real.
-          ShapeError: the parameters do not broadcast to the shape.
-        """
-        return drawn(self, key, args, shape, dtype)
 
 
 def raw_of_factorial(factorial: Formula, low: int) -> Formula:

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, ParamSpec
 from fxflow import lax, random
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
-from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike
+from fxflow.numpy._operands import ArrayLike
 from fxflow.random._arguments import arguments
 from fxflow.scipy.special._operands import in_64_bits
 from fxflow.scipy.special.gammas import gammaln
@@ -22,7 +22,7 @@ from fxflow.scipy.stats._continuous import Continuous
 from fxflow.scipy.stats._domains import Domain
 from fxflow.scipy.stats._flexible import LOWS, RESTS, WEIGHTS, log_sum
 from fxflow.scipy.stats._positives import log_rest
-from fxflow.scipy.stats._protocol import Given, log_of, method
+from fxflow.scipy.stats._protocol import Given, log_of
 from fxflow.transforms.custom_jvp import custom_jvp
 
 P = ParamSpec("P")
@@ -287,33 +287,8 @@ class _Stable(Continuous[P]):
         shift = 2 / math.pi * beta * scale * lax.log(scale)
         return loc + fnp.where(alpha == 1, shift, 0)
 
-    @method("shape", "dtype")
-    def rvs(
-        self,
-        key: Array,
-        *args: ArrayLike,
-        shape: ShapeLike | None = None,
-        dtype: DTypeLike | None = None,
-        **kwargs: ArrayLike,
-    ) -> Array:
-        """Draws numbers of the distribution: `fxflow.random.levy_stable`, moved.
-
-        They are differentiable with respect to all parameters.
-
-        Args:
-          key: a key of `fxflow.random`.
-          shape: shape of the result, to which the parameters are broadcast; None means
-            their joint shape.
-          dtype: a float dtype; None means the default.
-
-        Returns:
-          Float array of that shape.
-
-        Raises:
-          ArgumentError: `key` is not a key, or an argument is not an array.
-          DtypeError: `dtype` is not a float dtype, or a parameter not real.
-          ShapeError: the parameters do not broadcast to the shape.
-        """
+    def drawn(self, key: Any, args: Any, shape: Any, dtype: Any) -> Array:
+        """Returns numbers of `fxflow.random.levy_stable`, moved."""
         name = "levy_stable.rvs"
         _, full, chosen, *given = arguments(name, key, shape, dtype, *args)
         g = Given(self, "rvs", (), given)

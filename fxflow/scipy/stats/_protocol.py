@@ -34,7 +34,13 @@ from fxflow.core.ir.arith import repeated
 from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax import sampling
-from fxflow.numpy._operands import joint_shape, promote_inexact
+from fxflow.numpy._operands import (
+    ArrayLike,
+    DTypeLike,
+    ShapeLike,
+    joint_shape,
+    promote_inexact,
+)
 from fxflow.random._arguments import arguments
 from fxflow.scipy.stats._domains import POSITIVE, Domain
 from fxflow.scipy.stats.frozen import Frozen, freeze
@@ -265,6 +271,45 @@ class Distribution(ModuleType, Generic[P]):
     def _derived(self, name: str) -> Formula:
         raise NotImplementedError
 
+    @method("shape", "dtype")
+    def rvs(
+        self,
+        key: Array,
+        *args: ArrayLike,
+        shape: ShapeLike | None = None,
+        dtype: DTypeLike | None = None,
+        **kwargs: ArrayLike,
+    ) -> Array:
+        """Draws numbers of the distribution.
+
+        `fxflow.random` has faster samplers of the usual distributions. What is drawn
+        here of a continuous distribution is differentiable by all parameters.
+
+        Args:
+          key: a key of `fxflow.random`.
+          shape: shape of the result, to which the parameters are broadcast; None means
+            their joint shape.
+          dtype: a float dtype; None means the default.
+
+        Returns:
+          Float array of that shape.
+
+        Raises:
+          ArgumentError: `key` is not a key, or an argument is not an array.
+          DtypeError: `dtype` is not a float dtype, or a parameter not real.
+          ShapeError: the parameters do not broadcast to the shape.
+        """
+        return self.drawn(key, args, shape, dtype)
+
+    def drawn(self, key: Any, args: Any, shape: Any, dtype: Any) -> Array:
+        """Returns what `rvs` does: here, quantiles of uniform numbers."""
+        name = f"{self.name}.rvs"
+        key_data, full, chosen, *given = arguments(name, key, shape, dtype, *args)
+        u = sampling.positive_uniform(key_data, full, chosen)
+        quantiles: Any = self
+        found: Array = quantiles.ppf(u, *given)
+        return found
+
     def _make(self, method: _Method) -> Any:
         """Returns a function of this distribution, with its signature and docstring."""
         body = method.body
@@ -372,12 +417,3 @@ def raw_moment(
         for k in range(order + 1)
         if k != 1
     )
-
-
-def drawn(d: Any, key: Any, parameters: Any, shape: Any, dtype: Any) -> Array:
-    """Returns numbers of a distribution, through its quantile function."""
-    name = f"{d.name}.rvs"
-    key_data, full, chosen, *given = arguments(name, key, shape, dtype, *parameters)
-    u = sampling.positive_uniform(key_data, full, chosen)
-    found: Array = d.ppf(u, *given)
-    return found

@@ -15,8 +15,68 @@ if TYPE_CHECKING:
     from fxflow.scipy.stats._protocol import Distribution
 
 
+class Law:
+    """What distributions with their parameters have in common.
+
+    A kind of them has `_expected(func, lb, ub, conditional)`, where None stands for an
+    end of the support, and `_drawn(key, shape, dtype)`.
+    """
+
+    def _expected(self, func: Any, lb: Any, ub: Any, conditional: bool) -> Any:
+        raise AssertionError(f"{type(self).__name__} has no means")
+
+    def _drawn(self, key: Any, shape: Any, dtype: Any) -> Any:
+        raise AssertionError(f"{type(self).__name__} draws no numbers")
+
+    def expect(
+        self,
+        func: Callable[[Any], Any],
+        lb: ArrayLike | None = None,
+        ub: ArrayLike | None = None,
+        conditional: bool = False,
+    ) -> Array:
+        """Returns the mean of a function of the variable.
+
+        Args:
+          func: an elementwise function of a float array; smooth, of a continuous
+            variable.
+          lb: real array-like: where the integral or sum begins, if not with the
+            support.
+          ub: real array-like: where it ends.
+          conditional: whether to divide by the probability of `lb` … `ub`.
+
+        Returns:
+          Float array of the parameters' shape.
+        """
+        found: Array = self._expected(func, lb, ub, conditional)
+        return found
+
+    def rvs(
+        self,
+        key: Array,
+        shape: ShapeLike | None = None,
+        dtype: DTypeLike | None = None,
+    ) -> Array:
+        """Draws numbers of the distribution.
+
+        Those of a continuous one are differentiable by the parameters.
+
+        Args:
+          key: a key of `fxflow.random`.
+          shape: shape of the result; None means that of the parameters, () for a
+            histogram.
+          dtype: a float dtype; None means the default, that of the ends of bins for a
+            histogram.
+
+        Returns:
+          Float array of that shape.
+        """
+        found: Array = self._drawn(key, shape, dtype)
+        return found
+
+
 @register_pytree_node_class
-class Frozen:
+class Frozen(Law):
     """A distribution with its parameters, as `fxflow.scipy.stats.norm(1.0, 2.0)`.
 
     Its methods are the functions of the distribution without the parameters. It is a
@@ -144,51 +204,17 @@ class Frozen:
         """Returns the interval around the median that has a given probability."""
         return self._call("interval", confidence)  # type: ignore[no-any-return]
 
-    def expect(
-        self,
-        func: Callable[[Any], Any],
-        lb: ArrayLike | None = None,
-        ub: ArrayLike | None = None,
-        conditional: bool = False,
-    ) -> Array:
-        """Returns the mean of a function of the variable.
-
-        Args:
-          func: an elementwise function of a float array.
-          lb: where the integral or sum begins, if not with the support.
-          ub: where it ends.
-          conditional: whether to divide by the probability of `lb` … `ub`.
-
-        Returns:
-          Float array of the parameters' shape.
-        """
+    def _expected(self, func: Any, lb: Any, ub: Any, conditional: bool) -> Any:
         count = len(self.dist.domains)
         names = list(self.dist.parameters)[count:]
         moved = dict(zip(names, self.args[count:], strict=True))
         options = {"lb": lb, "ub": ub, "conditional": conditional}
         dist: Any = self.dist
-        return dist.expect(  # type: ignore[no-any-return]
-            func, self.args[:count], **moved, **options
-        )
+        return dist.expect(func, self.args[:count], **moved, **options)
 
-    def rvs(
-        self,
-        key: Array,
-        shape: ShapeLike | None = None,
-        dtype: DTypeLike | None = None,
-    ) -> Array:
-        """Draws numbers of the distribution.
-
-        Args:
-          key: a key of `fxflow.random`.
-          shape: shape of the result; None means that of the parameters.
-          dtype: a float dtype; None means the default.
-
-        Returns:
-          Float array of that shape.
-        """
+    def _drawn(self, key: Any, shape: Any, dtype: Any) -> Any:
         dist: Any = self.dist
-        return dist.rvs(key, *self.args, shape=shape, dtype=dtype)  # type: ignore[no-any-return]
+        return dist.rvs(key, *self.args, shape=shape, dtype=dtype)
 
 
 def freeze(dist: Distribution[Any], args: Any, kwargs: Any) -> Frozen:

@@ -15,15 +15,16 @@ from fxflow.core.ir.trace import Tracer
 from fxflow.core.tree import register_pytree_node_class
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import integer
-from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike, promote_inexact
+from fxflow.numpy._operands import ArrayLike, promote_inexact
 from fxflow.scipy.stats._protocol import log_of, require_letters
+from fxflow.scipy.stats.frozen import Law
 
 # Points of Gauss's rule in each bin.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 
 
 @register_pytree_node_class
-class rv_histogram:
+class rv_histogram(Law):
     """A distribution with the density of a histogram.
 
     It is a pytree of the ends of bins and the probabilities between them, so it passes
@@ -222,46 +223,14 @@ class rv_histogram:
         logs = lax.log(fnp.where(some, heights, 1))
         return -fnp.sum(self._mass * logs)
 
-    def expect(
-        self,
-        func: Callable[[Any], Any],
-        lb: ArrayLike | None = None,
-        ub: ArrayLike | None = None,
-        conditional: bool = False,
-    ) -> Array:
-        """Returns the mean of a function of the variable.
-
-        Args:
-          func: a smooth function of a float array, which acts on each element.
-          lb: a number: where the integral begins, if not with the support.
-          ub: a number: where it ends.
-          conditional: whether to divide by the probability of `lb` … `ub`.
-
-        Returns:
-          A float.
-        """
+    def _expected(self, func: Any, lb: Any, ub: Any, conditional: bool) -> Any:
         low = self._edges[0] if lb is None else self._at("expect", lb)
         high = self._edges[-1] if ub is None else self._at("expect", ub)
         value = self._mean_of(func, low, high)
         mass = self.cdf(high) - self.cdf(low) if conditional else 1.0
         return fnp.asarray(value / mass)
 
-    def rvs(
-        self,
-        key: Array,
-        shape: ShapeLike | None = None,
-        dtype: DTypeLike | None = None,
-    ) -> Array:
-        """Draws numbers of the distribution.
-
-        Args:
-          key: a key of `fxflow.random`.
-          shape: shape of the result; None means ().
-          dtype: a float dtype; None means that of the ends of bins.
-
-        Returns:
-          Float array of that shape.
-        """
+    def _drawn(self, key: Any, shape: Any, dtype: Any) -> Any:
         chosen = self._edges.dtype if dtype is None else dtype
         u = random.uniform(key, () if shape is None else shape, chosen)
         return self.ppf(u).astype(chosen)

@@ -23,7 +23,7 @@ from fxflow.core.tree import register_pytree_node_class
 from fxflow.errors import ArgumentError
 from fxflow.lax import sampling
 from fxflow.lax.axes import integer, shape_or_length
-from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike, promote_inexact
+from fxflow.numpy._operands import ArrayLike, promote_inexact
 from fxflow.random._arguments import float_dtype, key_data_of
 from fxflow.scipy.special.exponential_sums import logsumexp
 from fxflow.scipy.special.gammas import betaln
@@ -33,11 +33,11 @@ from fxflow.scipy.stats._inverse import inverse_of
 from fxflow.scipy.stats._positives import log_rest
 from fxflow.scipy.stats._protocol import require_letters
 from fxflow.scipy.stats._quadrature import expected, expected_between
-from fxflow.scipy.stats.frozen import Frozen
+from fxflow.scipy.stats.frozen import Frozen, Law
 from fxflow.scipy.stats.histograms import rv_histogram
 
 
-class Made:
+class Made(Law):
     """A continuous distribution that is made of others, with the methods of SciPy's.
 
     A kind of them has `_logpdf(x)`, `_logs(x)` and `support()`.
@@ -215,24 +215,7 @@ class Made:
         }
         return tuple(found[letter]() for letter in moments)
 
-    def expect(
-        self,
-        func: Callable[[Any], Any],
-        lb: ArrayLike | None = None,
-        ub: ArrayLike | None = None,
-        conditional: bool = False,
-    ) -> Array:
-        """Returns the mean of a function of the variable.
-
-        Args:
-          func: an elementwise function of a float array.
-          lb: real array-like: where the integral begins, if not with the support.
-          ub: real array-like: where it ends.
-          conditional: whether to divide by the probability of `lb` … `ub`.
-
-        Returns:
-          Float array of the parameters' shape.
-        """
+    def _expected(self, func: Any, lb: Any, ub: Any, conditional: bool) -> Any:
         if lb is None and ub is None:
             return fnp.asarray(self._mean_of(func))
         leaves, structure = tree.flatten(self)
@@ -251,24 +234,8 @@ class Made:
         )
         return fnp.asarray(value / mass if conditional else value)
 
-    def rvs(
-        self,
-        key: Array,
-        shape: ShapeLike | None = None,
-        dtype: DTypeLike | None = None,
-    ) -> Array:
-        """Draws numbers, through the quantile function.
-
-        They are differentiable with respect to the parameters.
-
-        Args:
-          key: a key of `fxflow.random`.
-          shape: shape of the result; None means that of the parameters.
-          dtype: a float dtype; None means the default.
-
-        Returns:
-          Float array of that shape.
-        """
+    def _drawn(self, key: Any, shape: Any, dtype: Any) -> Any:
+        # Through the quantile function, so that there are derivatives.
         name = f"{type(self).__name__}.rvs"
         chosen = float_dtype(name, dtype)
         own = fnp.shape(self.support()[0])
