@@ -379,7 +379,7 @@ def _simulated(
         drawn = dist.ppf(_ordered_uniform(k, x.shape[0], x.dtype), *parameters)
         return value(drawn.astype(x.dtype), ordered=True)
 
-    null = _many(one, random.split(key, n), n, x.shape[0], batch)
+    null = _many(one, random.split(key, n), x.shape[0], batch)
     observed = value(x)
     side = "less" if statistic == "filliben" else "greater"
     return parameters, observed, _pvalue(null, observed, side, 1), null
@@ -416,7 +416,7 @@ def goodness_of_fit(
         function `statistic(law, data, axis)` of a distribution with its parameters,
         which is greater for a worse fit.
       n_mc_samples: how many samples are drawn.
-      batch: how many of them are worked on at a time; None is what 4 million numbers
+      batch: how many of them are worked on at a time; None is what 262,144 numbers
         make.
 
     Returns:

@@ -20,6 +20,7 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
 from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError, ShapeError
+from fxflow.kernels.gallery.resamples import resampled, shuffled, words_of
 from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.special.normal import ndtr, ndtri
 from fxflow.scipy.stats._samples import (
@@ -37,11 +38,15 @@ from fxflow.scipy.stats.results import (
     PowerResult,
     require_level,
 )
+from fxflow.transforms.custom_jvp import custom_jvp
 from fxflow.transforms.jit import jit
 from fxflow.transforms.vmap import vmap
 
-#: How many numbers the resamples that are worked on at a time have together.
-_ROOM = 1 << 22
+#: How many numbers the resamples that are worked on at a time have together: they fit
+#: the cache.
+_ROOM = 1 << 18
+#: Samples of no more rows are moved whole, others by places.
+_MOST_ROWS = 16
 
 _docs = shared("""
     Args:
@@ -51,7 +56,7 @@ _docs = shared("""
       key: a key of `fxflow.random`, in place of SciPy's generator.
       vectorized: whether the statistic has an argument `axis`; None looks.
       n_resamples: the number of resamples.
-      batch: how many of them are worked on at a time; None is what 4 million numbers
+      batch: how many of them are worked on at a time; None is what 262,144 numbers
         make.
       alternative: "two-sided", "less" or "greater".
       axis: axis of the samples.
@@ -99,12 +104,31 @@ def _of_arrays(statistic: Any, vectorized: bool | None, rank: int) -> Any:
     return found
 
 
-def _many(one: Any, xs: Any, count: int, size: int, batch: int | None) -> Any:
-    """Returns a function of each of `count`, `batch` at a time."""
+def _by_blocks(block: Any, keys: Any, size: int, batch: int | None) -> Any:
+    """Returns what a function of keys returns, which gets some of them at a time.
+
+    Args:
+      block: a function of keys that returns an array with a first axis of their number.
+      keys: for each resample one, or what takes its place.
+      size: how many numbers a resample has.
+      batch: how many resamples to work on at a time.
+    """
+    count = keys.shape[0]
     room = batch or max(1, _ROOM // max(size, 1))
-    if room >= count:
-        return vmap(one)(xs)
-    return lax.map(one, xs, batch_size=room)
+    steps = -(-count // room)
+    if steps == 1:
+        return block(keys)
+    # Blocks of one size: the last one has some resamples twice.
+    room = -(-count // steps)
+    places = np.minimum(np.arange(steps * room), count - 1)
+    blocks = fnp.reshape(keys[places], (steps, room, *keys.shape[1:]))
+    found = lax.map(block, blocks)
+    return fnp.reshape(found, (steps * room, *found.shape[2:]))[:count]
+
+
+def _many(one: Any, xs: Any, size: int, batch: int | None) -> Any:
+    """Returns a function of each, some of them at a time."""
+    return _by_blocks(vmap(one), xs, size, batch)
 
 
 @functools.lru_cache(64)
@@ -121,69 +145,46 @@ def _program(function: Any, operands: Any, **settings: Any) -> Any:
     return made(*operands)
 
 
-def _places(key: Any, n: int) -> Any:
-    """Returns n places of n, drawn with replacement.
+def _words(keys: Any, n: int) -> Any:
+    """Returns the random bits that draw n places of n for each key."""
+    return vmap(lambda k: random.bits(k, (words_of(n),), "uint64"))(keys)
 
-    From one word of 32 bits each: of the product with n the upper half. No place is
-    more than n / 2³² likelier than another; `randint` takes two words for less.
+
+def _moved(move: Any, keys: Any, rows: Sequence[Any]) -> list[Any]:
+    """Returns samples drawn anew, for each key, whose places are drawn together.
+
+    Args:
+      move: `resampled` or `shuffled`.
+      keys: b keys.
+      rows: samples [..., n].
+
+    Returns:
+      For each sample an array [b, ..., n].
     """
-    if n >= 1 << 16:
-        return random.randint(key, (n,), 0, n)
-    return _scaled(random.bits(key, (n,), "uint32"), n)
+    n = rows[0].shape[-1]
+    words, counts = _words(keys, n), [math.prod(r.shape[:-1]) for r in rows]
+    if not 0 < sum(counts) <= _MOST_ROWS:
+        places = move(words, fnp.arange(n, dtype="int32")[None])[:, 0]
+        return [fnp.moveaxis(r[..., places], -2, 0) for r in rows]
+    flat = fnp.concatenate([fnp.reshape(r, (-1, n)) for r in rows])
+    found = move(words, flat)
+    ends = np.cumsum([0, *counts]).tolist()
+    return [
+        fnp.reshape(found[:, i:j], (found.shape[0], *r.shape))
+        for r, (i, j) in zip(rows, itertools.pairwise(ends), strict=True)
+    ]
 
 
-def _scaled(word: Any, n: int) -> Any:
-    """Returns the upper halves of products of words with n, which is below 2¹⁶ + 1."""
-    low = (word & 0xFFFF) * np.uint32(n) >> 16
-    return (((word >> 16) * np.uint32(n) + low) >> 16).astype("int32")
+def orders(keys: Any, n: int) -> Any:
+    """Returns the first n integers in a random order for each key, int32[b, n]."""
+    return shuffled(_words(keys, n), fnp.arange(n, dtype="int32")[None])[:, 0]
 
 
-#: Most elements that `_order` sorts by words which hold their places.
-_MOST = 1 << 11
-
-
-def _order(key: Any, n: int) -> Any:
-    """Returns the first n integers in a random order.
-
-    A word has the place in its low bits and at least 21 random bits above, so that one
-    array of words is sorted, several times faster than pairs. Two places have the same
-    random bits, and stay in order, with a probability of at most 2⁻²¹.
-    """
-    if not 1 < n <= _MOST:
-        return random.permutation(key, n)
-    low = np.uint32((1 << (n - 1).bit_length()) - 1)
-    words = random.bits(key, (n,), "uint32") & ~low
-    words = lax.sort(words | fnp.arange(n, dtype="uint32"), is_stable=False)
-    return (words & low).astype("int32")
-
-
-#: The mean of one sample, whose resamples are sums of pairs or triples of elements.
-_MEANS = (fnp.mean, np.mean)
-
-
-def _resampled_means(row: Any, key: Any, n: int, batch: Any) -> Any:
-    """Returns means of n resamples, along the first axis.
-
-    One word draws several elements at once: a place in the table of the sums of any two
-    or three elements, which is at most 2⁻¹⁶ of all words.
-    """
-    m = row.shape[-1]
-    together = 3 if m <= 40 else 2
-    count, rest = divmod(m, together)
-    sums = row[..., :, None] + row[..., None, :]
-    if together == 3:
-        sums = sums[..., None] + row[..., None, None, :]
-    table = fnp.reshape(sums, (*row.shape[:-1], m**together))
-
-    def one(k: Any) -> Any:
-        word = random.bits(k, (count + rest,), "uint32")
-        total = fnp.sum(table[..., _scaled(word[:count], m**together)], axis=-1)
-        if rest:
-            total = total + fnp.sum(row[..., _scaled(word[count:], m)], axis=-1)
-        return total / m
-
-    size = math.prod(row.shape) // together
-    return _many(one, random.split(key, n), n, size, batch)
+def _signs(keys: Any, n: int) -> Any:
+    """Returns n random bits for each key, bool[b, n]."""
+    words = vmap(lambda k: random.bits(k, (-(-n // 32),), "uint32"))(keys)
+    bits = words[:, :, None] >> np.arange(32, dtype=np.uint32) & 1
+    return fnp.reshape(bits, (bits.shape[0], -1))[:, :n] > 0
 
 
 #: Statistics of one sample that are one or two of its ordered elements.
@@ -233,22 +234,17 @@ def _resampled(
     """Returns the statistic of resamples, along the first axis."""
     if statistic in _MEDIANS and len(rows) == 1:
         return _resampled_medians(rows[0], key, n)
-    short = math.prod(rows[0].shape) * rows[0].shape[-1] <= _ROOM
-    if statistic in _MEANS and len(rows) == 1 and rows[0].shape[-1] <= 256 and short:
-        return _resampled_means(rows[0], key, n, batch)
     of = _of_arrays(statistic, vectorized, rows[0].ndim - 1)
 
-    def one(k: Any) -> Any:
-        keys = random.split(k, len(rows))
-        drawn = []
-        for at, row in zip([0] * len(rows) if pair else range(len(rows)), rows):
-            m = row.shape[-1]
-            places = _places(keys[at], m)
-            drawn.append(row[..., places])
-        return of(*drawn)
+    def block(keys: Any) -> Any:
+        if pair or len(rows) == 1:
+            return vmap(of)(*_moved(resampled, keys, rows))
+        each = vmap(lambda k: random.split(k, len(rows)))(keys)
+        drawn = [_moved(resampled, each[:, i], [r])[0] for i, r in enumerate(rows)]
+        return vmap(of)(*drawn)
 
     size = sum(math.prod(r.shape) for r in rows)
-    return _many(one, random.split(key, n), n, size, batch)
+    return _by_blocks(block, random.split(key, n), size, batch)
 
 
 def _left_out(rows: Any, which: int, of: Any, pair: bool, batch: Any) -> Any:
@@ -264,7 +260,23 @@ def _left_out(rows: Any, which: int, of: Any, pair: bool, batch: Any) -> Any:
         return of(*held)
 
     size = sum(math.prod(r.shape) for r in rows)
-    return _many(one, fnp.arange(n), n, size, batch)
+    return _many(one, fnp.arange(n), size, batch)
+
+
+@custom_jvp
+def _ranked(x: Any, ordered: Any, place: Any) -> Any:
+    """Returns the element of a rank, of numbers along the last axis and in order."""
+    place = place.astype("int32")[..., None]
+    return fnp.take_along_axis(ordered, place, axis=-1)[..., 0]
+
+
+@_ranked.defjvp
+def _ranked_rule(primals: Any, tangents: Any) -> Any:
+    x = primals[0]
+    value = _ranked(*primals)
+    own = fnp.argmax(x == value[..., None], axis=-1, keepdims=True)
+    change = fnp.take_along_axis(tangents[0], own, axis=-1)[..., 0]
+    return value, fnp.where(value == value, change, math.nan)
 
 
 def _bootstrap(
@@ -310,18 +322,12 @@ def _bootstrap(
     ordered = fnp.sort(lax.stop_gradient(spread), axis=-1)
     count = ordered.shape[-1]
 
-    def pick(place: Any) -> Any:
-        # The element itself, of which there are derivatives.
-        place = fnp.minimum(place, count - 1).astype("int32")[..., None]
-        value = fnp.take_along_axis(ordered, place, axis=-1)
-        own = fnp.argmax(spread == value, axis=-1, keepdims=True)
-        found = fnp.take_along_axis(spread, own, axis=-1)
-        return fnp.where(value == value, found, math.nan)[..., 0]
-
     def at(q: Any) -> Any:
         place = fnp.where(q == q, q, 0) * (count - 1)
         low = fnp.clip(fnp.floor(place), 0, count - 1)
-        first, second = pick(low), pick(low + 1)
+        first, second = (
+            _ranked(spread, ordered, fnp.minimum(p, count - 1)) for p in (low, low + 1)
+        )
         value = first + (place - low) * (second - first)
         return fnp.where(q == q, value, math.nan)
 
@@ -369,8 +375,7 @@ def bootstrap(
 
     For `fnp.median` itself (or `np.median`) of a single sample, a resample is not drawn
     element by element: which of the ordered elements are in its middle is drawn, with
-    the same distribution, from beta variables. For `fnp.mean` (or `np.mean`) of a
-    sample of at most 256 elements, two or three of them are drawn at a time.
+    the same distribution, from beta variables.
 
     Example:
       >>> from fxflow import random
@@ -479,35 +484,48 @@ def _permutations(
     k, n = len(rows), sizes[0]
 
     def one(x: Any) -> Any:
+        """Returns the statistic of a rearrangement that is given."""
         if kind == "independent":
-            places = x if exact else _order(x, sum(sizes))
-            ends = np.cumsum([0, *sizes])
-            mixed = pooled[..., places]  # type: ignore[index]
-            return of(*(mixed[..., i:j] for i, j in itertools.pairwise(ends.tolist())))
+            return of(*parted(pooled[..., x]))  # type: ignore[index]
         if kind == "pairings":
-            keys = x if exact else random.split(x, k)
-            places = [p if exact else _order(p, n) for p in keys]
-            return of(*(r[..., p] for r, p in zip(rows, places, strict=True)))
+            return of(*(r[..., p] for r, p in zip(rows, x, strict=True)))
         if k == 1:
-            signs = x if exact else random.rademacher(x, (n,))
-            return of(rows[0] * fnp.asarray(signs).astype(rows[0].dtype))
-        if exact:
-            places = x
-        else:
-            places = vmap(lambda q: random.permutation(q, k))(random.split(x, n))
-        stacked = fnp.stack(rows)
-        return of(
-            *(
-                stacked[places[:, i], ..., fnp.arange(n)].T
-                if stacked.ndim == 2
-                else fnp.moveaxis(stacked[places[:, i], ..., fnp.arange(n)], 0, -1)
-                for i in range(k)
-            )
-        )
+            return of(rows[0] * x.astype(rows[0].dtype))
+        return of(*exchanged(x))
 
-    count = given.shape[0]
+    def parted(whole: Any) -> list[Any]:
+        ends = np.cumsum([0, *sizes]).tolist()
+        return [whole[..., i:j] for i, j in itertools.pairwise(ends)]
+
+    def exchanged(places: Any) -> list[Any]:
+        """Returns samples whose i-th elements are of the samples `places[i]`."""
+        stacked = fnp.stack(rows, axis=-1)
+        wide = fnp.broadcast_to(places, stacked.shape)
+        mixed = fnp.take_along_axis(stacked, wide, axis=-1)
+        return [mixed[..., i] for i in range(k)]
+
+    def block(keys: Any) -> Any:
+        if kind == "independent":
+            (whole,) = _moved(shuffled, keys, [pooled])
+            return vmap(of)(*parted(whole))
+        if kind == "pairings":
+            each = vmap(lambda q: random.split(q, k))(keys)
+            moved = [_moved(shuffled, each[:, i], [r])[0] for i, r in enumerate(rows)]
+            return vmap(of)(*moved)
+        if k > 2:
+            each = vmap(lambda q: random.split(q, n))(keys)
+            places = vmap(lambda q: orders(q, k))(each)
+            return vmap(lambda p: of(*exchanged(p)))(places)
+        turned = _signs(keys, n)
+        if k == 1:
+            return vmap(lambda t: of(fnp.where(t, -rows[0], rows[0])))(turned)
+        swapped = lambda t: of(*(fnp.where(t, *p) for p in (rows, rows[::-1])))
+        return vmap(swapped)(turned)
+
     size = sum(math.prod(r.shape) for r in rows)
-    null = _many(one, given, count, size, batch)
+    null = _many(one, given, size, batch) if exact else None
+    if null is None:
+        null = _by_blocks(block, given, size, batch)
     value = _pvalue(null, observed, side, 0 if exact else 1)
     return PermutationTestResult(observed, value, null)
 
@@ -609,7 +627,7 @@ def _simulated(
         return of(*(fnp.asarray(d).astype(rows[0].dtype) for d in drawn))
 
     size = sum(r.shape[-1] for r in rows)
-    null = _many(one, random.split(key, n), n, size, batch)
+    null = _many(one, random.split(key, n), size, batch)
     wide = fnp.reshape(null, (n, *[1] * observed.ndim))
     return MonteCarloTestResult(observed, _pvalue(wide, observed, side, 1), null)
 
@@ -722,7 +740,7 @@ def power(
     @jit
     def all_of(key: Any) -> Any:
         keys = random.split(key, int(n_resamples))
-        return _many(one, keys, int(n_resamples), sum(map(int, sizes)), batch)
+        return _many(one, keys, sum(map(int, sizes)), batch)
 
     pvalues: Array = all_of(key)
     level = fnp.asarray(significance, pvalues.dtype)

@@ -14,7 +14,7 @@ import fxflow.numpy as fnp
 from fxflow import random
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.scipy import stats
-from fxflow.scipy.stats.resampling import _order
+from fxflow.scipy.stats.resampling import orders
 
 RNG = np.random.default_rng(36)
 X = RNG.gamma(2.0, size=40).astype(np.float32)
@@ -159,33 +159,57 @@ def test_medians_have_the_distribution_of_resamples(size: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [3, 5, 7, 41, 44])
-def test_means_have_the_distribution_of_resamples(size: int) -> None:
-    x = np.random.default_rng(size).exponential(size=size).astype("f4")
-    settings: Any = {"key": KEY, "n_resamples": 4000, "method": "percentile"}
-    found = stats.bootstrap((x,), np.mean, **settings).bootstrap_distribution
-    plain = stats.bootstrap((x,), lambda x: fnp.mean(x), **settings)
-    both = scipy.stats.ks_2samp(found, plain.bootstrap_distribution)
-    assert both.pvalue > 1e-3
-    rows = stats.bootstrap((np.stack([x, -x]),), fnp.mean, axis=1, **settings)
+@pytest.mark.parametrize("rows", [2, 20])
+def test_rows_are_drawn_together(rows: int) -> None:
+    x = np.random.default_rng(rows).exponential(size=7).astype("f4")
+    signs = np.array([1, -1] * (rows // 2), "f4")
+    settings: Any = {"key": KEY, "n_resamples": 400, "method": "percentile"}
+    found = stats.bootstrap((signs[:, None] * x,), fnp.mean, axis=1, **settings)
+    spread = np.asarray(found.bootstrap_distribution)
     np.testing.assert_allclose(
-        rows.bootstrap_distribution[0], -rows.bootstrap_distribution[1], 1e-5
+        spread * signs[:, None], spread[:1].repeat(rows, 0), 1e-4
     )
+    one = stats.bootstrap((x,), fnp.mean, **settings).bootstrap_distribution
+    np.testing.assert_allclose(spread[0], one, 1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_exchanges_at_one_place(count: int) -> None:
+    # A statistic that says what came from where.
+    rows = [10.0**i * np.arange(1, 4) for i in range(count)]
+    weights = [1.0, 3.0, 10.0]
+    of = lambda *x: sum(w * fnp.sum(v * v) for w, v in zip(weights, x, strict=False))
+    if count == 1:
+        of = lambda x: fnp.sum(x)
+    settings: Any = {"permutation_type": "samples"}
+    whole = stats.permutation_test(rows, of, **settings).null_distribution
+    drawn = stats.permutation_test(rows, of, key=KEY, n_resamples=7, **settings)
+    many = [
+        stats.permutation_test(rows, of, key=k, n_resamples=7, **settings)
+        for k in random.split(KEY, 60)
+    ]
+    found = np.concatenate([np.asarray(m.null_distribution) for m in (drawn, *many)])
+    values = np.unique(np.asarray(whole))
+    near = abs(found[:, None] - values).min(1)
+    np.testing.assert_allclose(near, 0, atol=1e-5 * abs(values).max())
+    spread = np.std(np.asarray(whole)) / len(found) ** 0.5
+    assert abs(found.mean() - np.asarray(whole).mean()) < 4 * spread
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 5, 9, 3000])
 def test_orders_are_permutations_at_random(size: int) -> None:
     keys = random.split(KEY, 2000 if size < 10 else 3)
-    orders = np.asarray(fxflow.vmap(lambda k: _order(k, size))(keys))
+    drawn = np.asarray(orders(keys, size))
     np.testing.assert_array_equal(
-        np.sort(orders, axis=1), np.broadcast_to(np.arange(size), orders.shape)
+        np.sort(drawn, axis=1), np.broadcast_to(np.arange(size), drawn.shape)
     )
     if size == 5:
-        _, seen = np.unique(orders, axis=0, return_counts=True)
+        _, seen = np.unique(drawn, axis=0, return_counts=True)
         assert len(seen) == 120
         assert scipy.stats.chisquare(seen).pvalue > 1e-3
-    assert _order(KEY, 1).tolist() == [0]
+    assert orders(KEY[None], 1).tolist() == [[0]]
 
 
 @pytest.mark.slow
