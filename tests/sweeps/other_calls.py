@@ -314,6 +314,7 @@ SCIPY = [
     f("scipy.stats.monte_carlo_test", X, random.normal, fnp.max, **TRIES),
     f("scipy.stats.power", fnp.mean, random.normal, 5, **TRIES),
     f("scipy.stats.bws_test", SHORT, X, **TRIES),
+    f("scipy.stats.multiscale_graphcorr", np.arange(5.0), np.ones(5), reps=3, key=KEY),
     f("scipy.stats.ecdf", X),
     f("scipy.stats.mvsdist", X),
     f("scipy.stats.fit", fxflow.scipy.stats.norm, X),

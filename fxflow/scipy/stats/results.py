@@ -580,6 +580,29 @@ class PermutationTestResult(NamedTuple):
     null_distribution: Array
 
 
+class MGCResult(Result):
+    """What `multiscale_graphcorr` returns; it unpacks as its three attributes.
+
+    Attributes:
+      statistic: the correlation at the best scale, from -1 to 1.
+      pvalue: how probable it is that it is at least as great.
+      mgc_dict: "mgc_map", float[n, n]: the correlations at all scales, where rows and
+        columns beyond the greatest rank (there are fewer than n of equal distances)
+        repeat the last one; "opt_scale", int32[2]: the best scale; "null_dist",
+        float[reps]: the statistics of the permutations.
+    """
+
+    statistic: Array
+    pvalue: Array
+    mgc_dict: dict[str, Array]
+    _unpacked = 3
+
+    @property
+    def stat(self) -> Array:
+        """The statistic, by SciPy's older name."""
+        return self.statistic
+
+
 class MonteCarloTestResult(NamedTuple):
     """What `monte_carlo_test` returns.
 

@@ -259,7 +259,7 @@ EXEMPT |= {
     f"{S}.{name}": "takes a function"
     for name in (
         *("ks_1samp", "kstest", "cramervonmises", "bootstrap", "monte_carlo_test"),
-        *("permutation_test", "power", "sobol_indices"),
+        *("multiscale_graphcorr", "permutation_test", "power", "sobol_indices"),
     )
 }
 EXEMPT |= {
