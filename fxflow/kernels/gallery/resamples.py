@@ -22,8 +22,8 @@ from fxflow.transforms.custom_jvp import custom_jvp
 
 #: How many samples a program draws.
 _ROWS = 16
-#: A half of a word draws so many places that those have together at most so many
-#: values: none of these is more than 2⁻¹² of itself likelier than another.
+#: The most values that the places drawn by one half of a word have together: none of
+#: these is more than 2⁻¹² of itself likelier than another.
 _VALUES = 1 << 20
 _HALF = np.uint64(32)
 
