@@ -47,6 +47,8 @@ class Plan:
       poisson: whether arrivals are Poisson, otherwise evenly spaced.
       seed: of the arrivals.
       connections: the most at once; a request that finds none free waits for one.
+      patience: seconds for which it waits at the most, as clients do; then it is given
+        up, with status -2.
       closed: requests in flight of a closed loop instead, which finds the capacity.
       grace: seconds after the last request in which answers are waited for.
       series: whether the report has each request: intended second, latency, status.
@@ -62,6 +64,7 @@ class Plan:
     poisson: bool = True
     seed: int = 0
     connections: int = 512
+    patience: float = NEVER
     closed: int = 0
     grace: float = 5.0
     series: bool = False
@@ -237,11 +240,14 @@ class Run:
             self.faults["another request's answer"] += 1
         self._finish(number, status)
         connection.number = -1
-        if self._waiting:
-            self._free.append(connection)
-            self._send(self._waiting.popleft())
-        else:
-            self._free.append(connection)
+        self._free.append(connection)
+        latest = time.perf_counter() - self.start - self.plan.patience
+        while self._waiting:
+            number = self._waiting.popleft()
+            if self.intended[number] >= latest:
+                self._send(number)
+                break
+            self._finish(number, -2)
 
     def _expect(self, intended: float) -> int:
         self.intended.append(intended)

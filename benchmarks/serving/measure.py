@@ -395,7 +395,8 @@ def overload(models: list[str], seconds: float) -> Any:
     The share by CPU is that of CPU time for each answer of status 200, refusals
     included: other work on the machine changes it little. The generator has a core of
     its own, the first, since generating that load would otherwise take time from the
-    server; server and model have the others.
+    server; server and model have the others. It gives up requests that find none of its
+    connections free within the deadline.
     """
     found = Found()
     cores = sorted(os.sched_getaffinity(0))
@@ -413,7 +414,8 @@ def overload(models: list[str], seconds: float) -> Any:
             over = threading.Event()
             thread = threading.Thread(target=watch, args=(server, over, memory))
             thread.start()
-            flood = load(server, asked, rate=3 * capacity, seconds=seconds, warm=2)
+            plan = {"rate": 3 * capacity, "seconds": seconds, "warm": 2}
+            flood = load(server, asked, **plan, patience=5 * OBJECTIVE / 1e3)
             over.set()
             thread.join()
             after = load(server, asked, rate=capacity / 2, seconds=4, series=True)

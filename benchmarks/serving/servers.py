@@ -309,7 +309,7 @@ def load(server: Server, asked: dict[str, Any], **plan: Any) -> dict[str, Any]:
     own = used.pop(server.process.pid, 0.0)
     # CPU time is that of the whole plan, with the seconds whose requests do not count.
     whole_plan = plan["seconds"] / (plan["seconds"] - plan.get("warm", 0.0))
-    answered = sum(n for status, n in report["statuses"].items() if status != "-1")
+    answered = sum(n for status, n in report["statuses"].items() if int(status) >= 0)
     each = 1e6 / max(1.0, answered * whole_plan)
     good = max(1.0, report["good_per_second"] * plan["seconds"])
     report["server_us"], report["others_us"] = own * each, sum(used.values()) * each

@@ -113,6 +113,21 @@ def test_a_pause_counts_for_all_requests_due_meanwhile(load: Any) -> None:
     assert found["p99"] > 300 and found["p50"] < 300
 
 
+def test_requests_are_given_up_when_no_connection_becomes_free(load: Any) -> None:
+    """The first answer comes when all others have waited for longer than they do."""
+
+    def answer(request: bytes) -> bytes:
+        while time.perf_counter() < run.start + 0.3:
+            time.sleep(0.01)
+        return reply(b"")
+
+    with answering(answer) as port:
+        options = {"rate": 100, "seconds": 0.1, "poisson": False, "connections": 1}
+        run = plan(load, port, patience=0.1, grace=60, **options)
+        found = run.go()
+    assert found["statuses"] == {"-2": 9, "200": 1} and not found["unanswered"]
+
+
 def test_what_fails_takes_forever(load: Any) -> None:
     count = iter(range(1000))
 

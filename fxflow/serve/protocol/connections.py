@@ -14,11 +14,13 @@ earlier request, which is usual for clients that send many, without parsing it a
 from __future__ import annotations
 
 import asyncio
+import bisect
 import logging
+import operator
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
+from collections.abc import Callable, Coroutine, Hashable
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote
 
 from fxflow.errors import ServeError
@@ -27,6 +29,18 @@ from fxflow.serve.protocol.asgi import Reply
 _log = logging.getLogger("fxflow.serve")
 #: Unread bytes of a connection above which it is paused.
 _HELD = 1 << 16
+
+
+class Later(NamedTuple):
+    """Says that a request is to wait unread, as its model is overloaded.
+
+    Attributes:
+      model: what it waits for; requests that wait for the same model wait together.
+      patience: seconds after its arrival at which it is refused.
+    """
+
+    model: Hashable
+    patience: float
 
 
 class _Intake:
@@ -40,6 +54,10 @@ class _Intake:
     answered in time; in order of arrival, all would eventually be late. One of every
     `_OLDEST` is still the oldest, so that every request is read, if only to be refused.
 
+    A request that its model would refuse now (`Later`) waits: the newest is tried again
+    in each iteration, and each is refused when its patience ends. Until then its client
+    sends no other request on that connection, so that a flood has fewer to refuse.
+
     Args:
       most: chunks per iteration.
     """
@@ -48,29 +66,61 @@ class _Intake:
     _LONG = 0.04
     #: Even then, one of this many is the oldest.
     _OLDEST = 8
+    #: Seconds between attempts while nothing else is to be read.
+    _PAUSE = 0.001
 
     def __init__(self, most: int) -> None:
         self._most = self._room = most
         self._waiting: deque[tuple[Any, float]] = deque()
-        self._counting = False
+        #: Requests that wait for a model, in order of arrival.
+        self._later: dict[Later, list[tuple[float, Any]]] = {}
+        self._counting = self._pausing = False
         self._taken = 0
 
     def enter(self, connection: Any, data: bytes) -> None:
         """Passes data to the connection's `take`, now or in a later iteration."""
-        if self._room > 0 and not self._waiting:
+        if connection.held:  # it waits already
+            connection.hold(data)
+        elif self._room > 0 and not self._waiting:
             self._room -= 1
-            connection.take(data)
+            self._pass(connection, data, None, 0.0)
         else:
-            if not connection.held:
-                self._waiting.append((connection, time.monotonic()))
+            self._waiting.append((connection, time.monotonic()))
             connection.hold(data)
         if not self._counting:
             self._counting = True
             connection.loop.call_soon(self._turn, connection.loop)
 
+    def _pass(
+        self, connection: Any, data: bytes, since: float | None, now: float
+    ) -> bool:
+        """Passes data that has waited since a time (None: it has not); whether taken.
+
+        Otherwise it waits for its model.
+        """
+        later = connection.take(data, 0.0 if since is None else now - since)
+        if later is None:
+            return True
+        connection.hold(data)
+        arrived = time.monotonic() if since is None else since
+        waiting = self._later.setdefault(later, [])
+        bisect.insort(waiting, (arrived, connection), key=operator.itemgetter(0))
+        return False
+
+    def _pass_held(self, connection: Any, since: float, now: float) -> bool:
+        data, connection.held = connection.held, b""
+        if not data or connection.transport.is_closing():
+            return True
+        self._room -= 1
+        return self._pass(connection, data, since, now)
+
     def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
         self._room = self._most
         now = time.monotonic()
+        for later, waiting in tuple(self._later.items()):
+            while waiting and self._room > 0 and now - waiting[0][0] >= later.patience:
+                since, connection = waiting.pop(0)
+                self._pass_held(connection, since, now)
         while self._waiting and self._room > 0:
             self._taken += 1
             in_order = now - self._waiting[0][1] <= self._LONG
@@ -78,13 +128,26 @@ class _Intake:
                 connection, since = self._waiting.popleft()
             else:
                 connection, since = self._waiting.pop()
-            data, connection.held = connection.held, b""
-            if not connection.transport.is_closing():
-                self._room -= 1
-                connection.take(data, now - since)
+            self._pass_held(connection, since, now)
+        for later, waiting in tuple(self._later.items()):
+            while waiting and self._room > 0:
+                since, connection = waiting.pop()
+                if not self._pass_held(connection, since, now):
+                    self._room += 1  # it was only asked about
+                    break
+            if not waiting:
+                del self._later[later]
         self._counting = self._room < self._most
         if self._counting:
             loop.call_soon(self._turn, loop)
+        elif self._later and not self._pausing:
+            self._pausing = True
+            loop.call_later(self._PAUSE, self._resume, loop)
+
+    def _resume(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._pausing = False
+        if not self._counting:
+            self._turn(loop)
 
 
 class CorkedTransport:
@@ -150,14 +213,15 @@ class Prepared(Protocol):
     """Answers requests that have arrived whole, and whose heads are equal."""
 
     def answer(
-        self, body: bytes, waited: float, client: Any
-    ) -> Reply | Coroutine[Any, Any, Reply] | None:
+        self, body: bytes, waited: float, client: Any, *, patient: bool = False
+    ) -> Reply | Coroutine[Any, Any, Reply] | Later | None:
         """Begins to answer a request.
 
         Args:
           body: its body.
           waited: seconds that it waited until it was read.
           client: its client's address, as in a scope.
+          patient: whether it can wait longer: the result may be a `Later`.
 
         Returns:
           The reply; or a coroutine that returns it, which waits only for futures and
@@ -209,6 +273,65 @@ class _Heads:
             if len(self._known) >= self._MOST:
                 del self._known[next(iter(self._known))]
             self._known[data[:end]] = prepared, size
+
+
+class _Gathered:
+    """Limits how long connections wait for the rest of a body without a task.
+
+    Beyond these limits the application waits for it, which has limits of its own.
+
+    Attributes:
+      bytes: of all bodies of which a part has arrived.
+    """
+
+    #: Most bytes of one body and of all, and seconds.
+    MOST, ALL, SECONDS = 1 << 20, 64 << 20, 1.0
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
+
+class _Bodies:
+    """Gathers the parts of a body that arrive one after the other, without a task."""
+
+    loop: Any
+    transport: Any
+    #: All connections of a server share it.
+    gathered: _Gathered
+
+    #: Parts of the body of a request that no task answers yet, as the rest may arrive
+    #: soon; None: there is no such request.
+    _parts: list[bytes] | None = None
+    #: Bytes of these parts, and how many of them count as gathered.
+    _size = _counted = 0
+    _rest_timer: asyncio.TimerHandle | None = None
+    #: Lets the application answer the request whose body begins with some parts.
+    _run: Callable[[list[bytes]], None]
+
+    def _gather(self) -> None:
+        """Waits for the rest of a body, within limits."""
+        gathered = self.gathered
+        gathered.bytes += self._size - self._counted
+        self._counted = self._size
+        if self._size > gathered.MOST or gathered.bytes > gathered.ALL:
+            self._leave_rest()
+        elif self._rest_timer is None:
+            self._rest_timer = self.loop.call_later(gathered.SECONDS, self._leave_rest)
+
+    def _leave_rest(self) -> None:
+        """Lets the application wait for the rest of a body, within its limits."""
+        parts = self._end_gathering()
+        if parts is not None and not self.transport.is_closing():
+            self._run(parts)
+
+    def _end_gathering(self) -> list[bytes] | None:
+        parts, self._parts = self._parts, None
+        if self._rest_timer is not None:
+            self._rest_timer.cancel()
+            self._rest_timer = None
+        self.gathered.bytes -= self._counted
+        self._counted = 0
+        return parts
 
 
 class _Answer:
@@ -285,8 +408,9 @@ class _Replies:
     on_response_complete: Callable[[], None]
     timeout_keep_alive_handler: Callable[[], None]
 
-    #: Data that arrived and has not been read.
+    #: Data that arrived and has not been read, and whether no more is to arrive.
     held = b""
+    _stopped = False
     # All connections of a server share these.
     heads: _Heads
     defaults: _DefaultHeaders
@@ -298,12 +422,28 @@ class _Replies:
     #: When the last reply was sent, by the loop's clock.
     _replied = 0.0
 
-    def answer_known(self, data: bytes, waited: float) -> bool:
+    def hold(self, data: bytes) -> None:
+        """Keeps data that is not to be read yet."""
+        self.held += data
+        if len(self.held) > _HELD and not self._stopped:
+            self._stopped = True
+            self.transport.pause_reading()
+
+    def release(self) -> None:
+        """Lets more data arrive."""
+        if self._stopped:
+            self._stopped = False
+            if not self.flow.read_paused:
+                self.transport.resume_reading()
+
+    def answer_known(self, data: bytes, waited: float, patient: bool) -> bool | Later:
         """Answers a request with a known head; False: it must be parsed."""
         if not self._between or not self._is_free():
             return False
         found = self.heads.find(data)
-        return found is not None and self._answer(*found, waited)
+        if found is None:
+            return False
+        return self._answer(*found, waited, patient and len(data) <= _HELD)
 
     def _is_free(self) -> bool:
         """Whether no other reply is to be sent before that of the next request."""
@@ -327,14 +467,18 @@ class _Replies:
         self._learnt = prepared, len(body)
         return True
 
-    def _answer(self, prepared: Prepared, body: bytes, waited: float) -> bool:
+    def _answer(
+        self, prepared: Prepared, body: bytes, waited: float, patient: bool = False
+    ) -> bool | Later:
         try:
-            reply = prepared.answer(body, waited, self.client)
+            reply = prepared.answer(body, waited, self.client, patient=patient)
         except Exception:
             _log.exception("a request failed")
             reply = _failed()
         if reply is None:
             return False
+        if isinstance(reply, Later):
+            return reply
         if isinstance(reply, Reply):
             self._send(reply, True)
         else:
@@ -377,11 +521,8 @@ def _protocol(prepare: Prepare | None) -> Any:
             "serving needs uvicorn and httptools: pip install 'fxflow[serve]'"
         ) from None
 
-    class Answering(_Replies, HttpToolsProtocol):
-        #: Parts of the body of a request that no task answers yet, as the rest may be
-        #: in the same chunk; None: there is no such request.
-        _parts: list[bytes] | None = None
-        heads, defaults = _Heads(), _DefaultHeaders()
+    class Answering(_Replies, _Bodies, HttpToolsProtocol):
+        heads, defaults, gathered = _Heads(), _DefaultHeaders(), _Gathered()
 
         def on_message_begin(self) -> None:
             self._between, self._learnt = False, None
@@ -394,7 +535,7 @@ def _protocol(prepare: Prepare | None) -> Any:
                 self.scope["method"] = "POST"
                 self.scope["path"] = unquote(path) if "%" in path else path
                 self.scope["query_string"] = url.query or b""
-                self._parts = []
+                self._parts, self._size = [], 0
             else:
                 super().on_headers_complete()
 
@@ -403,11 +544,12 @@ def _protocol(prepare: Prepare | None) -> Any:
                 super().on_body(body)
             else:
                 self._parts.append(body)
+                self._size += len(body)
 
         def on_message_complete(self) -> None:
             parser = self.parser
             self._between = parser.should_keep_alive() and not parser.should_upgrade()
-            parts, self._parts = self._parts, None
+            parts = self._end_gathering()
             if parts is not None and prepare is not None:
                 body = self.scope["fxflow.body"] = b"".join(parts)
                 if self._answer_parsed(prepare, body):
@@ -422,9 +564,16 @@ def _protocol(prepare: Prepare | None) -> Any:
             super().data_received(data)
             if between and self._learnt is not None:
                 self.heads.keep(data, *self._learnt)
-            parts, self._parts = self._parts, None
-            if parts is not None and not self.transport.is_closing():
-                self._run(parts)  # the rest of its body comes later
+            if self._parts is not None:
+                self._gather()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._end_gathering()
+            super().connection_lost(exc)
+
+        def shutdown(self) -> None:
+            self._leave_rest()
+            super().shutdown()
 
         def timeout_keep_alive_handler(self) -> None:
             # Replies do not set the timer anew, which would take a microsecond.
@@ -490,9 +639,9 @@ def bounded_protocol(
     shared, base = _Intake(intake), _protocol(prepare)
 
     class Bounded(base):  # type: ignore[misc,valid-type]
+        held: bytes
         _bytes = 0
         _waited = 0.0
-        _stopped = False
         _is_head = True
         _others = False
         _timer: asyncio.TimerHandle | None = None
@@ -521,26 +670,28 @@ def bounded_protocol(
         def data_received(self, data: bytes) -> None:
             shared.enter(self, data)
 
-        def hold(self, data: bytes) -> None:
-            self.held += data
-            if len(self.held) > _HELD and not self._stopped:
-                self._stopped = True
-                self.transport.pause_reading()
-
-        def take(self, data: bytes, waited: float = 0.0) -> None:
+        def take(
+            self, data: bytes, waited: float = 0.0, patient: bool = True
+        ) -> Later | None:
             self._waited = waited
-            if self._stopped:
-                self._stopped = False
-                if not self.flow.read_paused:
-                    self.transport.resume_reading()
-            if self.answer_known(data, waited):
+            self.release()
+            if answered := self.answer_known(data, waited, patient):
                 self._is_head = False
                 self._stop()
-                return
+                return answered if isinstance(answered, Later) else None
             self._others = False
             super().data_received(data)
-            if not self._is_head:  # the head is complete, as nearly always
-                return
+            if self._is_head:  # it is not complete, which is rare
+                self._expect_head(data)
+            return None
+
+        def shutdown(self) -> None:
+            if self.held:  # what has arrived is answered
+                data, self.held = self.held, b""
+                self.take(data, patient=False)
+            super().shutdown()
+
+        def _expect_head(self, data: bytes) -> None:
             if self._timer is None:
                 self._wait()
             # Do not count data that also includes the end of another request.

@@ -22,6 +22,7 @@ from fxflow.serve.protocol.asgi import (
     headers_of,
     prediction_route,
 )
+from fxflow.serve.protocol.connections import Later
 from fxflow.serve.protocol.front import (
     DISCONNECTED,
     FAILED,
@@ -45,6 +46,9 @@ _BODIES = frozenset(
     }
 )
 JSON = "application/json"
+#: Share of its deadline after which a request that waits for an overloaded model is
+#: refused: an answer would hardly be in time.
+_PATIENCE = 0.9
 
 Handler = Callable[[HttpRequest], Coroutine[Any, Any, Reply | Events]]
 
@@ -331,7 +335,9 @@ class Prepared:
         except ServeError:  # the handler will say so, to a client that it knows
             self._known = None
 
-    def answer(self, body: bytes, waited: float, client: Any) -> Any:
+    def answer(
+        self, body: bytes, waited: float, client: Any, *, patient: bool = False
+    ) -> Any:
         """Begins to answer a request; see `connections.Prepared`."""
         application = self._application
         repository = application.front.repository
@@ -345,6 +351,9 @@ class Prepared:
         if refusal is not None:
             if not application.refuses_unread(refusal):
                 return None
+            patience = _PATIENCE * target.deadline
+            if patient and waited < patience and target.ready:
+                return Later(target, patience)
             reply = application.repeated(refusal)
             model = self._names["model"]
             reply.id = application.refused(model, self._headers, waited)

@@ -17,6 +17,8 @@ from fxflow.serve.protocol import connections
 from fxflow.serve.protocol.asgi import Reply
 from fxflow.serve.protocol.connections import (
     CorkedTransport,
+    Later,
+    _Gathered,
     _Heads,
     _Intake,
     bounded_protocol,
@@ -49,6 +51,13 @@ def port() -> Iterator[int]:
         yield found
 
 
+@pytest.fixture(scope="module")
+def hasty_port() -> Iterator[int]:
+    """A server that waits half a second for a head."""
+    with serving(head_seconds=0.5) as found:
+        yield found
+
+
 @contextlib.contextmanager
 def serving(**options: Any) -> Iterator[int]:
     """A server of the application in a thread; yields its port."""
@@ -64,7 +73,7 @@ def running(config: dict[str, Any] | None = None, **options: Any) -> Iterator[An
         port=0,
         lifespan="off",
         log_config=None,
-        http=bounded_protocol(head_bytes=2000, head_seconds=0.5, **options),
+        http=bounded_protocol(**{"head_bytes": 2000, "head_seconds": 60.0} | options),
         **(config or {}),
     )
     server = uvicorn.Server(made)
@@ -123,14 +132,22 @@ class Prepared:
     parsed: ClassVar[list[str]] = []
     #: Futures that requests to ``/waits`` wait for.
     waiting: ClassVar[list[asyncio.Future[None]]] = []
+    #: Whether requests to ``/busy`` are to wait unread, and for how long.
+    patience: ClassVar[float] = 0.0
 
     def __init__(self, scope: dict[str, Any]) -> None:
         self.parsed.append(scope["path"])
         assert scope["method"] == "POST"
         self.path, self.query = scope["path"], scope["query_string"].decode()
 
-    def answer(self, body: bytes, waited: float, client: Any) -> Any:
+    def answer(
+        self, body: bytes, waited: float, client: Any, *, patient: bool = False
+    ) -> Any:
         assert client[0] == "127.0.0.1"
+        if self.path == "/busy":
+            if patient and waited < self.patience:
+                return Later(self.path, self.patience)
+            return Reply(body, "text/plain", {}, 503 if self.patience else 200)
         if self.path == "/fails":
             raise KeyError(self.path)
         if self.path == "/broken":
@@ -172,12 +189,19 @@ def immediate_port(immediate: Any) -> int:
     return port
 
 
-def wait_for_a_part(server: Any) -> None:
-    """Returns when the server has read a part of the body of a request."""
-    while all(
-        c.cycle is None or c.cycle.response_complete
-        for c in tuple(server.server_state.connections)
-    ):
+def wait_for_a_part(server: Any, *, task: bool = False) -> Any:
+    """Returns a connection that has read a part of the body of a request.
+
+    Args:
+      server: uvicorn's server.
+      task: whether to wait until a task waits for the rest.
+    """
+    while True:
+        for c in tuple(server.server_state.connections):
+            if c._parts is not None and not task:
+                return c
+            if c.cycle is not None and not c.cycle.response_complete:
+                return c
         time.sleep(0.001)
 
 
@@ -215,11 +239,11 @@ def test_replies_that_need_no_waiting(immediate: Any, immediate_port: int) -> No
             assert headers["content-type"] == "text/plain"
             connection.sendall(request(b"/other", body))  # the application's turn
             assert replies(connection, 1)[0][::2] == (200, b"%d" % len(body))
-        # The rest of a body that arrives later, and other methods, are for tasks.
+        # The rest of a body may arrive later. Other methods are for tasks.
         connection.sendall(request(NOW, b"abcd")[:-2])
         wait_for_a_part(immediate)
         connection.sendall(b"cd")
-        assert replies(connection, 1)[0][::2] == (200, b"4")
+        assert replies(connection, 1)[0][::2] == (201, b"POST abcd")
         connection.sendall(request(NOW, b"ab").replace(b"POST", b"PUT"))
         assert replies(connection, 1)[0][::2] == (200, b"2")
 
@@ -253,6 +277,89 @@ def test_replies_that_fail(
     assert "a request failed" in caplog.text
 
 
+@pytest.mark.parametrize("limit", ["MOST", "ALL", "SECONDS"])
+def test_bodies_beyond_the_limits_of_gathering_are_for_tasks(
+    immediate: Any,
+    immediate_port: int,
+    limit: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_Gathered, limit, 0.01 if limit == "SECONDS" else 6)
+    with connected(immediate_port) as connection:
+        for body in (b"a" * 12, b"b" * 1000):
+            connection.sendall(request(NOW, body)[:-2])
+            ours = wait_for_a_part(immediate, task=True)
+            assert (ours._parts, ours.gathered.bytes, ours._rest_timer) == (
+                None,
+                0,
+                None,
+            )
+            connection.sendall(body[-2:])
+            assert replies(connection, 1)[0][::2] == (200, b"%d" % len(body))
+
+
+def test_bodies_whose_rest_does_not_arrive(immediate: Any, immediate_port: int) -> None:
+    """Clients that disconnect, and a server that stops, which waits for the rest."""
+    with connected(immediate_port) as connection:
+        connection.sendall(request(NOW, b"abcd")[:-2])
+        ours = wait_for_a_part(immediate)
+        assert (ours.gathered.bytes, ours._size) == (2, 2)
+    while ours in immediate.server_state.connections:
+        time.sleep(0.001)
+    assert (ours._parts, ours.gathered.bytes, ours._rest_timer) == (None, 0, None)
+    with running(prepare=Prepared) as server:
+        port = server.servers[0].sockets[0].getsockname()[1]
+        with connected(port) as connection:
+            connection.sendall(request(NOW, b"abcd")[:-2])
+            wait_for_a_part(server)
+            server.should_exit = True
+            wait_for_a_part(server, task=True)
+            connection.sendall(b"cd")
+            assert rest(connection).endswith(b"\r\n\r\n4")
+
+
+def test_requests_that_wait_for_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Prepared, "patience", 0.0)
+    with running(prepare=Prepared) as server:
+        port = server.servers[0].sockets[0].getsockname()[1]
+
+        def wait_unread(connection: socket.socket, text: bytes) -> None:
+            connection.sendall(text)
+            while not any(c.held for c in tuple(server.server_state.connections)):
+                time.sleep(0.001)
+
+        with connected(port) as connection, connected(port) as other:
+            for turn in range(3):  # parsed, and known
+                connection.sendall(request(b"/busy", b"%d" % turn))
+                assert replies(connection, 1)[0][::2] == (200, b"%d" % turn)
+            monkeypatch.setattr(Prepared, "patience", 1e9)
+            wait_unread(connection, request(b"/busy", b"3"))
+            other.sendall(request(NOW, b"5"))  # others need not
+            assert replies(other, 1)[0][2] == b"POST 5"
+            monkeypatch.setattr(Prepared, "patience", 0.0)
+            assert replies(connection, 1)[0][::2] == (200, b"3")
+            # A request that follows on the connection does not wait.
+            monkeypatch.setattr(Prepared, "patience", 1e9)
+            wait_unread(connection, request(b"/busy", b"6"))
+            connection.sendall(request(NOW, b"7"))
+            found = replies(connection, 2)
+            assert [one[::2] for one in found] == [(503, b"6"), (201, b"POST 7")]
+            # Nor does one that is too long, or too old.
+            long = b"8" * connections._HELD
+            connection.sendall(request(b"/busy", long))
+            assert replies(connection, 1)[0][::2] == (503, long)
+            monkeypatch.setattr(Prepared, "patience", 0.01)
+            connection.sendall(request(b"/busy", b"9"))
+            assert replies(connection, 1)[0][::2] == (503, b"9")
+            monkeypatch.setattr(Prepared, "patience", 1e9)
+            wait_unread(connection, request(b"/busy", b"0"))
+            with connected(port) as gone:
+                wait_unread(gone, request(b"/busy", b"1"))
+            server.should_exit = True
+            text = rest(connection)
+            assert text.startswith(b"HTTP/1.1 503 ") and text.endswith(b"\r\n\r\n0")
+
+
 def test_heads_are_parsed_once(immediate: Any, immediate_port: int) -> None:
     """Requests that have the head of an earlier one, in whatever chunks they come."""
     one, two = (request(NOW + b"?of=heads", body) for body in (b"1111", b"2222"))
@@ -269,10 +376,10 @@ def test_heads_are_parsed_once(immediate: Any, immediate_port: int) -> None:
             b"POST 1111",
             b"POST 2222",
         ]
-        connection.sendall(one[:-2])  # less than one: the application's
+        connection.sendall(one[:-2])  # less than one
         wait_for_a_part(immediate)
         connection.sendall(one[-2:])
-        assert replies(connection, 1)[0][::2] == (200, b"4")
+        assert replies(connection, 1)[0][2] == b"POST 1111"
         # The rest of a head is not the beginning of a request.
         connection.sendall(b"POST /other HTTP/1.1\r\nX-A: ")
         time.sleep(0.1)
@@ -401,17 +508,17 @@ def test_endless_headers_are_refused(port: int) -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"P", HEAD], ids=["nothing", "byte", "part"])
-def test_heads_that_do_not_arrive_are_refused(port: int, text: bytes) -> None:
+def test_heads_that_do_not_arrive_are_refused(hasty_port: int, text: bytes) -> None:
     begun = time.monotonic()
-    with connected(port) as connection:
+    with connected(hasty_port) as connection:
         connection.sendall(text)
         assert rest(connection).startswith(b"HTTP/1.1 408 ")
     assert 0.3 < time.monotonic() - begun < 20
 
 
-def test_slow_heads_are_refused(port: int) -> None:
+def test_slow_heads_are_refused(hasty_port: int) -> None:
     begun = time.monotonic()
-    with connected(port) as connection, contextlib.suppress(OSError):
+    with connected(hasty_port) as connection, contextlib.suppress(OSError):
         while time.monotonic() - begun < 20:
             connection.sendall(b"P" if time.monotonic() == begun else b"O")
             time.sleep(0.05)
@@ -423,9 +530,9 @@ def test_slow_heads_are_refused(port: int) -> None:
     assert time.monotonic() - begun < 15
 
 
-def test_valid_requests_are_unaffected(port: int) -> None:
+def test_valid_requests_are_unaffected(hasty_port: int) -> None:
     """Large bodies, slow ones, and several requests on a connection."""
-    with connected(port) as connection:
+    with connected(hasty_port) as connection:
         for size in (0, 10, 100_000, 5):
             connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % size)
             time.sleep(0.2)
@@ -444,8 +551,8 @@ def test_valid_requests_are_unaffected(port: int) -> None:
             reply += connection.recv(4096)
 
 
-def test_a_second_head_that_does_not_arrive_is_refused(port: int) -> None:
-    with connected(port) as connection:
+def test_a_second_head_that_does_not_arrive_is_refused(hasty_port: int) -> None:
+    with connected(hasty_port) as connection:
         connection.sendall(HEAD + b"\r\n")
         answered(connection, 0)
         connection.sendall(HEAD)
@@ -458,6 +565,7 @@ class Turns:
     def __init__(self) -> None:
         self.time = 100.0
         self.soon: list[Any] = []
+        self.timers: list[Any] = []
 
     def monotonic(self) -> float:
         return self.time
@@ -465,9 +573,14 @@ class Turns:
     def call_soon(self, call: Any, *args: Any) -> None:
         self.soon.append((call, args))
 
+    def call_later(self, seconds: float, call: Any, *args: Any) -> None:
+        self.timers.append((self.time + seconds, call, args))
+
     def turn(self) -> None:
+        due = [timer for timer in self.timers if timer[0] <= self.time]
+        self.timers = [timer for timer in self.timers if timer[0] > self.time]
         soon, self.soon = self.soon, []
-        for call, args in soon:
+        for call, args in [*soon, *(timer[1:] for timer in due)]:
             call(*args)
 
 
@@ -537,6 +650,94 @@ def test_under_overload_the_newest_goes_first_and_all_are_read(turns: Turns) -> 
     assert len(log) == 100 and {name.split(":")[0] for name, _ in log} == {
         str(k) for k in range(100)
     }
+
+
+class Model:
+    """Something that some requests wait for.
+
+    Args:
+      room: requests that it takes; more wait for `patience`, or are refused.
+    """
+
+    patience = 0.09
+
+    def __init__(self, room: int = 0) -> None:
+        self.room = room
+        self.taken: list[str] = []
+        self.refused: list[str] = []
+
+
+class Asking(Connection):
+    """A connection whose requests are for a model."""
+
+    def __init__(self, loop: Turns, log: list[Any], name: str, model: Model) -> None:
+        super().__init__(loop, log, name)
+        self.model = model
+
+    def take(self, data: bytes, waited: float = 0.0) -> Any:
+        model = self.model
+        if model.room <= 0 and waited < model.patience:
+            return Later(model, model.patience)
+        super().take(data, waited)
+        of = model.taken if model.room > 0 else model.refused
+        of.append(self.name)
+        model.room -= model.room > 0
+        return None
+
+
+def test_the_newest_request_for_a_busy_model_is_first(turns: Turns) -> None:
+    intake, log = _Intake(4), []  # type: ignore[var-annotated]
+    busy, idle = Model(), Model(room=100)
+    many = [Asking(turns, log, f"{k}", busy) for k in range(10)]
+    for connection in many:
+        intake.enter(connection, b"!")
+        turns.turn()
+        turns.time += 0.001
+    assert log == [] and all(one.held == b"!" for one in many)
+    intake.enter(Asking(turns, log, "a", idle), b"?")
+    assert log == [("a?", 0.0)]
+    intake.enter(many[5], b".")  # appended to what waits
+    busy.room, many[8].closing = 2, True
+    for _ in range(3):
+        turns.turn()
+        turns.time += 0.001
+    assert busy.taken == ["9", "7"]
+    assert not turns.soon  # nothing but a timer while all wait
+    turns.time = 100.0 + busy.patience - 0.0005
+    turns.turn()
+    assert not busy.refused
+    while turns.soon or turns.timers:
+        turns.time += 0.001
+        turns.turn()
+    assert busy.refused == ["0", "1", "2", "3", "4", "5", "6"]
+    waits = [waited for _, waited in log[3:]]
+    assert all(0.09 <= waited < 0.0925 for waited in waits) and log[-2][0] == "5!."
+
+
+def test_a_flood_is_refused_when_its_patience_ends(turns: Turns) -> None:
+    """A model takes a request each ms; 200 clients ask again as soon as it answers."""
+    intake, log, model = _Intake(16), [], Model()  # type: ignore[var-annotated]
+    clients = {f"{k}": Asking(turns, log, f"{k}", model) for k in range(200)}
+    begun: dict[str, float] = {}
+    free, waits, answered, refused = list(clients), [], 0, 0
+    for _ in range(1000):
+        for name in free:
+            begun[name] = turns.time
+            intake.enter(clients[name], b"x")
+        turns.time += 0.001
+        model.room = 1
+        turns.turn()
+        free = [*model.taken, *model.refused]
+        waits += [turns.time - begun[name] for name in free]
+        answered += len(model.taken)
+        refused += len(model.refused)
+        model.taken.clear()
+        model.refused.clear()
+    assert answered == 1000  # each time that there is room
+    assert 0 < refused <= 200 * 1.0 / model.patience
+    assert max(waits) < model.patience + 0.02 and len(clients) - len(free) == len(
+        [one for one in clients.values() if one.held]
+    )
 
 
 def test_hundreds_of_connections(port: int) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from fxflow.serve.containers.replica import ModelSource
 from fxflow.serve.metrics import Metrics
+from fxflow.serve.protocol.connections import Later
 from fxflow.serve.protocol.front import ClientLimits, Front, RequestLimits
 from fxflow.serve.protocol.http import application
 from fxflow.serve.repository import Repository
@@ -45,6 +46,7 @@ class Busy(ModelService):
     """A model without a ready process, which refuses all requests."""
 
     signature = ModelSignature((TensorSpec.parse("x", "f32[b]"),), (), batched=True)
+    ready = False
 
 
 def refused(body: bytes, *headers: tuple[bytes, bytes], **options: Any) -> Sent:
@@ -157,6 +159,14 @@ def test_replies_without_a_task() -> None:
             busy._refused_at = time.monotonic()
             reply = immediate(app, path, b"{}")
             assert reply.status == 503 and reply.headers["Retry-After"] == "1"
+            prepared = app.prepare(scope_of(b"{}", path))
+            ask = functools.partial(prepared.answer, b"{}", client=("c", 1))
+            assert ask(waited=0.0, patient=True).status == 503  # it is not ready
+            busy.ready = True
+            later = ask(waited=0.0, patient=True)
+            assert later == Later(busy, 0.9 * busy.deadline)
+            assert ask(waited=later.patience, patient=True).status == 503
+            assert ask(waited=0.0).status == 503
             for other in ("/", "/v2/models/act", "/v2/models/act/generate_stream"):
                 assert app.prepare(scope_of(b"", other)) is None
             ask = functools.partial(immediate, app, "/predict/act")
