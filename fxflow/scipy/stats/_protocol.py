@@ -43,6 +43,7 @@ from fxflow.numpy._operands import (
 )
 from fxflow.random._arguments import arguments
 from fxflow.scipy.stats._domains import POSITIVE, Domain
+from fxflow.scipy.stats._examples import example_of
 from fxflow.scipy.stats.frozen import Frozen, freeze
 
 P = ParamSpec("P")
@@ -193,7 +194,7 @@ class Distribution(ModuleType, Generic[P]):
         first: Mapping[str, str] | None = None,
     ) -> None:
         full = f"{PACKAGE}.{name}"
-        super().__init__(full, summary)
+        super().__init__(full, summary + example_of(name))
         self.__spec__: ModuleSpec | None = ModuleSpec(full, None)
         self.__file__: str | None = parameters.__code__.co_filename
         # So that `from fxflow.scipy.stats.norm import logpdf` finds it, as in JAX.

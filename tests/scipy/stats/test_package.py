@@ -11,6 +11,8 @@ from typing import Any
 import scipy.stats
 
 from fxflow.scipy import stats
+from fxflow.scipy.stats._examples import EXAMPLES
+from fxflow.scipy.stats._protocol import Distribution
 
 GUIDE = Path(__file__).parents[3] / "docs/guides/other-libraries.md"
 # Namespaces that SciPy has deprecated, and its test runner.
@@ -86,3 +88,15 @@ def test_the_guide_lists_what_qmc_lacks() -> None:
     missing = set(scipy.stats.qmc.__all__) - set(stats.qmc.__all__)
     missing |= set(scipy.stats.contingency.__all__) - set(stats.contingency.__all__)
     assert listed("and of its modules `qmc` and `contingency`") == missing
+
+
+def test_each_distribution_has_an_example_with_scipy_s_value() -> None:
+    names = {n for n in stats.__all__ if isinstance(getattr(stats, n), Distribution)}
+    assert set(EXAMPLES) == names
+    for name, (call, value) in EXAMPLES.items():
+        assert value in str(getattr(stats, name).__doc__)
+        function, _, arguments = call.partition("(")
+        given = [float(x) for x in arguments.rstrip(")").split(", ") if x]
+        want = getattr(getattr(scipy.stats, name), function)(*given)
+        digits = len(value.partition(".")[2])
+        assert abs(float(want) - float(value)) < 0.6 * 10.0**-digits, name
