@@ -76,6 +76,10 @@ def mean(alpha: ArrayLike) -> Array:
 
     Returns:
       Float array[n].
+
+    Example:
+      >>> mean(np.array([1.0, 3.0]))
+      Array([0.25, 0.75], dtype=float32)
     """
     alpha, total = _weights("dirichlet.mean", alpha)
     return alpha / total
