@@ -304,7 +304,11 @@ def _index(called: str, index_map: IndexMap, num_ids: int, ndim: int) -> Any:
                 raise ArgumentError(
                     f"{called}: an index map must return integers, got {got}"
                 )
-        arrays = [as_array(i) for i in found]
+        # A number as such is a constant of the graph; its conversion would not be.
+        arrays = [
+            as_array(np.int32(i) if isinstance(i, int | np.integer) else i)
+            for i in found
+        ]
         return [x.astype(np.int32) for x in arrays]
 
     graph, consts = trace_flat(run, [ID] * num_ids, name=f"index_map of {called}")

@@ -415,3 +415,13 @@ def test_unknown_platforms_of_a_kernel(platforms):
         kernels.call(lambda x, o: None, fnp.ones(3), platforms=platforms)
     with pytest.raises(ArgumentError, match=wanted):
         kernels.kernel("n -> n", out=lambda x: x, platforms=platforms)
+
+
+def test_numbers_of_index_maps_are_constants_whatever_the_bits() -> None:
+    """A map that computes is not compiled for blocks of results."""
+    for x64 in (False, True):
+        with fxflow.config.override(x64=x64):
+            found = kernels.explain(
+                kernels.call(copy, X, grid=2, in_specs=[ROWS], out_specs=ROWS), X
+            )
+            assert "index map" not in found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,9 +22,14 @@ from fxflow.transforms.jvp import jvp
 from fxflow.transforms.vmap import vmap
 
 _RULE = kronrod_rule(10)
-_PIECES = 4
+_PIECES = 8
+#: The slope of the map of intervals at the middle, where integrands have most of their
+#: size: it ends with 1, so that there are more intervals in the middle.
+_MIDDLE = 0.6
 #: So many terms of a series are added before a tail is integrated, in such chunks.
 _DIRECT, _CHUNK = 512, 512
+#: Integrals or sums that are computed at a time.
+_AT_ONCE = 64
 
 
 class TanhSinhResult(NamedTuple):
@@ -92,38 +97,67 @@ def _value_of(name: str, f: Any, dtype: Any) -> Callable[..., Array]:
     return value
 
 
-def _map(u: Array, a: Array, b: Array) -> tuple[Array, Array, Array]:
+def _each(
+    one: Callable[..., tuple[Array, ...]],
+    arrays: Sequence[Array],
+    together: bool = False,
+) -> tuple[Array, ...]:
+    """Returns what a function returns for each element of vectors.
+
+    Its loop goes on as long as one of the elements at a time needs it, and writes the
+    intervals of all of them: so many as a processor's cache has room for.
+    """
+    (size,) = arrays[0].aval.shape
+    if together or size <= 2 * _AT_ONCE:
+        return vmap(one)(*arrays)
+    count = -(-size // _AT_ONCE)
+    # The last group is filled up with the last element.
+    last = fnp.minimum(np.arange(count * _AT_ONCE), size - 1)
+    groups = [fnp.reshape(v[last], (count, _AT_ONCE)) for v in arrays]
+    found = lax.map(lambda group: vmap(one)(*group), tuple(groups))
+    return tuple(fnp.reshape(v, -1)[:size] for v in found)
+
+
+def _map(
+    u: Array, a: Array, b: Array, finite: bool = False
+) -> tuple[Array, Array, Array]:
     """Returns a point between bounds, its derivative in u, and whether it is inside.
 
     The map is that of Takahasi and Mori: tanh, exp or sinh of π/2 sinh t, for t on both
-    sides of 0 as far as the dtype goes.
+    sides of 0 as far as the dtype goes. `finite`: the bounds are known to be.
     """
     below, above = fnp.isinf(a), fnp.isinf(b)
     whole = ~below & ~above
     info = np.finfo(u.dtype)
     reach = math.log(float(info.max)) - 10
     # The distance to an end is about exp(-2 w), or the size exp(w).
-    most = fnp.where(
-        whole, math.asinh(reach / math.pi), math.asinh(2 * reach / math.pi)
-    )
-    most = most.astype(u.dtype)
-    t = most * (2 * u - 1)
-    w = math.pi / 2 * fnp.sinh(t)
-    speed = math.pi * most * fnp.cosh(t)  # of w by u
+    most: Any = math.asinh(reach / math.pi)
+    if not finite:
+        far = math.asinh(2 * reach / math.pi)
+        most = fnp.where(whole, most, far).astype(u.dtype)
+    v = 2 * u - 1
+    t = most * v * (_MIDDLE + (1 - _MIDDLE) * v * v)
+    rise = fnp.sinh(t)
+    w = math.pi / 2 * rise
+    speed = math.pi * most * fnp.sqrt(1 + rise * rise)  # of w by u
+    speed = speed * (_MIDDLE + 3 * (1 - _MIDDLE) * v * v)
     low, high = fnp.where(below, 0, a), fnp.where(above, 0, b)
     near = fnp.exp(-2 * fnp.abs(w))
     part = near / (1 + near)
     between = fnp.where(w < 0, low + (high - low) * part, high - (high - low) * part)
     narrow = (high - low) * 2 * part / (1 + near)
-    grown = fnp.exp(fnp.where(whole, 0, w))
-    both, wide = (
-        fnp.sinh(fnp.where(below & above, w, 0)),
-        fnp.cosh(fnp.where(below & above, w, 0)),
-    )
-    x = fnp.where(below, high - 1 / grown, low + grown)
-    slope = fnp.where(below, 1 / grown, grown)
-    x = fnp.where(whole, between, fnp.where(below & above, both, x))
-    slope = fnp.where(whole, narrow, fnp.where(below & above, wide, slope)) * speed
+    if finite:
+        x, slope = between, narrow * speed
+    else:
+        grown = fnp.exp(fnp.where(whole, 0, w))
+        both, wide = (
+            fnp.sinh(fnp.where(below & above, w, 0)),
+            fnp.cosh(fnp.where(below & above, w, 0)),
+        )
+        x = fnp.where(below, high - 1 / grown, low + grown)
+        slope = fnp.where(below, 1 / grown, grown)
+        x = fnp.where(whole, between, fnp.where(below & above, both, x))
+        slope = fnp.where(whole, narrow, fnp.where(below & above, wide, slope)) * speed
     inside = (x > a) & (x < b)
     middle = fnp.where(below, high - 1, low + 1)
     middle = fnp.where(whole, (low + high) / 2, middle)
@@ -141,6 +175,7 @@ def _one(
     limit: int,
     pieces: int = _PIECES,
     watch: Callable[..., None] | None = None,
+    finite: bool = False,
 ) -> tuple[Array, ...]:
     """Returns an integral, its error, the number of boxes, whether it has converged.
 
@@ -150,7 +185,7 @@ def _one(
     sign = fnp.where(a <= b, 1, -1).astype(a.dtype)
 
     def integrand(u: Array, low: Array, high: Array, shift: Array) -> Array:
-        x, slope, inside = _map(u, low, high)
+        x, slope, inside = _map(u, low, high, finite)
         y = value(x, *args)
         if log:
             return fnp.exp(y - shift) * slope
@@ -160,7 +195,7 @@ def _one(
     if log:
         u = fnp.asarray(_RULE.nodes[:, 0], a.dtype)
         at = (u + fnp.arange(pieces, dtype=a.dtype)[:, None]) / pieces
-        x, slope, _ = _map(fnp.ravel(at), low, high)
+        x, slope, _ = _map(fnp.ravel(at), low, high, finite)
         sizes = vmap(lambda x: value(x, *args))(x) + fnp.log(slope)
         shift = lax.stop_gradient(fnp.max(fnp.where(fnp.isnan(sizes), -fnp.inf, sizes)))
         shift = fnp.where(fnp.isfinite(shift), shift, 0)
@@ -231,7 +266,7 @@ def tanhsinh(
       log: whether `f` returns the logarithm of a function, and the result is that of
         the integral. The lower bound must be the smaller one.
       maxlevel: an interval is halved 2^(maxlevel - 2) times at most.
-      minlevel: an interval has 2^minlevel parts at first, at most 2^maxlevel.
+      minlevel: an interval has 2^(minlevel + 1) parts at first, at most 2^maxlevel.
       atol: the error that is small enough (0); its logarithm for `log`.
       rtol: likewise, relative (ε^¾).
       callback: called on the host with a `TanhSinhResult` of what is found so far,
@@ -258,7 +293,7 @@ def tanhsinh(
     """
     shown = showing("tanhsinh", callback)
     maxlevel = natural("tanhsinh", "maxlevel", maxlevel)
-    pieces = 2 ** min(natural("tanhsinh", "minlevel", minlevel, 0), maxlevel)
+    pieces = 2 ** min(natural("tanhsinh", "minlevel", minlevel, 0) + 1, maxlevel)
     limit = max(pieces, 2**maxlevel // 4)
     points, more, dtype, shape = _problems("tanhsinh", (a, b), args)
     least = _tolerances("tanhsinh", atol, rtol, dtype, log)
@@ -277,11 +312,15 @@ def tanhsinh(
         shown(TanhSinhResult(running < 0, running, *found))
 
     def one(a: Array, b: Array, *args: Array) -> tuple[Array, ...]:
-        how = (log, *least, limit, pieces, None if shown is None else watch)
+        how = (log, *least, limit, pieces, None if shown is None else watch, finite)
         return _one(value, a, b, args, *how)
 
+    finite = not any(
+        isinstance(v, Tracer) or np.isinf(np.asarray(v)).any() for v in points
+    )
+    together = shown is not None
     total, error, used, done = (
-        fnp.reshape(v, shape) for v in vmap(one)(*points, *more)
+        fnp.reshape(v, shape) for v in _each(one, (*points, *more), together)
     )
     fine = ~fnp.isnan(total) & (total != fnp.inf)
     status = fnp.where(fine, fnp.where(done, 0, -2), -3).astype(dtypes.int32)
@@ -378,7 +417,7 @@ def nsum(
         return found
 
     total, error, calls, done = (
-        fnp.reshape(v, shape) for v in vmap(one)(first, last, steps, *more)
+        fnp.reshape(v, shape) for v in _each(one, (first, last, steps, *more))
     )
     valid = fnp.reshape((steps > 0) & (first < fnp.inf) & (last > -fnp.inf), shape)
     total = fnp.where(valid, total, fnp.nan)

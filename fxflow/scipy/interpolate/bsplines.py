@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
-from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
 from fxflow.core.ir.trace import Tracer
@@ -21,11 +21,9 @@ from fxflow.scipy.interpolate._intervals import (
     extrapolation,
     spread,
 )
+from fxflow.scipy.interpolate._spline_systems import nearest, through
 from fxflow.scipy.interpolate.piecewise import _samples, _smooth_slopes
-
-#: Rows of a block of a banded system. LAPACK starts threads for larger ones, which
-#: take 60 times as long.
-_BLOCK = 16
+from fxflow.transforms.jit import jit
 
 
 def _interval(t: Array, x: Array, k: int) -> Array:
@@ -362,12 +360,9 @@ def _design(t: Array, x: Array, k: int) -> Array:
 # -- interpolation ---------------------------------------------------------------------
 
 
-@library("k")
+@functools.partial(jit, static_argnames="k")
 def _collocated(t: Array, x: Array, y: Array, k: int, first: Any, last: Any) -> Array:
     """Returns the coefficients of the spline through samples, and with derivatives.
-
-    The system has k + 1 neighbours in a row: it is solved in blocks, each of which has
-    to do with the one before and the one after.
 
     Args:
       t: knots.
@@ -378,7 +373,6 @@ def _collocated(t: Array, x: Array, y: Array, k: int, first: Any, last: Any) -> 
       last: likewise at the last point.
     """
     n = t.aval.size - k - 1
-    dtype = y.aval.dtype
     i = _interval(t, x, k)
     body = fnp.stack(_weights(t, x, k, i), -1)
     before, after = first[0].aval.shape[0], last[0].aval.shape[0]
@@ -386,42 +380,7 @@ def _collocated(t: Array, x: Array, y: Array, k: int, first: Any, last: Any) -> 
     ends = [fnp.full(before, 0, i.aval.dtype), fnp.full(after, n - k - 1, i.aval.dtype)]
     start = fnp.concatenate([ends[0], i - k, ends[1]])
     rhs = fnp.concatenate([first[1], y, last[1]], 0)
-    b = max(_BLOCK, 2 * k + 2)
-    count = -(-n // b)
-    size = count * b
-    # Rows of unknowns that are added: 1 on the diagonal.
-    own = fnp.arange(n)
-    block = own // b * b
-    at = fnp.clip(start[:, None] + np.arange(k + 1) - block[:, None] + b, 0, 3 * b - 1)
-    wide = fnp.zeros((size, 3 * b), body.aval.dtype)
-    wide = wide.at[own[:, None], at].add(weights)
-    extra = np.arange(n, size)
-    wide = wide.at[extra, extra % b + b].add(1.0).astype(dtype)
-    rows = fnp.reshape(wide, (count, b, 3, b))
-    low, mid, up = rows[:, :, 0], rows[:, :, 1], rows[:, :, 2]
-    rhs = fnp.pad(rhs, [(0, size - n), (0, 0)])
-    parts = fnp.reshape(rhs, (count, b, -1))
-
-    def dot(u: Array, v: Array) -> Array:
-        return fnp.matmul(u, v, precision="highest")
-
-    def down(carry: tuple[Array, Array], row: Any) -> Any:
-        reach, part = carry
-        low, mid, up, value = row
-        both = fnp.concatenate([up, value - dot(low, part)], -1)
-        found = fnp.linalg.solve(mid - dot(low, reach), both)
-        out = (found[:, :b], found[:, b:])
-        return out, out
-
-    zero = (fnp.zeros((b, b), dtype), fnp.zeros_like(parts[0]))
-    _, (reach, part) = lax.scan(down, zero, (low, mid, up, parts))
-
-    def back(later: Array, row: Any) -> Any:
-        found = row[1] - dot(row[0], later)
-        return found, found
-
-    _, found = lax.scan(back, fnp.zeros_like(parts[0]), (reach, part), reverse=True)
-    return fnp.reshape(found, (size, -1))[:n]
+    return through(weights, start, rhs)
 
 
 def _derivative_rows(t: Array, k: int, orders: list[int], right: bool) -> Array:
@@ -734,22 +693,21 @@ def make_lsq_spline(
     points, knots, values = promote_inexact(name, points, spline.t, values)
     points, knots = fnp.real(points), fnp.real(knots)
     flat = fnp.reshape(values, (values.aval.shape[0], -1))
-    rows = _design(knots, points, spline.k)
     if w is not None:
-        weights = fnp.asarray(w, rows.dtype)
+        weights = fnp.asarray(w, points.dtype)
         if weights.aval.shape != points.aval.shape:
             raise ShapeError(f"{name}: w must have the shape of x, got {weights.aval}")
-        rows, flat = rows * weights[:, None], flat * weights[:, None]
-    rows = rows.astype(flat.dtype)
-    if method == "qr":
-        q, r = fnp.linalg.qr(rows)
-        c = lax.linalg.triangular_solve(
-            r, fnp.matmul(fnp.conj(q.T), flat, precision="highest"), left_side=True
-        )
-    else:
-        c = fnp.linalg.solve(
-            fnp.matmul(fnp.conj(rows.T), rows, precision="highest"),
-            fnp.matmul(fnp.conj(rows.T), flat, precision="highest"),
-        )
-    c = fnp.reshape(c, (rows.aval.shape[1], *values.aval.shape[1:]))
+        w = weights
+    c = _nearest(knots, points, flat, w, spline.k, method == "qr")
+    c = fnp.reshape(c, (c.aval.shape[0], *values.aval.shape[1:]))
     return BSpline._of(knots, c, spline.k, True, axis)
+
+
+@functools.partial(jit, static_argnames=("k", "exact"))
+def _nearest(t: Array, x: Array, y: Array, w: Any, k: int, exact: bool) -> Array:
+    """Returns the coefficients of the spline that is nearest to samples."""
+    i = _interval(t, x, k)
+    rows = fnp.stack(_weights(t, x, k, i), -1)
+    if w is not None:
+        rows, y = rows * w[:, None], y * w[:, None]
+    return nearest(rows, i - k, y, t.aval.size - k - 1, exact)

@@ -85,7 +85,8 @@ class NearestNDInterpolator(Scattered):
         """
         xi, shape = self._queries("NearestNDInterpolator", args)
         low, scale = scaled(self.points, self.rescale)
-        at = neighbours((xi - low) / scale, (self.points - low) / scale, 1)[1][:, 0]
+        places = (xi - low) / scale, (self.points - low) / scale
+        at = neighbours(*map(lax.stop_gradient, places), 1)[:, 0]
         out = self.values[at]
         lost = fnp.any(xi != xi, 1)
         out = fnp.where(fnp.reshape(lost, (-1, *(1,) * (out.ndim - 1))), fnp.nan, out)
@@ -316,7 +317,7 @@ class RBFInterpolator(Scattered):
             flat = fnp.reshape(self.values, (self.values.shape[0], -1))
             near = neighbours(
                 lax.stop_gradient(at), lax.stop_gradient(self.points), self.neighbors
-            )[1]
+            )
 
             def one(x: Array, index: Array) -> Array:
                 y, d = self.points[index], flat[index]

@@ -9,7 +9,6 @@ import numpy as np
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
-from fxflow.core.ir.arith import repeated
 from fxflow.core.runtime.library import library
 from fxflow.numpy import linalg
 from fxflow.numpy._operands import ArrayLike, convert
@@ -19,6 +18,7 @@ from fxflow.numpy.products import matmul
 from fxflow.numpy.reductions import max, sum
 from fxflow.numpy.selection import choose_between
 from fxflow.scipy.linalg._matrices import matrix_of
+from fxflow.scipy.linalg._roots import principal_roots, shifted_solve
 from fxflow.scipy.linalg.similarity import schur
 from fxflow.scipy.linalg.solving import solve_triangular
 from fxflow.transforms.custom_jvp import custom_jvp
@@ -133,32 +133,7 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
 
 @custom_jvp
 def _root(a: Any) -> Array:
-    t, z = schur(a, output="complex")
-    if not t.aval.shape[-1]:
-        return t
-    return matmul(matmul(z, root_of_triangular(t)), adjoint(z))
-
-
-def root_of_triangular(t: Any) -> Array:
-    """Returns the square root of complex upper triangular matrices [..., n, n]."""
-    shape, n = t.aval.shape, t.aval.shape[-1]
-    eye = identity_like(t, n)
-    roots = lax.sqrt(sum(t * eye, axis=-1))
-    rows = np.arange(n)
-
-    def column(known: Any, j: Any) -> Any:
-        # Above the diagonal, column j of the root r solves (R + r[j, j]) r = t[:, j]
-        # with the columns R in front of it.
-        root = lax.dynamic_slice_in_dim(roots, j, 1, roots.aval.ndim - 1)
-        side = lax.dynamic_slice_in_dim(t, j, 1, t.aval.ndim - 1)
-        side = choose_between((rows < j)[:, None], side, lax.full_like(side, 0))
-        value = _shifted_solve(choose_between(rows < j, known, eye), root, side)
-        value = choose_between((rows == j)[:, None], root[..., None], value)
-        return choose_between(rows == j, value, known), None
-
-    start = lax.full(shape, 0, t.aval.dtype)
-    root, _ = lax.scan(column, start, lax.iota(dtypes.int32, n))
-    return root
+    return principal_roots(a)
 
 
 @_root.defjvp
@@ -194,26 +169,9 @@ def _sylvester(x: Any, c: Any) -> Any:
         root = sum(choose_between((rows == j)[:, None], above, 0 * above), axis=-2)
         above = choose_between((rows < j)[:, None], above, lax.full_like(above, 0))
         side = lax.dynamic_slice_in_dim(right, j, 1, right.aval.ndim - 1)
-        value = _shifted_solve(r, root, side - matmul(known, above))
+        value = shifted_solve(r, root, side - matmul(known, above))
         return choose_between(rows == j, value, known), None
 
     start = lax.full(right.aval.shape, 0, right.aval.dtype)
     y, _ = lax.scan(column, start, lax.iota(dtypes.int32, n))
     return matmul(matmul(z, y), adjoint(z))
-
-
-def _shifted_solve(upper: Any, root: Any, side: Any) -> Array:
-    """Solves (upper + root) y = side; inf where there is no solution.
-
-    Args:
-      upper: triangular matrices [..., n, n].
-      root: [..., 1].
-      side: [..., n, 1].
-    """
-    eye = identity_like(upper, upper.aval.shape[-1])
-    shifted = upper + root[..., None] * eye
-    lost = (sum(shifted * eye, axis=-1) == 0)[..., None]
-    shifted = shifted + choose_between(lost, eye, lax.full_like(shifted, 0))
-    value = solve_triangular(shifted, side)
-    bad = lax.bitwise_and(repeated(lost, value.aval.shape), value != 0)
-    return choose_between(bad, lax.full_like(value, math.inf), value)

@@ -26,6 +26,9 @@ from fxflow.scipy.linalg.similarity import schur
 from fxflow.scipy.linalg.spectral_functions import hermitian_function, hermitian_part
 from fxflow.transforms.jvp import jvp
 
+#: Unknowns up to which elimination of all of them is faster than Schur's forms.
+_FEW = 36
+
 
 @library("method", "tol")
 def solve_sylvester(
@@ -42,7 +45,8 @@ def solve_sylvester(
       A: array-like[..., m, m].
       B: array-like[..., n, n].
       C: array-like[..., m, n].
-      method: "schur" or "eigen": both give the same, by Schur's forms.
+      method: "schur" or "eigen": both give the same, by Schur's forms; of at most 36
+        unknowns by elimination.
       tol: has no effect.
 
     Returns:
@@ -85,18 +89,36 @@ def solve_sylvester(
     out: Array = lax.custom_linear_solve(
         lambda x: matmul(a, x) + matmul(x, b),
         c,
-        solve=lambda _, c: _by_schur(fixed_a, fixed_b, c),
-        transpose_solve=lambda _, c: _by_schur(
+        solve=lambda _, c: _solved(fixed_a, fixed_b, c),
+        transpose_solve=lambda _, c: _solved(
             matrix_transpose(fixed_a), matrix_transpose(fixed_b), c
         ),
     )
     return out
 
 
-def _by_schur(a: Any, b: Any, c: Any) -> Any:
+def _eliminated(a: Any, b: Any, c: Any) -> Any:
+    """Solves one system for all unknowns."""
+    m, n = a.aval.shape[-1], b.aval.shape[-1]
+    lead = c.aval.shape[:-2]
+    # A acts on the rows of X, B on its columns.
+    rows = a[..., :, None, :, None] * np.eye(n, dtype=a.dtype)[:, None]
+    columns = (
+        np.eye(m, dtype=b.dtype)[:, None, :, None]
+        * fnp.swapaxes(b, -1, -2)[..., None, :, None, :]
+    )
+    system = fnp.reshape(rows + columns, (*lead, m * n, m * n))
+    found = fnp.linalg.solve(system, fnp.reshape(c, (*lead, m * n, 1)))
+    return fnp.reshape(found, c.aval.shape)
+
+
+def _solved(a: Any, b: Any, c: Any) -> Any:
+    """Solves the equation, without derivatives."""
+    m, n = a.aval.shape[-1], b.aval.shape[-1]
+    if m * n <= _FEW:
+        return _eliminated(a, b, c)
     (r, u), (s, v) = schur(a, output="complex"), schur(b, output="complex")
     right = matmul(matmul(adjoint(u), convert(c, r.aval.dtype)), v)
-    m, n = a.aval.shape[-1], b.aval.shape[-1]
     eye = np.eye(m, dtype=r.aval.dtype)
 
     def column(known: Any, j: Any) -> Any:

@@ -19,7 +19,8 @@ from fxflow.numpy.linalg import matrix_power, solve
 from fxflow.numpy.linalg._matrices import adjoint, identity_like
 from fxflow.numpy.products import matmul
 from fxflow.scipy.linalg._matrices import matrix_of
-from fxflow.scipy.linalg.functions import expm, root_of_triangular, sqrtm
+from fxflow.scipy.linalg._roots import root_of_triangular
+from fxflow.scipy.linalg.functions import expm, sqrtm
 from fxflow.scipy.linalg.similarity import schur
 from fxflow.scipy.linalg.solving import solve_triangular
 from fxflow.transforms.custom_jvp import custom_jvp

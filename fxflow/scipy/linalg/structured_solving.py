@@ -19,6 +19,7 @@ from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis, integer, pair
 from fxflow.numpy._operands import ArrayLike, convert, promote_inexact
+from fxflow.scipy.linalg._bands import solve_rows
 from fxflow.transforms.vmap import vmap
 
 _docs = shared("""
@@ -62,84 +63,9 @@ def _rows_of(ab: Any, low: int, up: int) -> Any:
     return fnp.where(inside, taken, 0)
 
 
-def _band_product(ab: Any, x: Any, low: int, up: int) -> Any:
-    """Returns the product of a banded matrix with x [n, k]."""
-    rows = _rows_of(ab, low, up)
-    n = x.aval.shape[0]
-    padded = fnp.pad(x, [(low, up), (0, 0)])
-    return sum(
-        (rows[:, k : k + 1] * padded[k : k + n] for k in range(low + up + 1)),
-        start=fnp.zeros_like(x),
-    )
-
-
-def _band_transpose(ab: Any, low: int, up: int) -> Any:
-    """Returns the bands of the transpose, whose numbers are exchanged."""
-    n = ab.aval.shape[1]
-    out = []
-    for d in range(low, -up - 1, -1):  # diagonal j - i of the transpose
-        row = ab[up + d]
-        out.append(fnp.pad(row, (max(d, 0), max(-d, 0)))[max(-d, 0) :][:n])
-    return fnp.stack(out)
-
-
-def _eliminated(ab: Any, b: Any, low: int, up: int) -> Any:
-    """Solves a banded system, without derivatives."""
-    k = b.aval.shape[1]
-    width = low + up + 1
-    rows = _rows_of(ab, low, up)
-    # Rows that come after the last one are of the identity.
-    spare = fnp.zeros((low, width), rows.dtype).at[:, low].set(1)
-    rows = fnp.concatenate([rows, spare])
-    sides = fnp.concatenate([b, fnp.zeros((low, k), b.dtype)])
-    # Row i stands in the window of step s with its columns from s to s + low + up.
-    first = [fnp.pad(rows[i, low - i :], (0, low - i)) for i in range(low + 1)]
-    window = fnp.stack(first)
-
-    def step(state: Any, given: Any) -> Any:
-        window, right = state
-        size = lax.abs(window[:, 0])
-        # The first of the largest, where an unknown one is larger than all.
-        pivot = fnp.argmax(size)
-        rows = np.arange(low + 1)
-        order = fnp.where(rows == pivot, 0, fnp.where(rows == 0, pivot, rows))
-        window, right = window[order], right[order]
-        top, side = window[0], right[0]
-        factors = window[1:, :1] / top[0]
-        rest = window[1:] - factors * top
-        below = right[1:] - factors * side
-        rest = fnp.concatenate([rest[:, 1:], fnp.zeros((low, 1), rest.dtype)], axis=1)
-        row, new = given
-        window = fnp.concatenate([rest, row[None]])
-        return (window, fnp.concatenate([below, new[None]])), (top, side)
-
-    # One row more than there are is never used.
-    coming = fnp.concatenate([rows[low + 1 :], fnp.ones((1, width), rows.dtype)])
-    others = fnp.concatenate([sides[low + 1 :], fnp.zeros((1, k), b.dtype)])
-    start = (window, sides[: low + 1])
-    _, (tops, right) = lax.scan(step, start, (coming, others))
-
-    def back(known: Any, given: Any) -> Any:
-        top, side = given
-        value = (side - fnp.matmul(top[1:], known)) / top[0]
-        return fnp.concatenate([value[None], known])[: width - 1], value
-
-    zero = fnp.zeros((width - 1, k), b.dtype)
-    _, x = lax.scan(back, zero, (tops, right), reverse=True)
-    return x
-
-
 def _banded(ab: Any, b: Any, low: int, up: int) -> Any:
     """Solves a banded system."""
-    fixed = lax.stop_gradient(ab)
-    return lax.custom_linear_solve(
-        lambda x: _band_product(ab, x, low, up),
-        b,
-        solve=lambda _, c: _eliminated(fixed, c, low, up),
-        transpose_solve=lambda _, c: _eliminated(
-            _band_transpose(fixed, low, up), c, up, low
-        ),
-    )
+    return solve_rows(_rows_of(ab, low, up), b, low)
 
 
 @library("l_and_u", "overwrite_ab", "overwrite_b", "check_finite")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,9 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.ir.trace import Tracer
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.kernels.gallery.pools import ascending_blocks
 from fxflow.numpy._operands import ArrayLike, convert, promote_inexact
+from fxflow.transforms.jit import jit
 
 
 class IsotonicResult(NamedTuple):
@@ -32,6 +35,8 @@ class IsotonicResult(NamedTuple):
 
 #: Rounds that pool violators before a stack does; a few suffice for most data.
 _ROUNDS = 48
+#: So many numbers are worth compiling a kernel.
+_LEAST = 512
 
 
 class _Pools(NamedTuple):
@@ -91,21 +96,26 @@ def isotonic_regression(
     values, heavy = convert(values, dtype), convert(heavy, dtype)
     if not n:
         return IsotonicResult(values, heavy, fnp.zeros(1, np.int32), fnp.int32(0))
+    found: IsotonicResult = _regressed(values, heavy, increasing)
+    return found
+
+
+@functools.partial(jit, static_argnames="increasing")
+def _regressed(values: Array, heavy: Array, increasing: bool) -> IsotonicResult:
+    n, dtype = values.size, values.dtype
     if not increasing:
         values, heavy = values[::-1], heavy[::-1]
-    pools = _pooled(*(lax.stop_gradient(v) for v in (values, heavy)))
-    begins = (
-        fnp.zeros(n, np.int32)
-        .at[pools.starts]
-        .add((np.arange(n) <= pools.top).astype(np.int32), mode="drop")
-    )
-    label = fnp.cumsum(begins) - 1
+    fixed = [lax.stop_gradient(v) for v in (values, heavy)]
+    if n < _LEAST:
+        starts, label, count = _blocks(*fixed)
+    else:
+        starts, label, count = ascending_blocks(*fixed, reference=_blocks)
     total, weight = (
-        fnp.zeros(n, dtype).at[label].add(v) for v in (values * heavy, heavy)
+        fnp.zeros(n, dtype).at[label].add(v, indices_are_sorted=True)
+        for v in (values * heavy, heavy)
     )
     x = (total / fnp.where(weight > 0, weight, 1))[label]
-    count = (pools.top + 1).astype(np.int32)
-    starts = fnp.append(pools.starts, np.int32(n))
+    starts = fnp.append(starts, np.int32(n))
     if not increasing:
         x = x[::-1]
         place = fnp.arange(n + 1)
@@ -114,6 +124,18 @@ def isotonic_regression(
         turn = turn - 1
         weight = fnp.where(turn[:n] >= 0, weight[fnp.maximum(turn[:n], 0)], 0)
     return IsotonicResult(x, weight, starts.astype(np.int32), count)
+
+
+def _blocks(values: Array, weights: Array) -> tuple[Array, Array, Array]:
+    """Returns where blocks begin, the block of each number, how many there are."""
+    pools, n = _pooled(values, weights), values.size
+    begins = (
+        fnp.zeros(n, np.int32)
+        .at[pools.starts]
+        .add((np.arange(n) <= pools.top).astype(np.int32), mode="drop")
+    )
+    label = fnp.cumsum(begins, dtype=np.int32) - 1
+    return pools.starts.astype(np.int32), label, (pools.top + 1).astype(np.int32)
 
 
 def _pooled(values: Array, weights: Array) -> _Pools:

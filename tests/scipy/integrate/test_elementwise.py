@@ -118,7 +118,7 @@ def test_callbacks_and_first_levels() -> None:
     seen: list[Any] = []
     a, b = fnp.array([0.0, 1.0]), fnp.array([[1.0], [0.0]])
     kink = lambda x: fnp.abs(x - 0.3)
-    found = integrate.tanhsinh(kink, a, b, minlevel=3, callback=seen.append)
+    found = integrate.tanhsinh(kink, a, b, minlevel=2, callback=seen.append)
     most = int(found.nfev.max())
     assert seen[0].nfev.tolist() == [[8 * 21] * 2] * 2
     # A division is two new intervals.
@@ -168,3 +168,30 @@ def test_bad_problems_are_refused() -> None:
         integrate.nsum(fnp.exp, 0.0, 1.0, maxterms=0)
     with pytest.raises(DtypeError, match="must return a real number for a number"):
         integrate.nsum(lambda x: x + 1j, 0.0, 1.0)
+
+
+@pytest.mark.slow
+def test_many_integrals_in_groups() -> None:
+    rng = np.random.default_rng(2)
+    low, high = rng.uniform(-1, 0, 150), rng.uniform(1, 2, 150)
+    high[::3], low[::5] = np.inf, -np.inf
+    scale = rng.uniform(1, 2, 150)
+    with fxflow.config.override(x64=True):
+        f = lambda x, c: fnp.exp(-c * x * x)
+        found = integrate.tanhsinh(f, low, high, args=(scale,))
+        root = np.sqrt(scale)
+        exact = special.erf(root * high) - special.erf(root * low)
+        exact = np.sqrt(np.pi) / 2 / root * exact
+        assert bool(found.success.all())
+        np.testing.assert_allclose(found.integral, exact, 1e-11)
+        slope = fxflow.grad(
+            lambda c: integrate.tanhsinh(
+                f, 0.0, fnp.ones(150), args=(c,)
+            ).integral.sum()
+        )(scale)
+        step = 1e-6
+        ends = [
+            special.erf(np.sqrt(c)) / np.sqrt(c) for c in (scale + step, scale - step)
+        ]
+        change = np.sqrt(np.pi) / 2 * (ends[0] - ends[1]) / (2 * step)
+        np.testing.assert_allclose(slope, change, 1e-6)

@@ -160,3 +160,35 @@ def test_bad_splines_are_refused() -> None:
     for error, call, words in refused:
         with pytest.raises(error, match=words):
             call()
+
+
+@pytest.mark.slow
+def test_long_splines_agree_with_scipy() -> None:
+    rng = np.random.default_rng(4)
+    x = np.sort(rng.uniform(size=300)) + np.arange(300) / 1000
+    y = np.stack([np.sin(9 * x), np.cos(5 * x)], 1)
+    with fxflow.config.override(x64=True):
+        for k, bc in (
+            (5, None),
+            (4, None),
+            (5, ([(1, [9.0, 0.0]), (2, [0.0, 0.0])],) * 2),
+        ):
+            exact = want.make_interp_spline(x, y, k, bc_type=bc)
+            got = interpolate.make_interp_spline(x, y, k, bc_type=bc)
+            close(got.c, exact.c, 1e-7)
+        complex_ = interpolate.make_interp_spline(x, y[:, 0] + 1j * y[:, 1], 5)
+        plain = interpolate.make_interp_spline(x, y, 5)
+        close(complex_.c, np.asarray(plain.c) @ np.array([1, 1j]), 1e-12)
+
+
+def test_least_squares_without_enough_digits_in_the_normal_equations() -> None:
+    # Between the last knots there is nearly no weight: the condition number is 1e9.
+    rng = np.random.default_rng(5)
+    x = np.sort(rng.uniform(0, 0.8, 60))
+    t = np.concatenate([[0.0] * 4, [0.25, 0.5, 0.75], [1.0] * 4])
+    y = np.sin(5 * x)
+    with fxflow.config.override(x64=True):
+        exact = want.make_lsq_spline(x, y, t, 3)
+        got = interpolate.make_lsq_spline(x, y, t, 3)
+        rest = [np.linalg.norm(f(x) - y) for f in (exact, got)]
+        assert abs(rest[1] - rest[0]) < 1e-9

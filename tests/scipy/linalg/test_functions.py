@@ -94,3 +94,27 @@ def test_exponentials_of_large_matrices(size: float) -> None:
         np.testing.assert_allclose(both[1], np.e * np.eye(2), 1e-14)
         slope = fxflow.grad(lambda x: linalg.expm(x * turn)[0, 0])(1.0)
         np.testing.assert_allclose(slope, -size * s, 0, 1e-14 * size**2)
+
+
+@pytest.mark.parametrize("kind", ["real", "complex"])
+def test_roots_of_many_small_matrices(kind: str) -> None:
+    rng = np.random.default_rng(3)
+    good = rng.normal(size=(20, 5, 5)) * 0.4 + 2 * np.eye(5)
+    if kind == "complex":
+        good = good + 1j * rng.normal(size=good.shape)
+    hard = good.copy()
+    # Principal roots of these are complex, singular, or of many sizes.
+    hard[3] = np.diag([-1.0, -2.0, 3.0, 4.0, 5.0]) + np.triu(good[3], 1)
+    hard[7] = np.diag([1e-8, 1e-4, 1.0, 1e4, 1e8]) + np.triu(good[7], 1)
+    with fxflow.config.override(x64=True):
+        run = fxflow.jit(fxflow.vmap(linalg.sqrtm))
+        for given in (good, hard):
+            roots = np.asarray(run(given))
+            assert (np.linalg.eigvals(roots).real > -1e-12).all()
+            size = np.linalg.norm(roots, axis=(1, 2)) ** 2
+            error = np.linalg.norm(roots @ roots - given, axis=(1, 2))
+            assert (error <= 1e-13 * size).all()
+        exact = [want.sqrtm(m) for m in good]
+        np.testing.assert_allclose(run(good), exact, 1e-9, 1e-10)
+        one = linalg.sqrtm(fnp.asarray(hard[3]))
+        np.testing.assert_allclose(run(hard)[3], one, 1e-9, 1e-9)

@@ -70,3 +70,25 @@ def test_bad_numbers_are_refused() -> None:
         optimize.isotonic_regression([1j])
     with pytest.raises(ArgumentError, match="weights must be positive"):
         optimize.isotonic_regression([1.0, 2.0], weights=[1.0, 0.0])
+
+
+@pytest.mark.parametrize("increasing", [True, False])
+def test_many_numbers_and_their_derivatives(increasing: bool) -> None:
+    rng = np.random.default_rng(8)
+    y, w = rng.normal(size=700) + np.linspace(0, 3, 700), rng.uniform(0.5, 2, 700)
+    with fxflow.config.override(x64=True):
+        run = lambda y, w: optimize.isotonic_regression(
+            y, weights=w, increasing=increasing
+        )
+        got = run(y, w)
+        exact = want.isotonic_regression(y, weights=w, increasing=increasing)
+        np.testing.assert_allclose(got.x, exact.x, 1e-12, 1e-12)
+        count = int(got.number)
+        np.testing.assert_array_equal(got.blocks[: count + 1], exact.blocks)
+        # Each result is the mean of its block, whose weights are the derivatives.
+        slopes = fxflow.grad(lambda y: run(y, w).x[350])(fnp.asarray(y))
+        block = np.searchsorted(exact.blocks, 350, side="right") - 1
+        begin, end = exact.blocks[block : block + 2]
+        share = np.zeros(700)
+        share[begin:end] = w[begin:end] / w[begin:end].sum()
+        np.testing.assert_allclose(slopes, share, 1e-12, 1e-15)

@@ -198,3 +198,19 @@ def test_weights_bins_and_numbers_of_neighbours() -> None:
         ours.query_pairs(0.1, output_type="list")
     with pytest.raises(ArgumentError, match="k must be at least 1"):
         ours.query(Q, [0])
+
+
+@pytest.mark.parametrize("p", [1, 2, np.inf])
+def test_many_points_have_the_neighbours_that_scipy_finds(p: float) -> None:
+    rng = np.random.default_rng(11)
+    # Clusters of different sizes, and a grid, whose distances are often equal.
+    points = rng.normal(size=(600, 3)) * rng.choice([0.01, 1, 100], (600, 1))
+    points[:125] = np.stack(np.meshgrid(*[np.arange(5.0)] * 3), -1).reshape(-1, 3)
+    places = np.concatenate([rng.normal(size=(300, 3)) * 10, points[:150]])
+    far, found = KDTree(points.astype("f4")).query(places.astype("f4"), 4, p=p)
+    exact = want.KDTree(points.astype("f4")).query(places.astype("f4"), 4, p=p)[0]
+    np.testing.assert_allclose(far, exact, 1e-5, 1e-6)
+    apart = places[:, None] - points[np.asarray(found)]
+    again = np.linalg.norm(apart.astype("f4"), p, axis=-1)
+    np.testing.assert_allclose(again, exact, 1e-4, 1e-5)
+    assert all(len(set(row)) == 4 for row in np.asarray(found).tolist())
