@@ -1,8 +1,8 @@
-"""The worker's client: runs the protocol on a background thread.
+"""The worker's client: runs the protocol, on the caller's thread or another (`turns`).
 
-For each shard, the thread finds the server, offers the model or checks that it is the
-run's, joins, and sends pushes until they are acknowledged, repeatedly and to the next
-server if necessary. The caller queues pushes and waits for pulls.
+For each shard, it finds the server, offers the model or checks that it is the run's,
+joins, and sends pushes until they are acknowledged, repeatedly and to the next server
+if necessary. The caller queues pushes and waits for pulls.
 """
 
 from __future__ import annotations
@@ -36,11 +36,15 @@ from fxflow.distributed.parameter_server.worker.questions import (
     error_text,
 )
 from fxflow.distributed.parameter_server.worker.tickets import Deadline, Pulled, Ticket
+from fxflow.distributed.parameter_server.worker.turns import Turns
 from fxflow.errors import DistributedError
 
 HostArray = np.ndarray[Any, Any]
 #: Seconds between heartbeats.
 _HEARTBEAT = 0.5
+#: Bytes of a push from which another thread copies it to the server, so that the caller
+#: continues meanwhile.
+_LARGE = 64 << 10
 #: Seconds after which a waiting worker reports what it waits for.
 _REPORT = 5.0
 #: Seconds that a leaving worker waits until its vote is no longer needed.
@@ -133,10 +137,12 @@ class WorkerClient:
         self._lost: dict[int, str] = {}
         self._voter = Voter(view.epoch)
         self.tracing = WorkerTracing()
+        self._leaving: Deadline | None = None
         self._left: Deadline | None = None
+        self._beaten = 0.0
         self._requests = itertools.count(1)
         self._error: Exception | None = None
-        #: Methods for the thread to call, with their arguments; None: leave the run.
+        #: Methods to call in the next turn, with their arguments; None: leave the run.
         self._orders: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._handlers: dict[type, Callable[[_Shard, Message, Any], None]] = {
             messages.Welcome: self._on_welcome,
@@ -147,11 +153,14 @@ class WorkerClient:
             messages.Params: self._on_params,
             messages.Failure: self._on_failure,
         }
+        self._hub = Hub(keys)
+        has_orders = lambda: not self._orders.empty()
+        self._turns = Turns(self._turn, self._hub.wake, has_orders)
+        view_of, wait = lambda: self.view, self._turns.wait
         self._questions = Questions(
             self.number if joins else 0,
-            *(self._call, self._send, lambda: self.view, self._late),
+            *(self._call, self._send, view_of, self._late, wait),
         )
-        self._hub = Hub(keys)
         self._thread = threading.Thread(
             target=self._run, name="fxflow-parameter-server", daemon=True
         )
@@ -204,7 +213,10 @@ class WorkerClient:
           The pull.
         """
         ticket = self._ticket(self._shards)
-        self._call(self._do_push, parts, why, rows, ticket)
+        lists = [*(parts or ()), *(part.values() for part in rows or ())]
+        size = sum(array.nbytes for arrays in lists for array in arrays)
+        order = self._do_push, parts, why, rows, ticket
+        self._call(*order, soon=size < _LARGE)
         return ticket
 
     def pull(self) -> Ticket:
@@ -223,14 +235,22 @@ class WorkerClient:
         Raises:
           DistributedError: a server did not answer in time, or refused.
         """
-        if report and ticket.is_late(_REPORT) and not ticket.deadline.passed:
+        if report and not self._awaited(ticket, _REPORT) and ticket.deadline.left:
             print(
                 f"fxflow: {self.name} waits for {self._late(ticket.missing)}; it gives "
                 f"up in {ticket.deadline.left:.0f} s",
                 file=sys.stderr,
                 flush=True,
             )
+        while not self._awaited(ticket, ticket.deadline.left):
+            if ticket.deadline.passed:  # False if it was renewed meanwhile.
+                break
         return ticket.result(self._late)
+
+    def _awaited(self, ticket: Ticket, seconds: float) -> bool:
+        """Waits for at most `seconds`; returns whether a pull has a result."""
+        seconds = min(seconds, ticket.deadline.left)
+        return self._turns.wait(lambda: ticket.is_done, seconds, ticket.wait)
 
     def rows(
         self, ids: Sequence[Mapping[str, HostArray]]
@@ -312,14 +332,18 @@ class WorkerClient:
         # Not `_call`, which raises the error that ended the thread.
         deadline = Deadline(self.seconds, "the last acknowledgements")
         self._orders.put((None, deadline))
-        self._hub.wake()
+        self._turns.hand_over()
         self._thread.join(self.seconds + 1)
 
-    def _call(self, *order: Any) -> None:
+    def _call(self, *order: Any, soon: bool = True) -> None:
+        """Calls a method in a turn: `soon`, or on the thread while this one goes on."""
         if self._error is not None:
             raise self._error
         self._orders.put(order)
-        self._hub.wake()
+        if soon:
+            self._turns.do()
+        else:
+            self._turns.hand_over()
 
     def _ticket(self, shards: Any) -> Ticket:
         return Ticket(list(shards), Deadline(self.seconds, "parameters"))
@@ -342,37 +366,43 @@ class WorkerClient:
         servers = sorted({self.view.primary(s) for s in shards})
         return ", ".join(map(self._server, servers))
 
-    # -- the thread --------------------------------------------------------------------
+    # -- turns -------------------------------------------------------------------------
 
     def _run(self) -> None:
-        beat = 0.0
-        leaving: Deadline | None = None
         try:
-            while True:
-                ready = self._hub.wait(_HEARTBEAT / 4)
-                while not self._orders.empty():
-                    order, *args = self._orders.get()
-                    if order is None:
-                        (leaving,) = args
-                    else:
-                        order(*args)
-                for number, dialer in list(self._dialers.items()) if ready else ():
-                    # An earlier message may have closed it.
-                    for message in [] if dialer.closed else dialer.receive():
-                        self._heard[number] = time.monotonic()
-                        self._on(number, message)
-                now = time.monotonic()
-                if now - beat >= _HEARTBEAT:
-                    beat = now
-                    self._beat(now)
-                if leaving is not None and self._may_leave(leaving):
-                    return
-        except Exception as error:
-            self._fail(error)
+            self._turns.serve(_HEARTBEAT / 4)
         finally:
             for dialer in self._dialers.values():
                 dialer.close(linger=1.0)
             self._hub.close()
+
+    def _turn(self, seconds: float) -> bool:
+        """Waits for messages, and handles them and all orders; 0: only the orders.
+
+        Returns:
+          Whether the client goes on: it has neither left nor failed.
+        """
+        try:
+            ready = seconds and self._hub.wait(min(seconds, _HEARTBEAT / 4))
+            while not self._orders.empty():
+                order, *args = self._orders.get()
+                if order is None:
+                    (self._leaving,) = args
+                else:
+                    order(*args)
+            for number, dialer in list(self._dialers.items()) if ready else ():
+                # An earlier message may have closed it.
+                for message in [] if dialer.closed else dialer.receive():
+                    self._heard[number] = time.monotonic()
+                    self._on(number, message)
+            now = time.monotonic()
+            if now - self._beaten >= _HEARTBEAT:
+                self._beaten = now
+                self._beat(now)
+            return self._leaving is None or not self._may_leave(self._leaving)
+        except Exception as error:
+            self._fail(error)
+            return False
 
     def _fail(self, error: Exception) -> None:
         self._error = error

@@ -54,10 +54,11 @@ class Questions:
 
     Args:
       sender: the number of the worker; 0: it does not train.
-      call: calls a function on the client's thread.
-      send: sends a message to a server, on that thread.
+      call: calls a function in a turn of the client.
+      send: sends a message to a server, in a turn.
       view: returns the client's view.
       late: returns a description of the servers of some shards.
+      wait: waits for an answer: see `Turns.wait`.
     """
 
     def __init__(
@@ -67,9 +68,10 @@ class Questions:
         send: Callable[[int, Message], None],
         view: Callable[[], View],
         late: Callable[[Sequence[int]], str],
+        wait: Callable[..., Message],
     ) -> None:
         self._sender, self._call, self._send = sender, call, send
-        self._view, self._late = view, late
+        self._view, self._late, self._wait = view, late, wait
         self._requests = itertools.count(1)  # `next` is atomic
         self._open: dict[int, _Question] = {}
         self._rotation = CopyRotation()
@@ -105,7 +107,7 @@ class Questions:
             servers = self._rotation.choose(view, shards, time.monotonic())
             servers = {n: s for n, s in servers.items() if s != view.primary(n)}
         try:
-            # Together: waking the thread costs more than sending.
+            # Together: a turn may cost more than sending.
             self._call(self._send_first, questions, servers)
             return [
                 self._answer(
@@ -146,7 +148,11 @@ class Questions:
             if copy is not None:
                 patience = min(_COPY_PATIENCE, deadline.seconds / 3)
             try:
-                reply = question.box.get(timeout=min(patience, deadline.left))
+                reply = self._wait(
+                    lambda: not question.box.empty(),
+                    min(patience, deadline.left),
+                    lambda seconds: question.box.get(timeout=seconds),
+                )
                 said = reply.fields
                 refused = isinstance(said, messages.Refuse)
                 if not refused or said.why != messages.BEHIND:
@@ -165,7 +171,7 @@ class Questions:
             raise kind(f"{where}: {error_text(reply, model)}")
         return reply
 
-    # -- on the client's thread --------------------------------------------------------
+    # -- in a turn of the client -------------------------------------------------------
 
     def note(self, message: Message) -> None:
         """Gives an answer to the caller that waits for it, if any."""

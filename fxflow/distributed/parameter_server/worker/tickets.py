@@ -122,20 +122,21 @@ class Ticket:
             self._is_done = True
             self._lock.release()
 
-    def _wait(self, seconds: float) -> bool:
+    def wait(self, seconds: float) -> bool:
         """Waits for at most `seconds`; returns whether there is a result."""
         if not self._is_done and self._lock.acquire(timeout=seconds):
             self._lock.release()  # for other threads, and the next call
         return self._is_done
 
     @property
+    def is_done(self) -> bool:
+        """Whether there is a result, or an error."""
+        return self._is_done
+
+    @property
     def missing(self) -> list[int]:
         """The shards that have not answered yet."""
         return sorted(self._missing)
-
-    def is_late(self, seconds: float) -> bool:
-        """Waits for at most `seconds`; returns whether there is still no result."""
-        return not self._wait(min(seconds, self.deadline.left))
 
     def result(self, describe: Any) -> list[Pulled]:
         """Waits for all shards.
@@ -146,7 +147,7 @@ class Ticket:
         Raises:
           DistributedError: a shard did not answer in time, or the run has failed.
         """
-        while not self._wait(self.deadline.left):
+        while not self.wait(self.deadline.left):
             if self.deadline.passed:  # False if it was renewed meanwhile.
                 raise self.deadline.error(describe(self.missing))
         if self._error is not None:

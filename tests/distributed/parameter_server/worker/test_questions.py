@@ -31,6 +31,7 @@ class Servers:
             self.send,
             lambda: VIEW,
             lambda shards: f"the servers of {[*shards]}",
+            lambda is_done, seconds, result: result(seconds),
         )
         self.questions._rotation = CopyRotation(first=1)
 

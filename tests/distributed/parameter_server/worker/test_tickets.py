@@ -16,9 +16,9 @@ def test_a_pull_ends_when_all_shards_have_answered() -> None:
     pull = ticket()
     one, two = (Pulled(n, [np.zeros(n)]) for n in (1, 2))
     pull.give(1, two)
-    assert pull.missing == [0] and pull.is_late(0.0)
+    assert pull.missing == [0] and not pull.wait(0.0) and not pull.is_done
     pull.give(0, one)
-    assert pull.missing == [] and not pull.is_late(0.0)
+    assert pull.missing == [] and pull.wait(0.0) and pull.is_done
     assert pull.result(str) == [one, two]
 
 
