@@ -2,15 +2,17 @@
 
 Each region of order and argument has a method of a fixed number of steps:
 
-- x < 2: the power series of J and I (DLMF 10.2.2, 10.25.2), and Temme's series of Y and
-  K for orders from -1/2 to 3/2 (N. Temme, On the numerical evaluation of the ordinary
-  Bessel function of the second kind, 1976).
-- x ≥ 2: the trapezoidal rule, whose error falls exponentially. For J and Y it is
-  applied to the integral of exp(-z cosh t) cosh(v t) along the path of steepest descent
-  (DLMF 10.32.9 at z = -i x), for K on the real axis.
-- J and Y then follow the recurrence in the order, upwards where that is stable and by
-  Miller's algorithm elsewhere. Only here the number of steps depends on the order.
+- x² ≤ 4 (v + 1): the power series of J and I (DLMF 10.2.2, 10.25.2).
+- x > v² / 2, large: Hankel's expansions (DLMF 10.17, 10.40).
 - I and K of orders of at least 25: the uniform expansions (DLMF 10.41).
+- Elsewhere J, Y and K of two orders from -1/2 to 3/2, and the recurrence in the order
+  from there, upwards where that is stable, by Miller's algorithm elsewhere. Only here
+  the number of steps depends on the order. For x < 2 the two come from Temme's series
+  (N. Temme, On the numerical evaluation of the ordinary Bessel function of the second
+  kind, 1976), beyond from tables in x and the square of the order.
+
+A method runs only if an element needs it: `in_blocks` gives the functions elements of
+similar needs, by the keys that are here, too.
 
 Everything is differentiable by the argument and by the order in forward mode.
 """
@@ -19,7 +21,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,7 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import dtypes
 from fxflow.lax._last_terms import count_of_terms, digits, from_last_term
 from fxflow.numpy._operands import convert
+from fxflow.scipy.special._blocks import where_needed
 
 #: The highest order of J and Y, to which the recurrence is followed.
 HIGHEST = 10_000.0
@@ -160,7 +163,7 @@ def _y_series(mu: Any, x: Any) -> tuple[Any, Any]:
 
 
 def _power_series(v: Any, x: Any, sign: int) -> Any:
-    """Returns J (sign -1) or I (sign 1) of an order v > -1 for 0 < x < 2."""
+    """Returns J (sign -1) or I (sign 1) of an order v > -1 for x² ≤ 4 max(v + 1, 1)."""
     quarter = sign * x * x / 4
 
     def step(k: Any, state: Any) -> Any:
@@ -168,79 +171,179 @@ def _power_series(v: Any, x: Any, sign: int) -> Any:
         return term, state[1] + term
 
     one = 1 + 0 * (x + v)
-    total = repeat(17, step, (one, one))[1]
+    total = repeat(20, step, (one, one))[1]
     return lax.exp(v * lax.log(x / 2) - lax.lgamma(v + 1)) * total
+
+
+# -- of 2 and more ---------------------------------------------------------------------
+
+#: From here on Hankel's expansions of the orders up to 3/2 have all digits.
+_TABLES_END = 25.0
+_ROWS, _COLUMNS = 22, 11
+_MOST_SQUARE = 2.25
+
+
+@functools.lru_cache
+def _tables() -> tuple[Any, Any]:
+    """Returns tables of K and of J and Y, from 2 to `_TABLES_END`.
+
+    √(2 x / π) exp(x) K, and P and Q of √(π x / 2) exp(-i χ) H = P + i Q, where χ is
+    x - π v / 2 - π / 4 (DLMF 10.17, 10.40), are smooth functions of √(1 / x) and v².
+    Row k: what Tₖ of the former is multiplied with, a polynomial in the latter.
+    """
+    wide = np.longdouble
+    pi = 4 * np.arctan(wide(1))
+    rows, columns = (
+        np.cos(pi * (2 * np.arange(n) + 1) / (2 * n)) for n in (_ROWS, _COLUMNS)
+    )
+    low, high = (wide(1) / np.sqrt(wide(x)) for x in (_TABLES_END, 2))
+    x = 4 / np.square(rows * (high - low) + high + low)[:, None, None]
+    v = np.sqrt(_MOST_SQUARE * (columns[:, None] + 1) / 2)
+    # Integrals by the trapezoidal rule (DLMF 10.32.9): of K on the real axis, of the
+    # others on the path t + i gd(t), where nothing oscillates.
+    steps = np.arange(100)
+    weights = np.where(steps == 0, wide(0.5), wide(1))
+
+    def reach(c: Any) -> Any:
+        return np.log1p(c + np.sqrt(c * (c + 2)))
+
+    h = (reach(46 / x) + wide(0.3)) / steps.size
+    t = h * steps
+    k = np.exp(-2 * x * np.square(np.sinh(t / 2))) * np.cosh(v * t)
+    c = 46 / x
+    h_path = reach((c + c * c / (np.sqrt(c * c + 4) + 2)) / 2) / steps.size
+    t = h_path * steps
+    path = np.exp(-x * np.sinh(t) * np.tanh(t)) * (1 + 1j / np.cosh(t))
+    path = path * np.cosh(v * (t + 1j * np.arctan(np.sinh(t))))
+    k, path = (
+        (part * weights).sum(-1, keepdims=True) for part in (h * k, h_path * path)
+    )
+    scale = np.sqrt(2 * x / pi)
+    path = path * scale * (1 - 1j) / np.sqrt(wide(2))
+    out = []
+    for values in (scale * k, path.real, path.imag):
+        grid = values[..., 0]
+        # Chebyshev's coefficients, then powers of the second argument.
+        for n, places in ((_ROWS, rows), (_COLUMNS, columns)):
+            basis = np.cos(np.arccos(places) * np.arange(n)[:, None]) * 2 / n
+            basis[0] /= 2
+            grid = (basis @ grid).T
+        powers = [np.polynomial.chebyshev.cheb2poly(row) for row in grid]
+        powers = [np.pad(row, (0, _COLUMNS - len(row))) for row in powers]
+        out.append(np.array(powers, float))
+    return np.stack(out[:1], 1), np.stack(out[1:], 1)
+
+
+def _from_table(table: Any, orders: Sequence[Any], x: Any) -> list[Any]:
+    """Returns the functions of a table for each of some orders, for 2 ≤ x < 25.
+
+    Args:
+      table: array[rows, functions, columns].
+      orders: up to 3/2 in size.
+      x: where.
+    """
+    low, high = _TABLES_END**-0.5, 2.0**-0.5
+    t = (2 / lax.sqrt(x) - (high + low)) * (1 / (high - low))
+    rows, functions, columns = table.shape
+    # Functions and orders are two axes in front.
+    table = fnp.reshape(
+        fnp.asarray(table, x.aval.dtype), (*table.shape, *(1,) * (x.aval.ndim + 1))
+    )
+    v = fnp.stack(orders)[None]
+    square = v * v * (2 / _MOST_SQUARE) - 1
+    twice = 2 * t
+
+    def step(i: Any, sums: Any) -> Any:
+        row, (first, second) = table[rows - 1 - i], sums
+        value = row[:, columns - 1] + 0 * square
+        for j in range(columns - 2, -1, -1):
+            value = value * square + row[:, j]
+        return twice * first - second + value, first
+
+    zero = fnp.zeros((functions, *square.aval.shape[1:]), x.aval.dtype) + 0 * square
+    # The step that adds row 0 has the factor t, not 2 t.
+    first, second = lax.fori_loop(0, rows, step, (zero, zero))
+    out = first - t * second
+    return [out[i, k] for k in range(len(orders)) for i in range(functions)]
+
+
+def _hankel_sums(orders: Sequence[Any], x: Any, turned: bool) -> list[Any]:
+    """Returns sums of Hankel's expansions of orders up to 3/2, for x ≥ 25.
+
+    Args:
+      orders: whose.
+      x: where.
+      turned: whether of J and Y: P and Q of each order (DLMF 10.17), and not of K.
+    """
+    squares, scale = [4 * v * v for v in orders], 1 / (8 * x)
+    zero = 0 * (x + squares[0])
+
+    def step(i: Any, sums: Any) -> Any:
+        k = 24 - convert(i, x.aval.dtype)
+        out = []
+        for square, (even, odd) in zip(squares, sums, strict=True):
+            ratio = (square - lax.square(2 * k - 1)) * ((1 / k) * scale)
+            out.append(
+                (1 - ratio * odd, ratio * even) if turned else (1 + ratio * even, odd)
+            )
+        return out
+
+    sums = lax.fori_loop(0, 24, step, [(1 + zero, zero)] * len(orders))
+    if turned:
+        return [part for pair in sums for part in pair]
+    return [even for even, _ in sums]
+
+
+def _of_two_and_more(mu: Any, x: Any, second: bool) -> tuple[Any, ...]:
+    """Returns the functions of the tables for the orders μ and μ + 1, for x ≥ 2."""
+    table = _tables()[second]
+    count = 2 * table.shape[1]
+    far = x >= _TABLES_END
+    near = where_needed(
+        ~far,
+        lambda mu, x: _from_table(table, (mu, mu + 1), x),
+        count,
+        (mu, 0),
+        (x, 2),
+    )
+    away = where_needed(
+        far,
+        lambda mu, x: _hankel_sums((mu, mu + 1), x, second),
+        count,
+        (mu, 0),
+        (x, _TABLES_END),
+    )
+    return tuple(fnp.where(far, a, n) for a, n in zip(away, near, strict=True))
 
 
 # -- J and Y ---------------------------------------------------------------------------
 
-_PATH_NODES = 24
-
-
-def _end_of_path(x: Any) -> Any:
-    """Returns t with x sinh(t) tanh(t) = 46, beyond which the integrand is rounding."""
-    c = 46 / x
-    c = (c + c * c / (lax.sqrt(c * c + 4) + 2)) / 2
-    return lax.stop_gradient(lax.log1p(c + lax.sqrt(c * (c + 2))))
-
 
 def _hankel_pair(mu: Any, x: Any) -> tuple[Any, Any, Any, Any]:
-    """Returns J and Y of the order μ, then of μ + 1, for x ≥ 2 and |μ| ≤ 1/2.
-
-    On the path t + i gd(t), where gd is Gudermann's function, i x cosh of it is
-    i x - x sinh(t) tanh(t): nothing oscillates.
-    """
-    h = _end_of_path(x) / _PATH_NODES
-
-    def step(k: Any, totals: Any) -> Any:
-        t = h * convert(k, x.aval.dtype)
-        up = lax.exp(t)
-        down = 1 / up
-        sinh, cosh = 0.5 * (up - down), 0.5 * (up + down)
-        series = t * polynomial(t * t, (1, 1 / 6, 1 / 120, 1 / 5040))
-        sinh = fnp.where(t < 0.1, series, sinh)
-        weight = h * lax.exp(-x * sinh * sinh / cosh)
-        weight = fnp.where(k == 0, 0.5 * weight, weight)
-        slope = 1 / cosh
-        angle = lax.atan2(sinh, 1 + 0 * sinh)
-        # cosh and sinh of μ (t + i φ), then of (μ + 1) (t + i φ) by addition.
-        grown = lax.exp(mu * t)
-        ch, sh = 0.5 * (grown + 1 / grown), 0.5 * (grown - 1 / grown)
-        cosine, sine = lax.cos(mu * angle), lax.sin(mu * angle)
-        re, im = ch * cosine, sh * sine
-        s_re, s_im = sh * cosine, ch * sine
-        # cosh(t + i φ) = 1 + i sinh tanh, and sinh(t + i φ) = tanh + i sinh.
-        turn, tanh = sinh * sinh / cosh, sinh / cosh
-        next_re = re - im * turn + s_re * tanh - s_im * sinh
-        next_im = im + re * turn + s_im * tanh + s_re * sinh
-        a, b, c, d = totals
-        return (
-            a + weight * (re - im * slope),
-            b + weight * (im + re * slope),
-            c + weight * (next_re - next_im * slope),
-            d + weight * (next_im + next_re * slope),
-        )
-
-    zero = 0 * x + 0 * mu
-    totals = lax.fori_loop(0, _PATH_NODES + 1, step, (zero,) * 4)
-    # H(x) = -2 i / π exp(i x - i π v / 2) times the integral.
+    """Returns J and Y of the order μ, then of μ + 1, for x ≥ 2 and |μ| ≤ 1/2."""
+    p, q, next_p, next_q = _of_two_and_more(mu, x, True)
+    # The next order has a phase that is smaller by π / 2.
+    c, s = cospi(0.5 * mu + 0.25), sinpi(0.5 * mu + 0.25)
     sine, cosine = lax.sin(x), lax.cos(x)
-    c, s = cospi(mu / 2), sinpi(mu / 2)
-    phase_re = cosine * c + sine * s
-    phase_im = sine * c - cosine * s
-    re, im, next_re, next_im = (2 / math.pi * part for part in totals)
-    # Times exp(i phase) and -i; the next order has one more factor of -i.
-    j = phase_re * im + phase_im * re
-    y = phase_im * im - phase_re * re
-    next_j = phase_im * next_im - phase_re * next_re
-    next_y = -(phase_re * next_im + phase_im * next_re)
-    return j, y, next_j, next_y
+    cosine, sine = cosine * c + sine * s, sine * c - cosine * s
+    size = lax.sqrt(2 / math.pi / x)
+    cosine, sine = size * cosine, size * sine
+    return (
+        p * cosine - q * sine,
+        p * sine + q * cosine,
+        next_p * sine + next_q * cosine,
+        next_q * sine - next_p * cosine,
+    )
 
 
-def _miller(mu: Any, n: Any, x: Any, used: Any, first: Any, second: Any) -> Any:
-    """Returns J of the order n + μ > x from J of the orders μ and μ + 1."""
-    top = fnp.max(fnp.where(used, n, 0), initial=0)
+def _miller(mu: Any, n: Any, x: Any, first: Any, second: Any) -> Any:
+    """Returns J of the order n + μ > x from J of the orders μ and μ + 1.
+
+    Orders that are 0 do not count.
+    """
+    top = fnp.max(n, initial=0)
     top = lax.stop_gradient(4 * lax.ceil((top + 10 * lax.cbrt(top) + 14) / 4))
+    over = 2 / x
 
     def going(state: Any) -> Any:
         return state[0] > 0
@@ -249,7 +352,7 @@ def _miller(mu: Any, n: Any, x: Any, used: Any, first: Any, second: Any) -> Any:
         k, above, here, kept = state
         # Four at once: the arrays go through memory less often.
         for _ in range(4):
-            above, here = here, 2 * (mu + k) / x * here - above
+            above, here = here, (mu + k) * over * here - above
             k = k - 1
             kept = fnp.where(k == n, here, kept)
         # Python's numbers would be of 32 bits here, if `x64` is off.
@@ -265,57 +368,126 @@ def _miller(mu: Any, n: Any, x: Any, used: Any, first: Any, second: Any) -> Any:
     return kept * ((here * first + above * second) / size)
 
 
-def _upwards(mu: Any, n: Any, x: Any, pairs: Any) -> Any:
-    """Returns solutions of the order n + μ, from pairs of the orders μ and μ + 1."""
-    top = fnp.max(n, initial=0)
+def _upwards(mu: Any, n: Any, x: Any, now: Any, after: Any) -> Any:
+    """Returns a solution of the order n + μ, from those of the orders μ and μ + 1."""
+    over = 2 / x
 
     def going(state: Any) -> Any:
-        return state[0] < top
+        k, now, _, _ = state
+        return fnp.any((k < n) & (lax.abs(now) < math.inf))
 
     def step(state: Any) -> Any:
-        k, pairs = state
-        k = k + 1
-        factor = 2 * (mu + k) / x
+        k, now, after, kept = state
+        for _ in range(4):
+            k = k + 1
+            new = (mu + k) * over * after - now
+            # Infinite from the first one on that is.
+            now, after = after, fnp.where(lax.abs(after) == math.inf, after, new)
+            kept = fnp.where(k <= n, now, kept)
+        return k, now, after, kept
 
-        def moved(now: Any, after: Any) -> Any:
-            new = factor * after - now
-            new = fnp.where(lax.abs(after) == math.inf, after, new)
-            return fnp.where(k <= n, after, now), fnp.where(k <= n, new, after)
-
-        return k, [moved(*pair) for pair in pairs]
-
-    start = (fnp.zeros((), x.aval.dtype), [tuple(pair) for pair in pairs])
-    return [now for now, _ in lax.while_loop(going, step, start)[1]]
+    start = (fnp.zeros((), x.aval.dtype), now, after, now)
+    return lax.while_loop(going, step, start)[3]
 
 
-def j_and_y(v: Any, x: Any) -> tuple[Any, Any]:
+def _j_upwards(mu: Any, n: Any, x: Any, now: Any, after: Any) -> Any:
+    """Returns J of the order n + μ ≤ x, from those of the orders μ and μ + 1."""
+    top, over = fnp.max(n, initial=0), 2 / x
+
+    def step(state: Any) -> Any:
+        k, now, after, kept = state
+        for _ in range(4):
+            k = k + 1
+            now, after = after, (mu + k) * over * after - now
+            kept = fnp.where(k == n, now, kept)
+        return k, now, after, kept
+
+    start = (fnp.zeros((), x.aval.dtype), now, after, now)
+    return lax.while_loop(lambda state: state[0] < top, step, start)[3]
+
+
+#: From here on, and for x > v² / 2, Hankel's expansions of J and Y have all digits.
+FAR = 40.0
+
+
+def far_j_and_y(v: Any, x: Any) -> tuple[Any, Any]:
+    """Returns J and Y for x > `FAR` and x > v² / 2 (DLMF 10.17.3, 10.17.4)."""
+    scale, square = 1 / (8 * x), 4 * v * v
+
+    def step(i: Any, state: Any) -> Any:
+        even, odd = state
+        for part in range(4):
+            k = fnp.asarray(32 - 4 * i - part, dtypes.float64)
+            ratio = (square - lax.square(2 * k - 1)) * ((1 / k) * scale)
+            even, odd = 1 - ratio * odd, ratio * even
+        return even, odd
+
+    zero = 0 * (v + x)
+    even, odd = lax.fori_loop(0, 8, step, (1 + zero, zero))
+    c, s = cospi(0.5 * v + 0.25), sinpi(0.5 * v + 0.25)
+    cosine, sine = lax.cos(x), lax.sin(x)
+    cosine, sine = cosine * c + sine * s, sine * c - cosine * s
+    size = lax.sqrt(2 / (math.pi * x))
+    return size * (even * cosine - odd * sine), size * (even * sine + odd * cosine)
+
+
+def _regions(v: Any, x: Any) -> tuple[Any, Any, Any]:
+    """Returns where x is small for all orders, for this one, and large for it."""
+    return x < 2, x * x <= 4 * (v + 1), (x > FAR) & (x > 0.5 * v * v)
+
+
+def ordinary_key(v: Any, x: Any) -> Any:
+    """Returns what `j_and_y` needs for an element: methods, then steps."""
+    low, series, far = _regions(v, x)
+    away = 2.0 + fnp.where(x < _TABLES_END, 0.0, 1.0) + fnp.where(v > x, 2.0, 0.0)
+    method = fnp.where(low, 0, fnp.where(series, 1, fnp.where(far, 6, away)))
+    steps = fnp.where(far, 0, fnp.minimum(v + 0.5, 2 * HIGHEST))
+    return method * (4 * HIGHEST) + steps
+
+
+def j_and_y(v: Any, x: Any, with_j: Any, with_y: Any) -> tuple[Any, Any]:
     """Returns J and Y of orders from 0 to `HIGHEST`, for 0 < x < inf.
 
     Args:
       v: the order, of 64 bits.
       x: of 64 bits.
+      with_j: where J is wanted; elsewhere it is arbitrary, but finite.
+      with_y: where Y is.
     """
     n, mu = nearest(v)
-    small = x < 2
-    low, high = fnp.where(small, x, 1), fnp.where(small, 2, x)
-    near_y, near_y1 = _y_series(mu, low)
-    far_j, far_y, far_j1, far_y1 = _hankel_pair(mu, high)
-    y, y1 = fnp.where(small, near_y, far_y), fnp.where(small, near_y1, far_y1)
-    series = _power_series(v, low, -1)
-    # Where J is not needed its recurrence stays finite.
-    pairs = [(y, y1), (fnp.where(small, 0, far_j), fnp.where(small, 0, far_j1))]
-    above = (v > x) & ~small
-    y, j = _upwards(mu, n, x, pairs)
-    falling = _miller(mu, n, high, above, far_j, far_j1)
-    j = fnp.where(above, falling, j)
-    return fnp.where(small, series, j), y
+    low, series, far = _regions(v, x)
+    by_series, falling = with_j & series, v > x
+    by_pair = with_j & ~series & ~far
+    rising_y = with_y & ~far
+    (j_near,) = where_needed(
+        by_series, lambda v, x: (_power_series(v, x, -1),), 1, (v, 0), (x, 1)
+    )
+    y_near, y1_near = where_needed(rising_y & low, _y_series, 2, (mu, 0), (x, 1))
+    j, y, j1, y1 = where_needed(
+        by_pair | (rising_y & ~low), _hankel_pair, 4, (mu, 0), (x, 2)
+    )
+    y, y1 = fnp.where(low, y_near, y), fnp.where(low, y1_near, y1)
+    pair = ((n, 0), (x, 1), (j, 1), (j1, 1))
+
+    def of_pair(solution: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *args: (solution(*args),)
+
+    (up,) = where_needed(by_pair & ~falling, of_pair(_j_upwards), 1, (mu, 0), *pair)
+    (down,) = where_needed(by_pair & falling, of_pair(_miller), 1, (mu, 0), *pair)
+    pair = ((n, 0), (x, 1), (y, 0), (y1, 0))
+    (y,) = where_needed(rising_y, of_pair(_upwards), 1, (mu, 0), *pair)
+    far_j, far_y = where_needed(
+        far & (with_j | with_y), far_j_and_y, 2, (v, 0), (x, 2 * FAR)
+    )
+    j = fnp.where(far, far_j, fnp.where(falling, down, up))
+    return fnp.where(series, j_near, j), fnp.where(far, far_y, y)
 
 
 def high_y(v: Any, x: Any) -> Any:
     """Returns Y of orders from -1/2 to `HIGHEST`, for 2 ≤ x < inf."""
     n, mu = nearest(v)
     _, y, _, y1 = _hankel_pair(mu, x)
-    return _upwards(mu, n, x, [(y, y1)])[0]
+    return _upwards(mu, n, x, y, y1)
 
 
 def first_orders(x: Any) -> tuple[Any, Any, Any, Any]:
@@ -344,8 +516,9 @@ def half_orders(v: Any, x: Any) -> tuple[Any, Any]:
     root = lax.sqrt(2 / math.pi / x)
     sine, cosine = root * lax.sin(x), root * lax.cos(x)
     above = (v > x) & ~small
-    y, j = _upwards(mu, n, x, [(sine, -cosine), (cosine, sine)])
-    falling = _miller(mu, n, high, above, cosine, sine)
+    y = _upwards(mu, n, x, sine, -cosine)
+    j = _j_upwards(mu, fnp.where(above | small, 0, n), x, cosine, sine)
+    falling = _miller(mu, fnp.where(above, n, 0), high, cosine, sine)
     j = fnp.where(above, falling, j)
     # Horner's rule takes one pass through memory.
     total, quarter = lax.full_like(x, 1), low * low / 4
@@ -359,43 +532,40 @@ def half_orders(v: Any, x: Any) -> tuple[Any, Any]:
 
 #: From this order on the uniform expansions have all digits.
 UNIFORM = 25
-_NODES = 40
 
 
-def _k_pair(v: Any, x: Any) -> tuple[Any, Any]:
-    """Returns exp(x) K of the orders v and v + 1, v < 25, for x ≥ 2."""
-    end = (v + 1 + lax.sqrt(lax.square(v + 1) + 84 * x)) / x
-    for _ in range(3):
-        c = (42 + (v + 1) * end) / x
-        end = fnp.minimum(end, lax.log1p(c + lax.sqrt(c * (c + 2))))
-    h = lax.stop_gradient(end) / _NODES
-
-    def step(k: Any, totals: Any) -> Any:
-        t = h * convert(k, x.aval.dtype)
-        size = 2 * x * lax.square(lax.sinh(0.5 * t))
-        weight = fnp.where(k == 0, 0.25 * h, 0.5 * h)
-        up, down = weight * lax.exp(v * t - size), weight * lax.exp(-v * t - size)
-        grown = lax.exp(t)
-        return totals[0] + (up + down), totals[1] + (up * grown + down / grown)
-
-    zero = 0 * x + 0 * v
-    out = lax.fori_loop(0, _NODES + 1, step, (zero, zero))
-    return out[0], out[1]
+def _k_pair(mu: Any, x: Any) -> tuple[Any, Any]:
+    """Returns exp(x) K of the orders μ and μ + 1 for x ≥ 2, |μ| ≤ 1/2."""
+    size = lax.sqrt(0.5 * math.pi / x)
+    now, after = _of_two_and_more(mu, x, False)
+    return size * now, size * after
 
 
-def _k_upwards(v: Any, x: Any) -> Any:
-    """Returns K of an order below 25 for 0 < x < 2."""
-    n, mu = nearest(v)
+def _scaled_k_series(mu: Any, x: Any) -> tuple[Any, Any]:
+    """Returns what `_k_pair` does, for 0 < x < 2."""
+    grown = lax.exp(x)
     now, after = _k_series(mu, x)
+    return now * grown, after * grown
 
-    def step(k: Any, pair: Any) -> Any:
-        new = 2 * (mu + k) / x * pair[1] + pair[0]
-        return (
-            fnp.where(k <= n, pair[1], pair[0]),
-            fnp.where(k <= n, new, pair[1]),
-        )
 
-    return repeat(UNIFORM + 1, step, (now, after))[0]
+def _k_upwards(mu: Any, n: Any, x: Any, now: Any, after: Any) -> tuple[Any, Any]:
+    """Returns K of the orders n + μ and n + μ + 1 from those of μ and μ + 1."""
+    top, over = fnp.max(n, initial=0), 2 / x
+
+    def step(state: Any) -> Any:
+        k, now, after = state
+        for _ in range(4):
+            k = k + 1
+            live = k <= n
+            now, after = (
+                fnp.where(live, after, now),
+                fnp.where(live, (mu + k) * over * after + now, after),
+            )
+        return k, now, after
+
+    start = (fnp.zeros((), x.aval.dtype), now, after)
+    _, now, after = lax.while_loop(lambda state: state[0] < top, step, start)
+    return now, after
 
 
 def _i_ratio(v: Any, x: Any) -> Any:
@@ -410,14 +580,24 @@ def _i_ratio(v: Any, x: Any) -> Any:
     return from_last_term(term, count, 0 * x + 0 * v)
 
 
-def _i_far(v: Any, x: Any) -> Any:
-    """Returns exp(-x) I for x > 25 and x > v² / 2 (DLMF 10.40.1)."""
+def _i_by_ratio(v: Any, x: Any, now: Any, after: Any) -> Any:
+    """Returns exp(-x) I from exp(x) K of the orders v and v + 1 (DLMF 10.28.2)."""
+    return 1 / (x * (after + _i_ratio(v, x) * now))
 
-    def term(k: Any, total: Any) -> Any:
-        return 1 + (lax.square(2 * k - 1) - 4 * v * v) / (8 * k * x) * total
 
-    total = from_last_term(term, fnp.asarray(32.0, x.aval.dtype), 1 + 0 * (x + v))
-    return total / lax.sqrt(2 * math.pi * x)
+def _far_i_and_k(v: Any, x: Any) -> tuple[Any, Any]:
+    """Returns exp(-x) I and exp(x) K for x > 25, x > v² / 2 (DLMF 10.40.1, 10.40.2)."""
+    square, scale = 4 * v * v, 1 / (8 * x)
+
+    def step(i: Any, state: Any) -> Any:
+        k = 32 - convert(i, x.aval.dtype)
+        ratio = (square - lax.square(2 * k - 1)) * ((1 / k) * scale)
+        return 1 - ratio * state[0], 1 + ratio * state[1]
+
+    one = 1 + 0 * (v + x)
+    i, k = lax.fori_loop(0, 32, step, (one, one))
+    size = lax.sqrt(1 / x)
+    return i * size / math.sqrt(2 * math.pi), k * size * math.sqrt(0.5 * math.pi)
 
 
 def half_i_and_k(v: Any, x: Any) -> tuple[Any, Any]:
@@ -441,7 +621,7 @@ def half_i_and_k(v: Any, x: Any) -> tuple[Any, Any]:
     far = (x > 25) & (x > 0.5 * v * v)
     near = fnp.where(far, 2, x)
     i = 1 / (x * ratio + x * _i_ratio(v, near)) / k
-    return fnp.where(far, _i_far(v, fnp.where(far, x, 1e3)), i), k
+    return fnp.where(far, _far_i_and_k(v, fnp.where(far, x, 1e3))[0], i), k
 
 
 _DEBYE = 16
@@ -460,8 +640,8 @@ def _debye(count: int) -> Any:
     return np.array([np.pad(row, (0, count - len(row))) for row in rows])
 
 
-def _uniform(v: Any, x: Any) -> tuple[Any, Any]:
-    """Returns exp(-x) I and exp(x) K of an order of at least 25 (DLMF 10.41.3)."""
+def _uniform(v: Any, x: Any, scaled: bool) -> tuple[Any, Any]:
+    """Returns what `i_and_k` does, of an order of at least 25 (DLMF 10.41.3)."""
     root = lax.sqrt(v * v + x * x)
     p = v / root
     even, odd = 0 * p, 0 * p
@@ -482,33 +662,71 @@ def _uniform(v: Any, x: Any) -> tuple[Any, Any]:
 
     start = (scale, even, odd)
     _, even, odd = lax.fori_loop(0, _DEBYE // 2, step, start)
-    # √(v² + x²) - x, and v log(x / (v + √(v² + x²))).
-    size = v * v / (root + x) + v * lax.log(x / (v + root))
+    # √(v² + x²), or that less x, and v log(x / (v + √(v² + x²))).
+    size = v * v / (root + x) if scaled else root
+    size = size + v * lax.log(x / (v + root))
     factor = lax.sqrt(1 / root)
     i = lax.exp(size) * factor * (even + odd) / math.sqrt(2 * math.pi)
     k = lax.exp(-size) * factor * (even - odd) * math.sqrt(math.pi / 2)
     return i, k
 
 
-def i_and_k(v: Any, x: Any) -> tuple[Any, Any]:
-    """Returns exp(-x) I and exp(x) K of orders of at least 0, for 0 < x < inf.
+def _modified_regions(v: Any, x: Any) -> tuple[Any, Any, Any, Any]:
+    """Returns where the order is high; elsewhere where x < 2, is small, is large."""
+    high = v >= UNIFORM
+    small, far = x * x <= 4 * (v + 1), (x > 25) & (x > 0.5 * v * v)
+    return high, ~high & (x < 2), ~high & small, ~high & far
+
+
+def modified_key(v: Any, x: Any) -> Any:
+    """Returns what `i_and_k` needs for an element: methods, then steps."""
+    high, low, series, far = _modified_regions(v, x)
+    method = fnp.where(series, 1, fnp.where(x < _TABLES_END, 2, 3))
+    method = fnp.where(far, 4, fnp.where(low, 0, method))
+    return fnp.where(high, 1e3, method * 100 + fnp.minimum(v + 0.5, UNIFORM))
+
+
+def i_and_k(
+    v: Any, x: Any, with_i: Any, with_k: Any, scaled: bool = True
+) -> tuple[Any, Any]:
+    """Returns I and K of orders of at least 0, for 0 < x < inf.
 
     Args:
       v: the order, of 64 bits.
       x: of 64 bits.
+      with_i: where I is wanted; elsewhere it is arbitrary.
+      with_k: where K is.
+      scaled: whether times exp(-x) and exp(x). The product may be below the smallest
+        numbers where the function is not.
     """
-    high_order = v >= UNIFORM
-    order = fnp.where(high_order, 0.0, v)
-    small = x < 2
-    low, high = fnp.where(small, x, 1), fnp.where(small, 2, x)
-    grown = lax.exp(low)
-    near_k = _k_upwards(order, low) * grown
-    near_i = _power_series(order, low, 1) / grown
-    mid_k, mid_k1 = _k_pair(order, high)
-    far = (high > 25) & (high > 0.5 * order * order)
-    middle = fnp.where(far, 2, high)
-    mid_i = 1 / (middle * (mid_k1 + _i_ratio(order, middle) * mid_k))
-    mid_i = fnp.where(far, _i_far(order, fnp.where(far, high, 1e3)), mid_i)
-    i, k = fnp.where(small, near_i, mid_i), fnp.where(small, near_k, mid_k)
-    large_i, large_k = _uniform(fnp.where(high_order, v, UNIFORM), x)
-    return fnp.where(high_order, large_i, i), fnp.where(high_order, large_k, k)
+    high, low, series, far = _modified_regions(v, x)
+    n, mu = nearest(fnp.where(high, 0.0, v))
+    by_ratio = with_i & ~high & ~series & ~far
+    by_pair = (with_k & ~high & ~far) | by_ratio
+    near = where_needed(by_pair & low, _scaled_k_series, 2, (mu, 0), (x, 1))
+    away = where_needed(by_pair & ~low, _k_pair, 2, (mu, 0), (x, 2))
+    pair = [(fnp.where(low, a, b), 1) for a, b in zip(near, away, strict=True)]
+    k, k1 = where_needed(by_pair, _k_upwards, 2, (mu, 0), (n, 0), (x, 1), *pair)
+    (i,) = where_needed(
+        by_ratio,
+        lambda *args: (_i_by_ratio(*args),),
+        1,
+        *((v, 0), (x, 2), (k, 1), (k1, 1)),
+    )
+    (near_i,) = where_needed(
+        with_i & series,
+        lambda v, x: (_power_series(v, x, 1) * (lax.exp(-x) if scaled else 1),),
+        1,
+        *((v, 0), (x, 1)),
+    )
+    wanted = with_i | with_k
+    far_i, far_k = where_needed(wanted & far, _far_i_and_k, 2, (v, 0), (x, 1e3))
+    uniform = functools.partial(_uniform, scaled=scaled)
+    high_i, high_k = where_needed(wanted & high, uniform, 2, (v, UNIFORM), (x, 1))
+    i, k = fnp.where(far, far_i, i), fnp.where(far, far_k, k)
+    if not scaled:
+        # In two factors, the first of which overflows late.
+        half = lax.exp(0.5 * x)
+        i, k = half * (half * i), (k / half) / half
+    i = fnp.where(series, near_i, i)
+    return fnp.where(high, high_i, i), fnp.where(high, high_k, k)

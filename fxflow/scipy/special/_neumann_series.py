@@ -1,4 +1,4 @@
-"""Bessel's J and Struve's H as quotients of Neumann series, and J and Y far from 0.
+"""Bessel's J and Struve's H as quotients of Neumann series.
 
 Miller's algorithm gives J of the orders μ, μ + 1, … but for a factor, which follows
 from (x / 2)^μ = ∑ cₖ J of the order μ + 2 k (DLMF 10.23.15). So J and other sums of
@@ -7,18 +7,13 @@ this kind (DLMF 11.4.18) need no gamma function, no sine and no exponential.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from fxflow import lax
 from fxflow import numpy as fnp
-from fxflow.core.arrays import dtypes
-from fxflow.scipy.special._cylinder import cospi, sinpi
 
 #: Beyond it there are too many terms.
 FARTHEST = 1000.0
-#: From here on the asymptotic series have all digits, if x > v² / 2.
-FAR = 40.0
 
 
 def _count(mu: Any, x: Any) -> Any:
@@ -63,24 +58,3 @@ def neumann_sums(mu: Any, x: Any, factor: Any, quotient: Any = None) -> tuple[An
 
     *_, here, total, other = lax.while_loop(going, step, (top, *(zero,) * 4))
     return here / total, other / total
-
-
-def far_j_and_y(v: Any, x: Any) -> tuple[Any, Any]:
-    """Returns J and Y for x > `FAR` and x > v² / 2 (DLMF 10.17.3, 10.17.4)."""
-    scale, square = 1 / (8 * x), 4 * v * v
-
-    def step(i: Any, state: Any) -> Any:
-        even, odd = state
-        for part in range(4):
-            k = fnp.asarray(32 - 4 * i - part, dtypes.float64)
-            ratio = (square - lax.square(2 * k - 1)) / k * scale
-            even, odd = 1 - ratio * odd, ratio * even
-        return even, odd
-
-    zero = 0 * (v + x)
-    even, odd = lax.fori_loop(0, 8, step, (1 + zero, zero))
-    c, s = cospi(0.5 * v + 0.25), sinpi(0.5 * v + 0.25)
-    cosine, sine = lax.cos(x), lax.sin(x)
-    cosine, sine = cosine * c + sine * s, sine * c - cosine * s
-    size = lax.sqrt(2 / (math.pi * x))
-    return size * (even * cosine - odd * sine), size * (even * sine + odd * cosine)

@@ -6,6 +6,7 @@ operands, since the recurrence in the order amplifies the rounding of 32 bits.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -16,11 +17,14 @@ from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import shared
 from fxflow.core.runtime.library import library
 from fxflow.numpy._operands import ArrayLike, convert
+from fxflow.scipy.special._blocks import in_blocks
 from fxflow.scipy.special._cylinder import (
     HIGHEST,
     cospi,
     i_and_k,
     j_and_y,
+    modified_key,
+    ordinary_key,
     sinpi,
 )
 from fxflow.scipy.special._derivatives import by_forward
@@ -51,26 +55,53 @@ def _reflected(x: Any, v: Any, value: Any) -> Any:
 # -- J and Y ---------------------------------------------------------------------------
 
 
-def _ordinary(v: Any, x: Any) -> tuple[Any, Any, Any, Any]:
-    """Returns J and Y of |v| and |x|, and the cosine and sine of π |v|."""
+def _inside(v: Any, x: Any) -> tuple[Any, Any, Any]:
+    """Returns |v| and |x| where J and Y are computed, and where that is."""
     order, size = lax.abs(v), lax.abs(x)
     inside = (size > 0) & (size < math.inf) & (order <= HIGHEST)
-    j, y = j_and_y(fnp.where(inside, order, 0), fnp.where(inside, size, 1))
+    return fnp.where(inside, order, 0), fnp.where(inside, size, 1), inside
+
+
+def _ordinary(v: Any, x: Any, first: bool, second: bool) -> tuple[Any, Any]:
+    """Returns J and Y; where only one of them is wanted the other one is arbitrary."""
+    order, size, inside = _inside(v, x)
+    # Each of a negative order depends on both.
+    both = inside & (v < 0)
+    j, y = j_and_y(
+        order, size, inside if first else both, inside if second else both & (x > 0)
+    )
+    order, size = lax.abs(v), lax.abs(x)
     j = fnp.where(size == 0, fnp.where(order == 0, 1.0, 0.0), j)
     y = fnp.where(size == 0, -math.inf, y)
     j, y = fnp.where(size == math.inf, 0, j), fnp.where(size == math.inf, 0, y)
     known = (order <= HIGHEST) & (x == x)
     j, y = fnp.where(known, j, math.nan), fnp.where(known, y, math.nan)
-    return j, y, cospi(order), sinpi(order)
+    cosine, sine = cospi(order), sinpi(order)
+    of_first = fnp.where(v < 0, cosine * j - _finite_product(sine, y), j)
+    of_second = fnp.where(v < 0, sine * j + _finite_product(cosine, y), y)
+    of_second = fnp.where(x < 0, math.nan, of_second)
+    return _reflected(x, v, of_first), of_second
+
+
+def _ordinary_key(v: Any, x: Any) -> Any:
+    order, size, _ = _inside(v, x)
+    return ordinary_key(order, size)
 
 
 def _jy_values(v: Any, x: Any) -> Any:
     """Returns J and Y along a new first axis."""
-    j, y, cosine, sine = _ordinary(v, x)
-    first = fnp.where(v < 0, cosine * j - _finite_product(sine, y), j)
-    second = fnp.where(v < 0, sine * j + _finite_product(cosine, y), y)
-    second = fnp.where(x < 0, math.nan, second)
-    return fnp.stack([_reflected(x, v, first), second])
+    of = functools.partial(_ordinary, first=True, second=True)
+    return fnp.stack(in_blocks(of, _ordinary_key, v, x))
+
+
+def _j_values(v: Any, x: Any) -> Any:
+    of = lambda v, x: _ordinary(v, x, True, False)[0]
+    return in_blocks(of, _ordinary_key, v, x)
+
+
+def _y_values(v: Any, x: Any) -> Any:
+    of = lambda v, x: _ordinary(v, x, False, True)[1]
+    return in_blocks(of, _ordinary_key, v, x)
 
 
 def _neighbours(function: Any, v: Any, x: Any) -> tuple[Any, Any]:
@@ -81,14 +112,16 @@ def _neighbours(function: Any, v: Any, x: Any) -> tuple[Any, Any]:
     return below, above
 
 
-def _jy_slope(v: Any, x: Any) -> Any:
-    below, above = _neighbours(_jy, v, x)
-    out = 0.5 * (below - above)
-    # That of Y is infinite at 0 and nan below, and would make that of J nan in reverse.
-    return fnp.where((x <= 0) & ~fnp.isfinite(out), 0, out)
+def _slope_of(function: Any, v: Any, x: Any) -> Any:
+    below, above = _neighbours(function, v, x)
+    return 0.5 * (below - above)
 
 
-_jy: Callable[..., Any] = by_forward(_jy_values, None, _jy_slope)
+_j: Callable[..., Any] = by_forward(_j_values, None, lambda v, x: _slope_of(_j, v, x))
+_y: Callable[..., Any] = by_forward(_y_values, None, lambda v, x: _slope_of(_y, v, x))
+_jy: Callable[..., Any] = by_forward(
+    _jy_values, None, lambda v, x: _slope_of(_jy, v, x)
+)
 
 
 def _within(inside: Any, out: Any) -> Any:
@@ -97,11 +130,11 @@ def _within(inside: Any, out: Any) -> Any:
 
 
 def _jv(v: Any, x: Any) -> Any:
-    return _within((x >= 0) | (v == lax.floor(v)), _jy(v, x)[0])
+    return _within((x >= 0) | (v == lax.floor(v)), _j(v, x))
 
 
 def _yv(v: Any, x: Any) -> Any:
-    return _within(x >= 0, _jy(v, x)[1])
+    return _within(x >= 0, _y(v, x))
 
 
 #: `jv` and `yv` of arrays of 64 bits.
@@ -238,47 +271,53 @@ def hankel2(v: ArrayLike, z: ArrayLike) -> Array:
 # -- I and K ---------------------------------------------------------------------------
 
 
-def _modified(v: Any, x: Any) -> tuple[Any, Any]:
-    """Returns exp(-|x|) I and exp(|x|) K of |v| and |x|."""
+def _modified(v: Any, x: Any, first: bool, scaled: bool) -> tuple[Any, Any]:
+    """Returns I and K of |v| and |x|, of which one is wanted.
+
+    The other one, too, where I has a negative order.
+    """
     order, size = lax.abs(v), lax.abs(x)
     inside = (size > 0) & (size < math.inf) & (order < math.inf)
-    i, k = i_and_k(fnp.where(inside, order, 0), fnp.where(inside, size, 1))
+    i, k = i_and_k(
+        fnp.where(inside, order, 0),
+        fnp.where(inside, size, 1),
+        inside & first,
+        inside & (v < 0) if first else inside,
+        scaled,
+    )
+    most = 0 if scaled else math.inf
     i = fnp.where(size == 0, fnp.where(order == 0, 1.0, 0.0), i)
     k = fnp.where(size == 0, math.inf, k)
-    i, k = fnp.where(size == math.inf, 0, i), fnp.where(size == math.inf, 0, k)
+    i, k = fnp.where(size == math.inf, most, i), fnp.where(size == math.inf, 0, k)
     known = (order < math.inf) & (x == x)
     return fnp.where(known, i, math.nan), fnp.where(known, k, math.nan)
 
 
-def _ive_values(v: Any, x: Any) -> Any:
-    i, k = _modified(v, x)
-    small = lax.exp(-2 * lax.abs(x))
-    other = _finite_product((2 / math.pi) * sinpi(-v) * small, k)
-    return _reflected(x, v, fnp.where(v < 0, i + other, i))
+def _modified_key(v: Any, x: Any) -> Any:
+    order, size = lax.abs(v), lax.abs(x)
+    known = (order < math.inf) & (x == x)
+    return modified_key(fnp.where(known, order, 0), fnp.where(known, size, 1))
 
 
-def _kve_values(v: Any, x: Any) -> Any:
-    return fnp.where(x < 0, math.nan, _modified(v, x)[1])
+def _i_of(scaled: bool, v: Any, x: Any) -> Any:
+    i, k = _modified(v, x, True, scaled)
+    sine = (2 / math.pi) * sinpi(-v)
+    if scaled:
+        sine = sine * lax.exp(-2 * lax.abs(x))
+    return _reflected(x, v, fnp.where(v < 0, i + _finite_product(sine, k), i))
 
 
-_ive: Callable[..., Any] = by_forward(_ive_values, None, None)
-_kve: Callable[..., Any] = by_forward(_kve_values, None, None)
+def _k_of(scaled: bool, v: Any, x: Any) -> Any:
+    return fnp.where(x < 0, math.nan, _modified(v, x, False, scaled)[1])
 
 
-def _iv_values(v: Any, x: Any) -> Any:
-    half = lax.exp(0.5 * lax.abs(x))
-    out = half * (half * _ive_values(v, x))
-    return fnp.where((lax.abs(x) == math.inf) & (out != out), _infinite(v, x), out)
+def _modified_values(of: Callable[..., Any], scaled: bool) -> Callable[..., Any]:
+    of = functools.partial(of, scaled)
+    return lambda v, x: in_blocks(of, _modified_key, v, x)
 
 
-def _infinite(v: Any, x: Any) -> Any:
-    return _reflected(x, v, fnp.where((v - v == 0) & (x == x), math.inf, math.nan))
-
-
-def _kv_values(v: Any, x: Any) -> Any:
-    # Where exp(-x) underflows, but K of a high order does not.
-    half = lax.exp(-0.5 * x)
-    return half * (half * _kve_values(v, x))
+_ive: Callable[..., Any] = by_forward(_modified_values(_i_of, True), None, None)
+_kve: Callable[..., Any] = by_forward(_modified_values(_k_of, True), None, None)
 
 
 def _iv_slope(v: Any, x: Any) -> Any:
@@ -291,8 +330,8 @@ def _kv_slope(v: Any, x: Any) -> Any:
     return -0.5 * (below + above)
 
 
-_iv: Callable[..., Any] = by_forward(_iv_values, None, _iv_slope)
-_kv: Callable[..., Any] = by_forward(_kv_values, None, _kv_slope)
+_iv: Callable[..., Any] = by_forward(_modified_values(_i_of, False), None, _iv_slope)
+_kv: Callable[..., Any] = by_forward(_modified_values(_k_of, False), None, _kv_slope)
 
 
 @library(quick=True)

@@ -39,8 +39,19 @@ def _nearer(goal: Any, step: Any) -> Any:
     return fnp.where(goal <= step, goal, step)
 
 
+def _times(count: int, step: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Returns several steps of a loop as one."""
+
+    def steps(state: Any) -> Any:
+        for _ in range(count):
+            state = step(state)
+        return state
+
+    return steps
+
+
 def _series(
-    tops: tuple[Any, ...], bottom: Any, x: Any, through: Any = False
+    tops: tuple[Any, ...], bottom: Any, x: Any, through: Any = False, unrolled: int = 1
 ) -> tuple[Any, Any]:
     """Returns Σ tₖ and Σ k tₖ, where tₖ₊₁ / tₖ = ∏ (top + k) x / ((bottom + k)(k + 1)).
 
@@ -52,6 +63,7 @@ def _series(
       x: argument.
       through: where derivatives with respect to `tops` are wanted: they have terms
         beyond the one whose factor is 0.
+      unrolled: terms for each test whether it ends.
     """
     tiny = _epsilon(x) / 4
 
@@ -85,12 +97,12 @@ def _series(
 
     one = lax.full_like(x, 1)
     start = (fnp.int32(0), x == x, (x == x) & through, one, one, one, 0 * one)
-    *_, total, moment = lax.while_loop(going, step, start)
+    *_, total, moment = lax.while_loop(going, _times(unrolled, step), start)
     return total, moment
 
 
 def _expanded(
-    next_term: Any, h: Any, f: Any, df: Any, through: bool
+    next_term: Any, h: Any, f: Any, df: Any, through: bool, unrolled: int = 1
 ) -> tuple[Any, Any]:
     """Returns a function and its derivative at a distance, by Taylor series.
 
@@ -101,6 +113,7 @@ def _expanded(
       df: its derivative.
       through: whether derivatives by parameters are wanted: where the function's own
         terms are 0, another solution says how many theirs are.
+      unrolled: terms for each test whether it ends.
     """
     tiny = _epsilon(h) / 4
 
@@ -128,7 +141,9 @@ def _expanded(
         one = lax.full_like(h, 1)
         solutions.append((one, h, one + h))
     start = (fnp.int32(0), h != 0, solutions, first)
-    *_, ((_, _, value), *_), slope = lax.while_loop(going, step, start)
+    *_, ((_, _, value), *_), slope = lax.while_loop(
+        going, _times(unrolled, step), start
+    )
     return value, fnp.where(h == 0, df, slope / fnp.where(h == 0, 1, h))
 
 
@@ -279,8 +294,12 @@ def _in_32_bits(function: Any, args: list[Any]) -> Array:
 # -- of two parameters above and one below ---------------------------------------------
 
 
-def hyp2f1_near_one(a: Any, b: Any, c: Any, w: Any, through: bool = False) -> Any:
-    """Returns ₂F₁(a, b; c; 1 - w) for 0 < w ≤ 1, along its differential equation.
+def hyp2f1_near_one(
+    a: Any, b: Any, c: Any, w: Any, through: bool = False, unrolled: int = 1
+) -> tuple[Any, Any]:
+    """Returns ₂F₁(a, b; c; 1 - w) for 0 < w ≤ 1, and its derivative by 1 - w.
+
+    Along its differential equation.
 
     Args:
       a: the first parameter.
@@ -289,9 +308,11 @@ def hyp2f1_near_one(a: Any, b: Any, c: Any, w: Any, through: bool = False) -> An
       w: how far the argument is from 1.
       through: whether derivatives with respect to `a` and `b` are wanted, which have
         terms behind the last one of a polynomial.
+      unrolled: terms for each test whether a series ends: more of them make a longer
+        program that takes less time.
     """
     at = -_nearer(-w, -0.5)
-    f, moment = _series((a, b), c, 1 - at, through)
+    f, moment = _series((a, b), c, 1 - at, through, unrolled)
     df = moment / fnp.where(at < 1, 1 - at, 1)
 
     def going(state: Any) -> Any:
@@ -306,10 +327,11 @@ def hyp2f1_near_one(a: Any, b: Any, c: Any, w: Any, through: bool = False) -> An
             part = part - h * ((at - z) * n + c - (a + b + 1) * z) * last
             return part / (z * at * (n + 2))
 
-        f, df = _expanded(next_term, at - new, f, df, through)
+        f, df = _expanded(next_term, at - new, f, df, through, unrolled)
         return new, f, df
 
-    return lax.while_loop(going, step, (at, f, df))[1]
+    _, f, df = lax.while_loop(going, step, (at, f, df))
+    return f, df
 
 
 def _hyp2f1_values(a: Any, b: Any, c: Any, x: Any, *, through: bool = False) -> Any:
@@ -337,7 +359,7 @@ def _hyp2f1_values(a: Any, b: Any, c: Any, x: Any, *, through: bool = False) -> 
         fnp.where(inside, c, 1),
         fnp.where(inside, w, 1),
         through,
-    )
+    )[0]
     factor = lax.exp(-a * fnp.log1p(fnp.where(turned & inside, -x, 0)))
     out = fnp.where(ends, sums, fnp.where(inside, value * factor, math.inf))
     # At 1: Gauss' sum.

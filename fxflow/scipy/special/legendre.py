@@ -20,11 +20,12 @@ from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import shared
 from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, DtypeError
+from fxflow.lax._last_terms import count_of_terms, digits
 from fxflow.lax.axes import integer
 from fxflow.numpy._operands import ArrayLike, array_of, convert
+from fxflow.scipy.special._blocks import in_blocks, where_needed
 from fxflow.scipy.special._derivatives import by_forward
 from fxflow.scipy.special._operands import docs_of, in_64_bits, operands
-from fxflow.scipy.special.gammas import gammaln, gammasgn
 from fxflow.scipy.special.hypergeometric import hyp2f1_near_one
 from fxflow.transforms.jvp import jvp
 
@@ -547,21 +548,70 @@ def sph_harm_y_all(
 # -- real degrees ----------------------------------------------------------------------
 
 
-def _first_degrees(through: bool, m: Any, v: Any, x: Any) -> Any:
-    """Returns functions of degrees that are not integers, or of negative order.
+def _series(a: Any, b: Any, c: Any, w: Any) -> tuple[Any, Any]:
+    """Returns ₂F₁(a, b; c; 1 - w) and its derivative, w ≥ 1/2, a > -1, b ≤ 2 c.
 
-    By Ferrers' definitions (DLMF 14.3.4, and 14.3.1 of negative orders).
+    From the last term: the tests of convergence would take most of the time.
     """
-    order = lax.abs(m)
-    above, below = v + order + 1, v - order + 1
-    ratio = gammasgn(below) * lax.exp(gammaln(above) - gammaln(below))
-    odd = order != 2 * lax.floor(order / 2)
-    size = fnp.where(m < 0, 1, fnp.where(odd, -ratio, ratio))
-    power = 0.5 * order * lax.log(fnp.where(x < 1, (1 - x) * (1 + x), 1))
-    scale = lax.exp(power - order * math.log(2) - gammaln(order + 1))
-    scale = fnp.where((x == 1) & (order > 0), 0, scale)
-    w = 0.5 * (1 + x)
-    return size * scale * hyp2f1_near_one(order - v, above, order + 1, w, through)
+    z = 1 - w
+    fall = -lax.log(fnp.maximum(z, 1e-30))
+
+    def enough(n: Any) -> Any:
+        # Bounds of the sums of log((b + k) / (c + k)) and log((a + k) / (1 + k)).
+        rise = fnp.maximum(b - c, 0) * (1 / c + lax.log1p(n / c))
+        rise = rise + fnp.maximum(a - 1, 0) * (1 + lax.log1p(n))
+        return n * fall - rise >= digits(dtypes.float64) + 6
+
+    def step(state: Any) -> Any:
+        k, value, slope = state
+        for _ in range(4):
+            ratio = (a + k - 1) * (b + k - 1) / ((c + k - 1) * k)
+            value, slope = 1 + ratio * z * value, ratio * (value + z * slope)
+            k = k - 1
+        return k, value, slope
+
+    zero = 0 * (a + w)
+    start = (count_of_terms(enough, dtypes.float64), 1 + zero, zero)
+    _, value, slope = lax.while_loop(lambda state: state[0] > 0, step, start)
+    return value, slope
+
+
+def _scale(m: Any, v: Any, x: Any) -> Any:
+    """Returns what Ferrers' functions are times ₂F₁ (DLMF 14.3.4, 14.3.1)."""
+    order, inside = lax.abs(m), lax.abs(x) < 1
+    width = 0.5 * lax.sqrt(fnp.where(inside, (1 - x) * (1 + x), 1))
+    width = fnp.where(inside, width, 0)
+
+    def step(k: Any, scale: Any) -> Any:
+        # Γ(v + m + 1) / Γ(v - m + 1) in factors, too, of positive orders.
+        ratio = fnp.where(m < 0, 1, -(v + k) * (v - k + 1))
+        return (fnp.where(k <= order, scale * (ratio * width / k), scale),)
+
+    top = fnp.max(order, initial=0)
+    return _repeated(top, step, 1 + 0 * (v + x))[0]
+
+
+def _first_degrees(through: bool, m: Any, v: Any, x: Any) -> tuple[Any, Any]:
+    """Returns functions of the degrees v and v + 1, not integers, or of m < 0."""
+    order, w = lax.abs(m), 0.5 * (1 + x)
+    if through:
+        m, v, x, order, w = (fnp.stack([p, p]) for p in (m, v, x, order, w))
+        v = v + fnp.asarray([0.0, 1.0], v.dtype).reshape(2, *(1,) * (v.ndim - 1))
+        f, _ = hyp2f1_near_one(order - v, v + order + 1, order + 1, w, through)
+        out = _scale(m, v, x) * f
+        return out[0], out[1]
+    near = w >= 0.5
+    given = ((order - v, 0), (v + order + 1, 1), (order + 1, 1))
+    along = functools.partial(hyp2f1_near_one, unrolled=4)
+    found = [
+        where_needed(near, _series, 2, *given, (w, 1)),
+        where_needed(~near, along, 2, *given, (w, 0.5)),
+    ]
+    f, df = (fnp.where(near, p, q) for p, q in zip(*found, strict=True))
+    scale = _scale(m, v, x)
+    # From the derivative of the function to the next degree (DLMF 14.10.5).
+    rise = (v + 1 + order) * x * f + 0.5 * (1 - x) * (1 + x) * df
+    return scale * f, scale * rise / (v - m + 1)
 
 
 def _real_degrees(through: bool, m: Any, v: Any, x: Any) -> Any:
@@ -578,9 +628,7 @@ def _real_degrees(through: bool, m: Any, v: Any, x: Any) -> Any:
     pole = x == -1
     x = fnp.where(pole, -1 + 2**-52, x)
     low = v - count
-    now, after = _first_degrees(
-        through, fnp.stack([m, m]), fnp.stack([low, low + 1]), fnp.stack([x, x])
-    )
+    now, after = _first_degrees(through, m, low, x)
 
     def step(j: Any, now: Any, after: Any) -> Any:
         new = next_degree(low + j + 1, m, x, after, now, False)
@@ -591,7 +639,23 @@ def _real_degrees(through: bool, m: Any, v: Any, x: Any) -> Any:
     return fnp.where(pole, out * math.inf, out)
 
 
+def _lpmv_key(m: Any, v: Any, x: Any) -> Any:
+    """Returns what an element needs: steps to the argument, or of the recurrence."""
+    whole = v == lax.floor(v)
+    degree = fnp.minimum(fnp.where(v < 0, -v - 1, v), 9e3)
+    # How often the distance from -1 is halved.
+    near = fnp.clip(0.5 * (1 + x), 2.0**-53, 1)
+    halvings = lax.ceil(-lax.log(near) / math.log(2)) * 100
+    needed = fnp.where(whole, degree, 1e4 + halvings + fnp.minimum(degree, 99))
+    return fnp.where(needed == needed, needed, 0)
+
+
 def _lpmv_values(m: Any, v: Any, x: Any, *, general: bool = False) -> Any:
+    of = functools.partial(_lpmv_block, general=general)
+    return in_blocks(of, _lpmv_key, m, v, x)
+
+
+def _lpmv_block(m: Any, v: Any, x: Any, *, general: bool) -> Any:
     inside = (lax.abs(x) <= 1) & (m == lax.round(m)) & (v - v == 0)
     m, v = fnp.where(inside, m, 0), fnp.where(inside, v, 0)
     x = fnp.where(inside, x, 0)

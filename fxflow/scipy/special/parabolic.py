@@ -19,10 +19,10 @@ from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError
 from fxflow.numpy._operands import ArrayLike, convert
+from fxflow.scipy.special._blocks import in_blocks
 from fxflow.scipy.special._cylinder import repeat, sinpi
 from fxflow.scipy.special._derivatives import by_forward
 from fxflow.scipy.special._operands import operands
-from fxflow.scipy.special.complex_gamma import loggamma
 from fxflow.scipy.special.elementary import rgamma
 from fxflow.scipy.special.noncentral import log_integral
 
@@ -40,6 +40,11 @@ def _known(limit: float, v: Any, x: Any) -> tuple[Any, Any, Any]:
     return known, fnp.where(known, v, 0), fnp.where(known, x, 0)
 
 
+def _count_of_steps(a: Any, x: Any) -> Any:
+    rate = lax.sqrt(lax.abs(a) + 0.25 * x * x)
+    return lax.stop_gradient(lax.ceil(lax.abs(x) * rate / _REACH + 0.5))
+
+
 def _march(sign: float, a: Any, x: Any, value: Any, slope: Any) -> tuple[Any, Any]:
     """Returns a solution of y'' = (sign x² / 4 + a) y and its derivative.
 
@@ -50,8 +55,7 @@ def _march(sign: float, a: Any, x: Any, value: Any, slope: Any) -> tuple[Any, An
       value: the solution at 0.
       slope: its derivative at 0.
     """
-    rate = lax.sqrt(lax.abs(a) + 0.25 * x * x)
-    count = lax.stop_gradient(lax.ceil(x * rate / _REACH + 0.5))
+    count = _count_of_steps(a, x)
     h = x / count
 
     def going(state: Any) -> Any:
@@ -61,14 +65,15 @@ def _march(sign: float, a: Any, x: Any, value: Any, slope: Any) -> tuple[Any, An
         k, value, slope = state
         at = k * h
         # Terms c h^n, by the recurrence of the coefficients c.
-        flat, tilt, bend = sign * at * at / 4 + a, sign * at / 2, sign / 4
         square = h * h
+        flat, tilt = (sign * at * at / 4 + a) * square, sign * at / 2 * (square * h)
+        bend = sign / 4 * square * square
 
         def more(n: Any, terms: Any) -> Any:
             # From those of h^(n - 3) to h^n to the next but one of h^n.
             last, third, second, first, total, rise = terms
-            new = flat * second + tilt * h * third + bend * square * last
-            new = new * square / ((n + 1) * n)
+            new = flat * second + tilt * third + bend * last
+            new = new * (1 / ((n + 1) * n))
             return third, second, first, new, total + new, rise + (n + 1) * new
 
         zero = 0 * value
@@ -139,7 +144,7 @@ def _d_start(v: Any) -> tuple[Any, Any]:
     return root * rgamma(0.5 - 0.5 * v), -math.sqrt(2) * root * rgamma(-0.5 * v)
 
 
-def _d_values(v: Any, x: Any) -> Any:
+def _d_values(v: Any, x: Any) -> tuple[Any, Any]:
     known, v, x = _known(_HIGHEST, v, x)
     reflected = (v > -0.5) & (x < 0)
     value, slope = _d_pair(v, fnp.where(reflected, -x, x))
@@ -158,10 +163,10 @@ def _d_values(v: Any, x: Any) -> Any:
     more, dmore = lax.cond(fnp.any(reflected), grown, nothing, order, at)
     value = fnp.where(reflected, c * value + more, value)
     slope = fnp.where(reflected, -c * slope - dmore, slope)
-    return fnp.where(known, fnp.stack([value, slope]), math.nan)
+    return fnp.where(known, value, math.nan), fnp.where(known, slope, math.nan)
 
 
-def _v_values(v: Any, x: Any) -> Any:
+def _v_values(v: Any, x: Any) -> tuple[Any, Any]:
     known, v, x = _known(_HIGHEST, v, x)
     a = -v - 0.5
     root = lax.exp((0.5 * a + 0.25) * math.log(2))
@@ -173,36 +178,76 @@ def _v_values(v: Any, x: Any) -> Any:
     # V(a, -x) = cos(π a) / Γ(1 / 2 - a) U(a, x) + sin(π a) V(a, x).
     c, s = _cospi(a) * rgamma(0.5 - a), sinpi(a)
     y, dy = fnp.where(x < 0, c * d + s * y, y), fnp.where(x < 0, -c * dd - s * dy, dy)
-    return fnp.where(known, fnp.stack([y, dy]), math.nan)
+    return fnp.where(known, y, math.nan), fnp.where(known, dy, math.nan)
 
 
-def _w_values(a: Any, x: Any) -> Any:
+# -B(k, 1/4) of Bernoulli's polynomials, times 2 / (k (k - 1)), for k = 3, 5, ….
+_BERNOULLI = (
+    -0.015625,
+    0.00244140625,
+    -0.0012410481770833333,
+    0.0013208389282226562,
+    -0.002409029006958008,
+    0.006712389489014943,
+    -0.026524197443255355,
+    0.14109182044194313,
+)
+
+
+def _size_of_gammas(y: Any) -> Any:
+    """Returns |Γ(1/4 + i y) / Γ(3/4 + i y)|, without complex numbers."""
+    square = y * y
+    above, below = lax.full_like(y, 1), lax.full_like(y, 1)
+    shift = 10
+    for k in range(shift):
+        above = above * (square + (k + 0.75) ** 2)
+        below = below * (square + (k + 0.25) ** 2)
+    # By Stirling's series at z = y i + 10 (DLMF 5.11.8), in 1 / z².
+    size = square + shift**2
+    re, im = (shift**2 - square) / (size * size), -2 * shift * y / (size * size)
+    sums = lax.full_like(y, _BERNOULLI[-1]), lax.full_like(y, 0)
+    for c in (*_BERNOULLI[-2::-1], 0.0):
+        sums = sums[0] * re - sums[1] * im + c, sums[0] * im + sums[1] * re
+    return lax.sqrt(above / below / lax.sqrt(size)) * lax.exp(sums[0])
+
+
+def _w_values(a: Any, x: Any) -> tuple[Any, Any]:
     known, a, x = _known(_HIGHEST, a, x)
-    half = 0.5 * a
-    log = loggamma(lax.complex(0 * a + 0.25, half)) - loggamma(
-        lax.complex(0 * a + 0.75, half)
-    )
-    ratio = lax.exp(0.5 * lax.real(log))
+    ratio = lax.sqrt(_size_of_gammas(0.5 * a))
     value, slope = 2**-0.75 * ratio, -(2**-0.25) / ratio
     side = fnp.where(x < 0, -1.0, 1.0)
     y, dy = _march(-1.0, a, lax.abs(x), value, side * slope)
-    return fnp.where(known, fnp.stack([y, side * dy]), math.nan)
+    return fnp.where(known, y, math.nan), fnp.where(known, side * dy, math.nan)
 
 
-def _made(values: Any, force: Any) -> Any:
+def _d_key(v: Any, x: Any) -> Any:
+    """Returns what an element needs: steps from 0, or of the recurrence."""
+    _, v, x = _known(_HIGHEST, v, x)
+    steps = 2 * _HIGHEST + _count_of_steps(v + 0.5, x)
+    return fnp.where((v > -0.5) & (x < 0), steps, fnp.maximum(v + 1.5, 0))
+
+
+def _steps_key(a: Any, x: Any) -> Any:
+    return _count_of_steps(*_known(_HIGHEST, a, x)[1:])
+
+
+def _made(values: Any, key: Any, force: Any) -> Any:
     """Makes a pair of a function and its derivative differentiable."""
+
+    def stacked(v: Any, x: Any) -> Any:
+        return fnp.stack(in_blocks(values, key, v, x))
 
     def slopes(v: Any, x: Any) -> Any:
         value, slope = pair(v, x)
         return fnp.stack([slope, force(v, x) * value])
 
-    pair: Any = by_forward(values, None, slopes)
+    pair: Any = by_forward(stacked, None, slopes)
     return pair
 
 
-_d = _made(_d_values, lambda v, x: 0.25 * x * x - v - 0.5)
-_v = _made(_v_values, lambda v, x: 0.25 * x * x - v - 0.5)
-_w = _made(_w_values, lambda a, x: a - 0.25 * x * x)
+_d = _made(_d_values, _d_key, lambda v, x: 0.25 * x * x - v - 0.5)
+_v = _made(_v_values, _steps_key, lambda v, x: 0.25 * x * x - v - 0.5)
+_w = _made(_w_values, _steps_key, lambda a, x: a - 0.25 * x * x)
 
 # -- functions -------------------------------------------------------------------------
 

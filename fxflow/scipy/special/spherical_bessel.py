@@ -61,12 +61,17 @@ def _at_0(n: Any) -> Any:
 
 def _j_or_y(second: int, general: bool, order: Any, x: Any) -> Any:
     """Returns J or Y of half-odd orders, whose first ones are sine and cosine."""
+    first, other = (lax.full_like(order, k == second, bool) for k in (0, 1))
+
+    def of_all(v: Any, x: Any) -> Any:
+        return j_and_y(v, x, first, other)[second]
+
     if general:
-        return j_and_y(order, x)[second]
+        return of_all(order, x)
     return lax.cond(
         fnp.all(order - 0.5 == lax.floor(order)),
         lambda v, x: half_orders(v, x)[second],
-        lambda v, x: j_and_y(v, x)[second],
+        of_all,
         order,
         x,
     )
@@ -86,13 +91,18 @@ def _yn_values(n: Any, z: Any, *, general: bool = False) -> Any:
 
 def _i_or_k(second: slice, general: bool, order: Any, x: Any) -> Any:
     """Returns exp(-x) I and exp(x) K of half-odd orders, or one of them."""
+    first, other = (lax.full_like(order, k < second.stop, bool) for k in (0, 1))
+
+    def of_all(v: Any, x: Any) -> Any:
+        return i_and_k(v, x, first, other)[second]
+
     if general:
-        return i_and_k(order, x)[second]
+        return of_all(order, x)
     whole = order - 0.5 == lax.floor(order)
     return lax.cond(
         fnp.all(whole & (order < UNIFORM)),
         lambda v, x: half_i_and_k(v, x)[second],
-        lambda v, x: i_and_k(v, x)[second],
+        of_all,
         order,
         x,
     )

@@ -11,14 +11,9 @@ from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.library import library
 from fxflow.lax._last_terms import count_of_terms, digits, from_last_term
 from fxflow.numpy._operands import ArrayLike
-from fxflow.scipy.special._cylinder import high_y
+from fxflow.scipy.special._cylinder import FAR, far_j_and_y, high_y
 from fxflow.scipy.special._derivatives import by_forward
-from fxflow.scipy.special._neumann_series import (
-    FAR,
-    FARTHEST,
-    far_j_and_y,
-    neumann_sums,
-)
+from fxflow.scipy.special._neumann_series import FARTHEST, neumann_sums
 from fxflow.scipy.special._operands import docs_of, in_64_bits
 
 _docs = docs_of(
