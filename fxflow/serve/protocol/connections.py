@@ -55,7 +55,7 @@ class _Intake:
     `_OLDEST` is still the oldest, so that every request is read, if only to be refused.
 
     A request that its model would refuse now (`Later`) waits: the newest is tried again
-    in each iteration, and each is refused when its patience ends. Until then its client
+    from time to time, and each is refused when its patience ends. Until then its client
     sends no other request on that connection, so that a flood has fewer to refuse.
 
     Args:
@@ -66,8 +66,8 @@ class _Intake:
     _LONG = 0.04
     #: Even then, one of this many is the oldest.
     _OLDEST = 8
-    #: Seconds between attempts while nothing else is to be read.
-    _PAUSE = 0.001
+    #: Attempts within the patience of a request, and seconds between them.
+    _ATTEMPTS, _SHORTEST, _LONGEST = 64, 0.001, 0.01
 
     def __init__(self, most: int) -> None:
         self._most = self._room = most
@@ -75,6 +75,7 @@ class _Intake:
         #: Requests that wait for a model, in order of arrival.
         self._later: dict[Later, list[tuple[float, Any]]] = {}
         self._counting = self._pausing = False
+        self._next_attempt = 0.0
         self._taken = 0
 
     def enter(self, connection: Any, data: bytes) -> None:
@@ -129,23 +130,32 @@ class _Intake:
             else:
                 connection, since = self._waiting.pop()
             self._pass_held(connection, since, now)
+        if self._later and now >= self._next_attempt:
+            self._attempt(now, loop)
+        self._counting = self._room < self._most
+        if self._counting:
+            loop.call_soon(self._turn, loop)
+
+    def _attempt(self, now: float, loop: asyncio.AbstractEventLoop) -> None:
+        """Passes the newest requests to models that have room now."""
         for later, waiting in tuple(self._later.items()):
             while waiting and self._room > 0:
                 since, connection = waiting.pop()
                 if not self._pass_held(connection, since, now):
-                    self._room += 1  # it was only asked about
+                    self._room += 1  # its model was only asked
                     break
             if not waiting:
                 del self._later[later]
-        self._counting = self._room < self._most
-        if self._counting:
-            loop.call_soon(self._turn, loop)
-        elif self._later and not self._pausing:
-            self._pausing = True
-            loop.call_later(self._PAUSE, self._resume, loop)
+        if self._room > 0 and self._later:
+            least = min(later.patience for later in self._later)
+            pause = max(self._SHORTEST, min(least / self._ATTEMPTS, self._LONGEST))
+            self._next_attempt = now + pause
+            if not self._pausing:
+                self._pausing = True
+                loop.call_later(pause, self._resume, loop)
 
     def _resume(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._pausing = False
+        self._pausing, self._next_attempt = False, 0.0
         if not self._counting:
             self._turn(loop)
 
