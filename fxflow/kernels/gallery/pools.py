@@ -18,8 +18,8 @@ def ascending_blocks(
     values: Any,
     weights: Any,
     *,
-    reference: Callable[[Any, Any], tuple[Array, Array, Array]],
-) -> tuple[Array, Array, Array]:
+    reference: Callable[[Any, Any], tuple[Array, ...]],
+) -> tuple[Array, ...]:
     """Returns the blocks of numbers whose weighted means ascend.
 
     Args:
@@ -29,13 +29,14 @@ def ascending_blocks(
 
     Returns:
       int32[n], where blocks begin, then n; int32[n], the block of each number; int32[],
-      how many blocks there are.
+      how many blocks there are; float[n], the mean of the block of each number;
+      float[n], the weights of blocks, then 0.
     """
     n, dtype = typeof(values).shape[0], typeof(values).dtype
     one = np.uint32(1)
 
     def body(values: Any, weights: Any, begins: Any, labels: Any, *refs: Any) -> None:
-        count, means, totals = refs
+        count, x, totals, means = refs
 
         def add(number: Any, used: Any) -> Any:
             i = number.astype(dtypes.uint32)
@@ -63,13 +64,13 @@ def ascending_blocks(
 
         @loop(count[0], n)
         def _(i: Any) -> None:
-            begins[i] = np.int32(n)
+            begins[i], totals[i] = np.int32(n), fnp.zeros((), dtype)
 
         def label(i: Any, block: Any) -> Any:
             after = fnp.minimum(block + 1, n - 1)
             ends = fnp.logical_and(after > block, begins[after] == i)
             block = fnp.where(ends, after, block)
-            labels[i] = block
+            labels[i], x[i] = block, means[block]
             return block
 
         lax.fori_loop(0, n, label, fnp.zeros((), dtypes.int32))
@@ -78,15 +79,15 @@ def ascending_blocks(
     integers = Aval((n,), np.dtype(np.int32))
     run = call(
         body,
-        [integers, integers, integers.update(shape=(1,))],
-        scratch=[whole, whole],
+        [integers, integers, integers.update(shape=(1,)), whole, whole],
+        scratch=[whole],
         reference=lambda *given: _with_axis(*reference(*given)),
         name="ascending_blocks",
         platforms=("cpu",),
     )
-    begins, labels, count = run(values, weights)
-    return begins, labels, count[0]
+    begins, labels, count, x, totals = run(values, weights)
+    return begins, labels, count[0], x, totals
 
 
-def _with_axis(begins: Any, labels: Any, count: Any) -> tuple[Any, Any, Any]:
-    return begins, labels, fnp.reshape(count, (1,))
+def _with_axis(begins: Any, labels: Any, count: Any, *means: Any) -> tuple[Any, ...]:
+    return begins, labels, fnp.reshape(count, (1,)), *means

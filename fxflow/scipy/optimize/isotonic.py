@@ -14,7 +14,9 @@ from fxflow.core.ir.trace import Tracer
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.kernels.gallery.pools import ascending_blocks
 from fxflow.numpy._operands import ArrayLike, convert, promote_inexact
+from fxflow.transforms.custom_jvp import custom_jvp
 from fxflow.transforms.jit import jit
+from fxflow.transforms.jvp import jvp
 
 
 class IsotonicResult(NamedTuple):
@@ -89,7 +91,11 @@ def isotonic_regression(
             f"{name}: y and weights must be vectors of one length, got {values.aval} "
             f"and {heavy.aval}"
         )
-    if not isinstance(heavy, Tracer) and np.any(np.asarray(heavy) <= 0):
+    if (
+        weights is not None
+        and not isinstance(heavy, Tracer)
+        and np.any(np.asarray(heavy) <= 0)
+    ):
         raise ArgumentError(f"{name}: weights must be positive, got {heavy}")
     n = values.size
     dtype = fnp.promote_types(values.dtype, "float32")
@@ -102,19 +108,16 @@ def isotonic_regression(
 
 @functools.partial(jit, static_argnames="increasing")
 def _regressed(values: Array, heavy: Array, increasing: bool) -> IsotonicResult:
-    n, dtype = values.size, values.dtype
+    n = values.size
     if not increasing:
         values, heavy = values[::-1], heavy[::-1]
     fixed = [lax.stop_gradient(v) for v in (values, heavy)]
     if n < _LEAST:
-        starts, label, count = _blocks(*fixed)
+        starts, label, count, x, weight = _blocks(*fixed)
     else:
-        starts, label, count = ascending_blocks(*fixed, reference=_blocks)
-    total, weight = (
-        fnp.zeros(n, dtype).at[label].add(v, indices_are_sorted=True)
-        for v in (values * heavy, heavy)
-    )
-    x = (total / fnp.where(weight > 0, weight, 1))[label]
+        found = ascending_blocks(*fixed, reference=_blocks)
+        starts, label, count, x, weight = found
+    x, weight = _attached(label, (x, weight), values, heavy)
     starts = fnp.append(starts, np.int32(n))
     if not increasing:
         x = x[::-1]
@@ -126,8 +129,33 @@ def _regressed(values: Array, heavy: Array, increasing: bool) -> IsotonicResult:
     return IsotonicResult(x, weight, starts.astype(np.int32), count)
 
 
-def _blocks(values: Array, weights: Array) -> tuple[Array, Array, Array]:
-    """Returns where blocks begin, the block of each number, how many there are."""
+@custom_jvp
+def _attached(label: Array, found: Any, values: Array, heavy: Array) -> Any:
+    """Returns means and weights that are found, with the derivatives of `_means`."""
+    return found
+
+
+@_attached.defjvp
+def _(primals: Any, tangents: Any) -> Any:
+    label, _, *given = primals
+    move = lambda *given: _means(label, *given)
+    return _attached(*primals), jvp(move, tuple(given), tuple(tangents[2:]))[1]
+
+
+def _means(label: Array, values: Array, heavy: Array) -> tuple[Array, Array]:
+    """Returns the mean of the block of each number, and the weights of blocks."""
+    total, weight = (
+        fnp.zeros(values.size, values.dtype).at[label].add(v, indices_are_sorted=True)
+        for v in (values * heavy, heavy)
+    )
+    return (total / fnp.where(weight > 0, weight, 1))[label], weight
+
+
+def _blocks(values: Array, weights: Array) -> tuple[Array, ...]:
+    """Returns where blocks begin, the block of each number, how many there are.
+
+    Then their means and weights.
+    """
     pools, n = _pooled(values, weights), values.size
     begins = (
         fnp.zeros(n, np.int32)
@@ -135,7 +163,8 @@ def _blocks(values: Array, weights: Array) -> tuple[Array, Array, Array]:
         .add((np.arange(n) <= pools.top).astype(np.int32), mode="drop")
     )
     label = fnp.cumsum(begins, dtype=np.int32) - 1
-    return pools.starts.astype(np.int32), label, (pools.top + 1).astype(np.int32)
+    count = (pools.top + 1).astype(np.int32)
+    return pools.starts.astype(np.int32), label, count, *_means(label, values, weights)
 
 
 def _pooled(values: Array, weights: Array) -> _Pools:

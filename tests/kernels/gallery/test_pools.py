@@ -26,8 +26,11 @@ def test_blocks_are_those_of_scipy(kind: str) -> None:
     def run(values: Any, weights: Any) -> Any:
         return ascending_blocks(values, weights, reference=_blocks)
 
-    begins, labels, count = kernels.check(run, values, weights)
-    want = scipy.optimize.isotonic_regression(values, weights=weights).blocks
+    begins, labels, count, x, totals = kernels.check(run, values, weights)
+    exact = scipy.optimize.isotonic_regression(values, weights=weights)
+    want = exact.blocks
+    np.testing.assert_allclose(x, exact.x, 1e-5, 1e-6)
+    np.testing.assert_allclose(totals[: len(want) - 1], exact.weights, 1e-5)
     assert begins.tolist() == [*want[:-1], *[23] * (24 - len(want))]
     assert (
         labels.tolist() == (np.searchsorted(want, np.arange(23), "right") - 1).tolist()
