@@ -362,7 +362,8 @@ class Distribution(ModuleType, Generic[P]):
         made: Any = shared(common.replace("{distribution}", self.name))(function)
         if not method.compiled:
             return boundary(made)
-        made = library(*method.static)(made)
+        # Quick: most inverses and integrals take XLA longer than their use takes.
+        made = library(*method.static, quick=True)(made)
         made.leave = leaving(made)
         return made
 

@@ -244,7 +244,7 @@ class Made(Law):
         return self.ppf(u).astype(chosen)
 
 
-@library("structure", "order", "standard")
+@library("structure", "order", "standard", quick=True)
 def _plan(
     leaves: Any, x: Any, structure: Any, name: str, order: int, standard: bool
 ) -> Any:
