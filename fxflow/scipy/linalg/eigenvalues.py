@@ -101,7 +101,7 @@ def eig(
     return tuple(out) if len(out) > 1 else w
 
 
-@library("overwrite_a", "check_finite", "homogeneous_eigvals")
+@library("overwrite_a", "check_finite", "homogeneous_eigvals", "overwrite_b")
 @_docs
 def eigvals(
     a: ArrayLike,
@@ -109,6 +109,7 @@ def eigvals(
     overwrite_a: bool = False,
     check_finite: bool = True,
     homogeneous_eigvals: bool = False,
+    overwrite_b: bool = False,
 ) -> Array:
     """Returns eigenvalues: a v = w b v.
 

@@ -14,7 +14,7 @@ from fxflow.core.arrays import Array
 from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import integer
-from fxflow.numpy._operands import ArrayLike, array_of
+from fxflow.numpy._operands import ArrayLike, array_of, convert
 from fxflow.scipy.stats._samples import (
     Sample,
     operands,
@@ -569,21 +569,27 @@ def lmoment(
     return fnp.stack(parts) if several else parts[0]
 
 
-@statistic()
+@statistic("axis", "keepdims")
 def expectile(
-    a: ArrayLike, alpha: ArrayLike = 0.5, *, weights: ArrayLike | None = None
+    a: ArrayLike,
+    alpha: ArrayLike = 0.5,
+    *,
+    weights: ArrayLike | None = None,
+    axis: Any = None,
+    nan_policy: str = "propagate",
+    keepdims: bool = False,
 ) -> Array:
     """Returns an expectile: where deviations above count alpha, those below the rest.
 
     It is to the mean what a quantile is to the median.
 
     Args:
-      a: real array-like: the sample, of any shape.
+      a: real array-like[...]: the sample.
       alpha: a number between 0 and 1.
       weights: non-negative real array-like of the shape of `a`, or None: equal ones.
 
     Returns:
-      A float.
+      Float array without the axis.
 
     Special cases:
       nan, if the level is not between 0 and 1.
@@ -593,23 +599,32 @@ def expectile(
       Array(4.5, dtype=float32)
     """
     name = "expectile"
-    given = (a, alpha) if weights is None else (a, alpha, weights)
-    (x, level, *more), dtype = operands(name, *given)
-    if more and more[0].aval.shape != x.aval.shape:
+    (level, *given), _ = operands(
+        name, *(v for v in (alpha, a, weights) if v is not None)
+    )
+    if weights is not None and given[0].aval.shape != given[1].aval.shape:
         raise ShapeError(
-            f"{name}: weights must have the shape of a, got {more[0].aval} and {x.aval}"
+            f"{name}: weights must have the shape of a, got {given[1].aval} and "
+            f"{given[0].aval}"
         )
     if level.aval.ndim:
         raise ShapeError(f"{name}: alpha must be a number, got {level.aval}")
-    x = fnp.ravel(x)
-    mass = fnp.ravel(more[0]) if more else fnp.full_like(x, 1)
-    order = fnp.argsort(lax.stop_gradient(x))
-    x, mass = x[order], mass[order]
-    zero = fnp.zeros(1, x.dtype)
+    x, w, done = _weighted(name, a, axis, weights, nan_policy, keepdims)
+    level = convert(level, x.dtype)
+    order = fnp.argsort(lax.stop_gradient(x.only(x.values, math.inf)), axis=-1)
+    mass = x.only(fnp.broadcast_to(fnp.asarray(w, x.dtype), x.values.shape))
+    values, mass = (
+        fnp.take_along_axis(v, order, axis=-1) for v in (x.only(x.values), mass)
+    )
+    zero = fnp.zeros((*mass.shape[:-1], 1), x.dtype)
     # With k elements below: the expectile is the greatest such mean for a level above
     # 1/2, or the least one.
-    below, part = (fnp.concatenate([zero, fnp.cumsum(v)]) for v in (mass, mass * x))
-    top = level * (part[-1] - part) + (1 - level) * part
-    means = top / (level * (below[-1] - below) + (1 - level) * below)
-    value = fnp.where(level >= 0.5, fnp.max(means), fnp.min(means))
-    return fnp.where((level > 0) & (level < 1), value, math.nan).astype(dtype)
+    below, part = (
+        fnp.concatenate([zero, fnp.cumsum(v, axis=-1)], axis=-1)
+        for v in (mass, mass * values)
+    )
+    top = level * (part[..., -1:] - part) + (1 - level) * part
+    means = top / (level * (below[..., -1:] - below) + (1 - level) * below)
+    most, least = (f(means, axis=-1, keepdims=True) for f in (fnp.max, fnp.min))
+    value = fnp.where(level >= 0.5, most, least)
+    return done(fnp.where((level > 0) & (level < 1), value, math.nan))

@@ -420,14 +420,15 @@ def ansari(
     alternative: str = "two-sided",
     *,
     axis: Any = 0,
+    method: str = "auto",
     nan_policy: str = "propagate",
     keepdims: bool = False,
 ) -> SignificanceResult:
     """Tests whether two samples have one scale, by Ansari and Bradley's test.
 
-    The p-value is exact for samples of less than 55 elements without ties.
-
     Args:
+      method: "exact", which knows no ties; "asymptotic"; "auto": the exact p-value for
+        samples of less than 55 elements without ties.
       nan_policy: "propagate" or "raise": the exact distribution depends on how many
         elements there are.
 
@@ -438,6 +439,7 @@ def ansari(
     """
     name = "ansari"
     require_alternative(name, alternative)
+    require_choice(name, "method", method, _METHODS)
     require_choice(name, "nan_policy", nan_policy, ("propagate", "raise"))
     (a, b), done = taken(name, (x, y), axis, nan_policy, keepdims)
     n, m = a.size, b.size
@@ -461,12 +463,12 @@ def ansari(
         tied = tied / (16 * whole * (whole - 1))
     z = (middle - found) / lax.sqrt(fnp.where(repeats, tied, spread))
     p = normal_pvalue(z, alternative)
-    if n < 55 and m < 55:
+    if method == "exact" or (method == "auto" and n < 55 and m < 55):
         places = np.arange(1, whole + 1)
         table = tuple(np.minimum(places, whole + 1 - places).tolist())
         # A small statistic is a large scale.
         side = {"less": "greater", "greater": "less"}.get(alternative, alternative)
         exact = table_pvalue(subset_scores(table, n), found, side, a.dtype)
-        p = fnp.where(repeats, p, exact)
+        p = exact if method == "exact" else fnp.where(repeats, p, exact)
     lost = any_lost([a, b])
     return SignificanceResult(*(done(fnp.where(lost, math.nan, v)) for v in (found, p)))

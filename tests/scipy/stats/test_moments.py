@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 
 import fxflow
 import fxflow.numpy as fnp
@@ -121,3 +122,21 @@ def test_expectiles_agree_with_scipy() -> None:
         same("expectile", x, alpha, weights=w)
     with pytest.raises(ShapeError, match="weights must have the shape of a"):
         stats.expectile(x, 0.3, weights=w[1:])
+
+
+def test_expectiles_along_an_axis() -> None:
+    x, w = RNG.normal(size=(3, 9)), RNG.uniform(size=(3, 9))
+    want = [scipy.stats.expectile(a, 0.7, weights=b) for a, b in zip(x, w, strict=True)]
+    run = lambda x, w, **more: stats.expectile(x, 0.7, weights=w, axis=1, **more)
+    np.testing.assert_allclose(run(x, w, keepdims=True)[:, 0], want, rtol=1e-5)
+    np.testing.assert_allclose(
+        stats.expectile(x.T, 0.7, weights=w.T, axis=0), want, 1e-5
+    )
+    whole = scipy.stats.expectile(x.ravel(), 0.7)
+    np.testing.assert_allclose(stats.expectile(x, 0.7), whole, rtol=1e-5)
+    holed = np.concatenate([x, np.full((3, 2), np.nan)], axis=1)
+    weights = np.concatenate([w, np.ones((3, 2))], axis=1)
+    assert np.isnan(run(holed, weights)).all()
+    np.testing.assert_allclose(run(holed, weights, nan_policy="omit"), want, rtol=1e-5)
+    slopes = fxflow.jacfwd(lambda x: stats.expectile(x, 0.5, axis=1))(x.astype("f4"))
+    np.testing.assert_allclose(slopes[0, 0], np.full(9, 1 / 9), rtol=1e-5)

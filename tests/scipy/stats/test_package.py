@@ -31,7 +31,9 @@ def listed(section: str) -> set[str]:
 def test_the_guide_lists_what_is_left_out() -> None:
     theirs = {name for name in dir(scipy.stats) if not name.startswith("_")}
     missing = {n for n in theirs - OLD if not hasattr(stats, n)}
-    assert listed("lacks these names of `scipy.stats`") == missing
+    # The guide lists the names of the newest SciPy.
+    found = {n for n in listed("lacks these names of `scipy.stats`") if n in theirs}
+    assert found == missing
 
 
 #: Generators, threads and shapes: the guide has a line for each.

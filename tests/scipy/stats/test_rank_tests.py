@@ -41,6 +41,19 @@ def test_signed_ranks(zeros: str, side: str) -> None:
             same("wilcoxon", TIED[2][0], None, *settings)
 
 
+def test_methods_of_ansari() -> None:
+    few, more = X[0], W[0]
+    auto = stats.ansari(few, more)
+    assert stats.ansari(few, more, method="exact").pvalue == auto.pvalue
+    rough = stats.ansari(few, more, method="asymptotic")
+    assert rough.statistic == auto.statistic and rough.pvalue != auto.pvalue
+    tied = scipy.stats.ansari(TIED[0][0], TIED[2][0])
+    found = stats.ansari(TIED[0][0], TIED[2][0], method="asymptotic").pvalue
+    np.testing.assert_allclose(found, tied.pvalue, rtol=1e-5)
+    with pytest.raises(ArgumentError, match="method"):
+        stats.ansari(few, more, method="fast")
+
+
 def test_large_samples() -> None:
     rng = np.random.default_rng(36)
     x, y = rng.normal(size=60), rng.normal(size=50)
