@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
+from fxflow.core import tree
 from fxflow.core.arrays import typeof
 from fxflow.core.boundary import boundary, require_callable
 from fxflow.core.ir.graph import Graph
@@ -22,6 +23,8 @@ from fxflow.lax.control_flow.cond_rows import Graphs
 R = TypeVar("R")
 
 _GPUS = ("gpu", "cuda", "rocm")  # of one platform, as programs know it
+#: The branch of programs for CPUs that no partitioner divides over devices.
+_ONE_CPU = "one_cpu"
 
 
 @register
@@ -46,22 +49,28 @@ class PlatformDependent(Branching):
         platforms: tuple[str | None, ...],
     ) -> list[str]:
         """The graph of the branch, in place."""
-        return ctx.graph(_of(ctx.platform, branches, platforms), operands[1:])
+        names: list[str | None] = [ctx.platform, None]
+        if ctx.platform == "cpu" and not ctx.module.partitioned:
+            names.insert(0, _ONE_CPU)
+        return ctx.graph(_of(names, branches, platforms), operands[1:])
 
     def evaluate(
         self, *values: Any, branches: Graphs, platforms: tuple[str | None, ...]
     ) -> list[Any]:
         """NumPy's evaluation of the CPU's branch."""
-        branch = _of("cpu", branches, platforms)
+        branch = _of([_ONE_CPU, "cpu", None], branches, platforms)
         return super().evaluate(np.int32(0), *values[1:], branches=(branch,))
 
 
-def _of(platform: str, branches: Graphs, platforms: tuple[str | None, ...]) -> Graph:
-    for name in (platform, None):
+def _of(
+    names: Sequence[str | None], branches: Graphs, platforms: tuple[str | None, ...]
+) -> Graph:
+    """Returns the branch of the first name that has one."""
+    for name in names:
         if name in platforms:
             return branches[platforms.index(name)]
     raise CompileError(
-        f"platform_dependent: there is no branch for the platform {platform!r}, only "
+        f"platform_dependent: there is no branch for the platform {names[-2]!r}, only "
         f"for {', '.join(map(repr, platforms))}: give one, or default="
     )
 
@@ -110,6 +119,28 @@ def platform_dependent(
         raise ArgumentError(
             "platform_dependent: needs a function: default=, or one for a platform"
         )
+    return _bound(given, args)
+
+
+def on_one_cpu(one_cpu: Callable[..., R], default: Callable[..., R], *args: Any) -> R:
+    """Calls a function in programs for one CPU device, and another one elsewhere.
+
+    Args:
+      one_cpu: for algorithms that read all elements of an array: the partitioner would
+        collect them on each device.
+      default: of the same result.
+      *args: pytrees of arrays. If the type of one says how it is divided over devices,
+        only `default` is traced.
+
+    Returns:
+      The function's result.
+    """
+    if any(typeof(x).layout is not None for x in tree.leaves(args)):
+        return default(*args)
+    return _bound({_ONE_CPU: one_cpu, None: default}, args)
+
+
+def _bound(given: Mapping[str | None, Callable[..., R]], args: tuple[Any, ...]) -> R:
     leaves, in_tree = leaves_of(args, "platform_dependent: args")
     avals = [typeof(x) for x in leaves]
     bodies = [

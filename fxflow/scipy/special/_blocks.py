@@ -2,11 +2,13 @@
 
 A program for whole arrays runs each method on all elements, and each loop as often as
 the slowest element needs. Sorted by method and number of steps, and in blocks that fit
-into the fastest cache, elements run the methods and the steps of their block.
+into the fastest cache, elements run the methods and the steps of their block. Programs
+for other devices, or for several, are for whole arrays.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +16,7 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core import tree
 from fxflow.core.arrays import dtypes
+from fxflow.lax.control_flow.platform_dependent import on_one_cpu
 from fxflow.numpy._operands import convert
 
 #: Elements of a block, as long as there are not too many blocks: where
@@ -31,9 +34,15 @@ def in_blocks(function: Callable[..., Any], key: Callable[..., Any], *args: Any)
         number of 32 bits. Elements of close keys share a block.
       *args: arrays of one shape.
     """
-    shape, count = args[0].aval.shape, args[0].aval.size
-    if count <= BLOCK:
+    if args[0].aval.size <= BLOCK:
         return function(*args)
+    return on_one_cpu(functools.partial(_by_blocks, function, key), function, *args)
+
+
+def _by_blocks(
+    function: Callable[..., Any], key: Callable[..., Any], *args: Any
+) -> Any:
+    shape, count = args[0].aval.shape, args[0].aval.size
     flat = [fnp.reshape(a, (count,)) for a in args]
     # Sorts of integers are fast; XLA's scatter on CPUs is not, so back by another one.
     order = fnp.argsort(convert(lax.stop_gradient(key(*flat)), dtypes.int32))

@@ -1,11 +1,13 @@
 """`platform_dependent`: one branch is lowered, whatever is done to the function."""
 
+import numpy as np
 import pytest
 
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import lax
 from fxflow.errors import CompileError
+from fxflow.lax.control_flow.platform_dependent import on_one_cpu
 
 
 def scaled(x):
@@ -55,3 +57,22 @@ def test_missing_and_differing_branches_are_refused():
         lax.platform_dependent(1.0, default=3)
     with pytest.raises(ValueError, match="cpu differs from tpu"):
         lax.platform_dependent(1.0, tpu=lambda x: x, cpu=lambda x: (x,))
+
+
+def test_programs_for_several_devices_or_platforms_have_no_algorithm_of_one_cpu():
+    rows = fxflow.make_mesh((2,), ("x",))
+    x = np.float32([3, 1, 2, 0])
+    divided = fxflow.device_put(x, fxflow.NamedSharding(rows, fxflow.P("x")))
+    fun = lambda x: on_one_cpu(lambda x: fnp.sort(x)[::-1] * 0 + x, lambda x: x + 0, x)
+    traced = fxflow.jit(fun).trace(x)
+    texts = [traced.lower(platforms=(p,)).as_text() for p in ("cpu", "gpu")]
+    texts.append(fxflow.jit(fun).lower(divided).as_text())
+    assert ["stablehlo.sort" in t for t in texts] == [True, False, False]
+    assert fxflow.jit(fun)(divided).tolist() == fun(x).tolist() == [3, 1, 2, 0]
+
+
+def test_types_that_are_divided_are_for_several_devices():
+    explicit = (fxflow.sharding.AxisType.Explicit,)
+    with fxflow.set_mesh(fxflow.make_mesh((2,), ("x",), axis_types=explicit)):
+        x = fxflow.device_put(np.float32([1, 0]), fxflow.P("x"))
+        assert on_one_cpu(fnp.sort, lambda x: x + 1, x).tolist() == [2, 1]

@@ -51,6 +51,19 @@ def test_derivatives_and_batches() -> None:
     np.testing.assert_allclose(fxflow.vmap(function)(x, n), x**n, 1e-5)
 
 
+def test_divided_arrays_stay_divided() -> None:
+    """A program for several devices would collect all elements to sort them."""
+    mesh = fxflow.make_mesh((2,), ("x",))
+    x, n = operands(2 * BLOCK)
+    divided = fxflow.NamedSharding(mesh, fxflow.P("x"))
+    placed = [fxflow.device_put(a, divided) for a in (x, n)]
+    function = fxflow.jit(lambda x, n: in_blocks(powers, lambda x, n: n, x, n)[0])
+    assert "all-gather" not in function.lower(*placed).compile().as_text()
+    found = function(*placed)
+    assert found.sharding == divided
+    np.testing.assert_allclose(found, x**n, 1e-5)
+
+
 def test_methods_run_where_needed() -> None:
     x = np.float32([1, 4, 9])
 
