@@ -298,12 +298,21 @@ def broadcast(name: str, args: Sequence[Array]) -> list[Array]:
         if a.aval.shape != shape:
             avals = [a.aval for a in args]
             if config.numpy_rank_promotion != "allow":
-                _check_ranks(name, avals)
+                check_ranks(name, avals)
             return stretched(args, joint_shape(name, avals))
     return list(args)
 
 
-def _check_ranks(name: str, avals: Sequence[Aval]) -> None:
+def check_ranks(name: str, avals: Sequence[Aval]) -> None:
+    """Checks operands that broadcast, where `config.numpy_rank_promotion` asks for it.
+
+    Args:
+      name: of the function, for messages.
+      avals: types of the operands.
+
+    Raises:
+      ShapeError: the user combines different ranks, which the option forbids.
+    """
     shapes = {a.shape for a in avals if a.ndim}
     if len(set(map(len, shapes))) < 2:
         return

@@ -8,10 +8,11 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from fxflow import lax
+from fxflow._config import config
 from fxflow.core.arrays import Shape
 from fxflow.core.boundary import boundary
 from fxflow.errors import ArgumentError, ShapeError
-from fxflow.numpy._operands import array_of
+from fxflow.numpy._operands import array_of, check_ranks
 from fxflow.numpy.creation import asarray
 from fxflow.numpy.ufuncs import Binary, Unary, ufunc
 from fxflow.transforms.vmap import vmap
@@ -128,6 +129,9 @@ def _mapped(
         loops.append(shape[:split])
         for name, n in zip(core, shape[split:], strict=True):
             _fix(sizes, name, n)
+    ranks = {len(own) for own, a in zip(loops, arrays, strict=True) if a.aval.ndim}
+    if len(ranks) > 1 and config.numpy_rank_promotion != "allow":
+        check_ranks("vectorize", [a.aval for a in arrays])
     loop = lax.broadcast_shapes(*loops) if loops else ()
     # Axes of length 1 are cut off, and not mapped.
     kept: list[tuple[int, ...]] = []

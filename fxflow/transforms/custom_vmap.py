@@ -20,6 +20,7 @@ from fxflow.lax.vectorized_calls import CustomVmapCall
 from fxflow.transforms.custom_function import (
     Call,
     CustomFunction,
+    arrays,
     same_structure,
 )
 from fxflow.transforms.inspection import eval_shape
@@ -114,7 +115,7 @@ class UserVmapRule:
     ) -> tuple[list[Any], list[bool]]:
         """See `vectorized_calls.VmapRule`."""
         flags = list(self.of.in_tree.unflatten(list(mapped)))
-        values = self.of.in_tree.unflatten(list(args))
+        values = self.of.in_tree.unflatten(arrays(args))
         rule = self.rule
         if self._takes_active:
             rule = functools.partial(rule, active=active)

@@ -9,7 +9,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.errors import ArgumentError
+from fxflow.errors import ArgumentError, ShapeError
 from tests.reports.modes import check_both
 
 INF, NAN = math.inf, math.nan
@@ -86,6 +86,21 @@ def test_nan_sorts_last_whatever_its_sign() -> None:
     x = fnp.array(np.array([-NAN, NAN, -INF, INF, -1, 1], np.float32))
     check_both(fnp.sort, [-INF, -1, 1, INF, NAN, NAN], x)
     check_both(fnp.argsort, [0, 1, 2], fnp.array([0.0, -0.0, 0.0]))
+
+
+def test_subnormal_numbers_are_sorted_beside_zeros() -> None:
+    """The least positive number comes behind both zeros (jax#24280)."""
+    least = 1.401298464324817e-45
+    x = np.array([-0.0, least, 1.1, -0.0, 6e-8, -2, 1e6, 0.0, -1.1], np.float32)
+    check_both(fnp.argsort, [5, 8, 0, 3, 7, 1, 4, 2, 6], x)
+
+
+def test_rows_with_nan_are_equal() -> None:
+    """`unique` along an axis counts rows with NaN in one place once (numpy#29336)."""
+    x = fnp.array([[NAN, 5.0], [NAN, 5.0], [0.0, 0.0]])
+    assert fnp.unique(x, axis=0).shape == (2, 2)
+    assert fnp.unique(x, axis=0, equal_nan=False).shape == (3, 2)
+    assert fnp.unique(x[:, 0], axis=0).shape == (2,)
 
 
 def test_searchsorted_knows_that_nan_is_last() -> None:
@@ -319,3 +334,33 @@ def test_least_squares_without_rows_is_zero() -> None:
     """No equations: the smallest solution is 0 (jax#12944)."""
     solve = lambda a, b: fnp.linalg.lstsq(a, b)[0]
     check_both(solve, [0, 0, 0], fnp.zeros((0, 3)), fnp.zeros(0))
+
+
+# -- options ---------------------------------------------------------------------------
+
+
+def test_vectorized_functions_know_of_ranks() -> None:
+    """`vectorize` refuses loops of different ranks where this is asked (jax#22305)."""
+    add = fnp.vectorize(lambda x, y: x + y, signature="(n),(n)->(n)")
+    x, y = fnp.zeros((4, 3)), fnp.zeros(3)
+    assert add(x, y).shape == (4, 3)
+    with fxflow.config.override(numpy_rank_promotion="raise"):
+        assert add(x, x).shape == (4, 3)
+        with pytest.raises(ShapeError, match=r"vectorize: .* different ranks"):
+            add(x, y)
+
+
+def test_no_nan_on_the_way_to_finite_results() -> None:
+    """`debug_nans` is silent of quantiles, `sinc`, `interp` (jax#7510, #6936, #18680).
+
+    With `disable_jit`, too; and `debug_infs` of `logsumexp` (jax#7390).
+    """
+    x = fnp.array([0.0, 1.0, 1.0, 2.0])
+    for disabled in (False, True):
+        with fxflow.config.override(debug_nans=True, disable_jit=disabled):
+            assert float(fnp.quantile(x, 0.5)) == 1
+            assert fnp.sinc(x).tolist()[0] == 1
+            assert fnp.interp(fnp.array([0.5, 3.0]), x, 2 * x).tolist() == [1, 4]
+        with fxflow.config.override(debug_infs=True, disable_jit=disabled):
+            total = fxflow.scipy.special.logsumexp(np.zeros(10, np.float32))
+            np.testing.assert_allclose(total, math.log(10), rtol=1e-6)

@@ -487,3 +487,46 @@ def test_python_integer_beyond_32_bits_is_refused(mode: Any) -> None:
         mode(lax.neg)(1 << 32)
     with pytest.raises(OverflowError):
         mode(lambda x: x + (1 << 40))(fnp.int32(1))
+
+
+def test_a_rule_of_custom_vmap_gets_what_is_not_mapped() -> None:
+    """An argument with `in_axes=None` reaches the rule without an axis (jax#14961)."""
+
+    @custom_batching.custom_vmap
+    def dot(u: Any, v: Any, c: Any) -> Any:
+        return c * u @ v
+
+    @dot.def_vmap
+    def rule(size: int, mapped: Any, u: Any, v: Any, c: Any) -> Any:
+        assert mapped == [True, False, False] and v.ndim == 1 and c.ndim == 0
+        return c * u @ v, True
+
+    got = fxflow.vmap(dot, (0, None, None))(fnp.ones((4, 3)), fnp.ones(3), 2.0)
+    assert got.tolist() == [6, 6, 6, 6]
+
+
+def test_sequential_vmap_while_compiling() -> None:
+    """It runs within `ensure_compile_time_eval` (jax#29996)."""
+
+    @fxflow.jit
+    def f(x: Any) -> Any:
+        with fxflow.ensure_compile_time_eval():
+            y = fxflow.vmap(custom_batching.sequential_vmap(fnp.cos))(fnp.arange(3.0))
+        return x + y
+
+    np.testing.assert_allclose(f(1.0), 1 + np.cos(np.arange(3.0)), rtol=1e-6)
+
+
+def test_callbacks_of_loops_that_end_at_steps_of_their_own() -> None:
+    """A vectorized loop calls Python for the rows that go on (jax#20628)."""
+    seen: list[int] = []
+
+    def loop(n: Any) -> Any:
+        def step(i: Any) -> Any:
+            fxflow.io_callback(lambda v: seen.append(int(v)), None, n)
+            return i + 1
+
+        return lax.while_loop(lambda i: i < n, step, 0)
+
+    assert fxflow.vmap(loop)(fnp.array([1, 3])).tolist() == [1, 3]
+    assert sorted(seen) == [1, 3, 3, 3]
