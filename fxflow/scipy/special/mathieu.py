@@ -17,6 +17,7 @@ from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import shared
 from fxflow.core.runtime.library import library
 from fxflow.numpy._operands import ArrayLike, convert
+from fxflow.scipy.special._blocks import in_blocks
 from fxflow.scipy.special._derivatives import by_forward
 from fxflow.scipy.special._operands import docs_of, in_64_bits, operands
 from fxflow.scipy.special._tridiagonal import eigenvalue, eigenvector_sums
@@ -113,7 +114,17 @@ def _usual(even: bool, m: Any, q: Any) -> Any:
     return known, fnp.where(known, m, 1), fnp.where(known, q, 0)
 
 
+def _key(m: Any, q: Any, *_: Any) -> Any:
+    """Returns how many rows of the matrix an element needs, in eighths."""
+    _, m, q = _usual(True, m, q)
+    return 4 * m + 12 * lax.sqrt(lax.abs(q))
+
+
 def _values(even: bool, m: Any, q: Any) -> Any:
+    return in_blocks(functools.partial(_block, even), _key, m, q)
+
+
+def _block(even: bool, m: Any, q: Any) -> Any:
     known, m, q = _usual(even, m, q)
     matrix = matrix_of(even, m, lax.stop_gradient(q))
     middle = lax.square(matrix.frequency(matrix.index))
@@ -150,6 +161,10 @@ def characteristic(even: bool, m: Any, q: Any) -> Any:
 
 def _functions(even: bool, m: Any, q: Any, x: Any) -> Any:
     """Returns a function and its derivative with respect to x, of radians."""
+    return fnp.stack(in_blocks(functools.partial(_waves, even), _key, m, q, x))
+
+
+def _waves(even: bool, m: Any, q: Any, x: Any) -> tuple[Any, Any]:
     known, m, q = _usual(even, m, q)
     known = known & (x - x == 0)
     x = fnp.where(known, x, 0)
@@ -177,7 +192,8 @@ def _functions(even: bool, m: Any, q: Any, x: Any) -> Any:
 
     _, length, _, value, slope, sign = _sums(matrix, a, terms, x)
     scale = fnp.where(sign < 0, -1.0, 1.0) / lax.sqrt(length)
-    return fnp.stack([fnp.where(known, scale * v, math.nan) for v in (value, slope)])
+    value, slope = (fnp.where(known, scale * v, math.nan) for v in (value, slope))
+    return value, slope
 
 
 def _function_slopes(even: bool, m: Any, q: Any, x: Any) -> Any:
