@@ -327,6 +327,10 @@ class While(HigherOrder):
         if not each:
             new = p.replace(condition=test, body=step)
             return self.bind(*fixed_c, *fixed_b, *carry, **vars(new)), flags
+        if isinstance(size, int) and size == 0:
+            # No slice takes a step. XLA's compiler crashes on such a loop if it has
+            # effects.
+            return list(carry), flags
         again = test
         if p.condition.effects:
             again, _ = batch_graph(

@@ -434,6 +434,9 @@ def _all_orders(kind: str, sizes: list[int], most: int) -> Any:
     """
     k, n = len(sizes), sizes[0]
     if kind == "independent":
+        logs = [math.lgamma(m + 1) for m in (sum(sizes), *sizes)]
+        if 2 * logs[0] - sum(logs) > math.log(most) + 1:
+            return None  # the number itself would have as many digits as elements
         total, count = sum(sizes), 1
         for size in sizes:
             count *= math.comb(total, size)

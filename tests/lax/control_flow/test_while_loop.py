@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import fxflow
+import fxflow.numpy as fnp
 from fxflow import config, jit, lax, make_graph, vmap
 from fxflow.errors import (
     ArgumentError,
@@ -206,3 +207,26 @@ def test_a_bound_ends_the_loop() -> None:
     assert float(run(300.0, 5)) == 300.0
     assert "bound" not in str(make_graph(doubled)(3.0))
     assert "bound=7" in str(make_graph(lambda x: run(x, 7))(3.0))
+
+
+def test_a_loop_of_no_slices_takes_no_step() -> None:
+    # XLA's compiler crashed on the first of these.
+    seen: list[Any] = []
+
+    @fxflow.custom_batching.custom_vmap
+    def step(x: Any) -> Any:
+        return x + 1
+
+    @step.def_vmap
+    def rule(size: int, mapped: Any, x: Any, *, active: Any) -> tuple[Any, bool]:
+        fxflow.debug.callback(seen.append, x)
+        return x + 1, True
+
+    loop = lambda x: lax.while_loop(lambda v: v < 3, step, x)
+    for run in (vmap(loop), jit(vmap(loop))):
+        assert run(fnp.zeros(0)).shape == (0,)
+    fxflow.effects_barrier()
+    assert not seen
+    pair = lambda x: lax.while_loop(lambda v: v[0] < 3, lambda v: (v[0] + 1, 7), (x, 2))
+    x, count = vmap(pair)(fnp.zeros(0))
+    assert x.shape == count.shape == (0,)

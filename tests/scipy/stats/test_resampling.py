@@ -14,7 +14,7 @@ import fxflow.numpy as fnp
 from fxflow import random
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.scipy import stats
-from fxflow.scipy.stats.resampling import orders
+from fxflow.scipy.stats.resampling import _all_orders, orders
 
 RNG = np.random.default_rng(36)
 X = RNG.gamma(2.0, size=40).astype(np.float32)
@@ -230,3 +230,12 @@ def test_resamples_take_each_place_as_often() -> None:
     )
     counts = np.bincount(np.asarray(found.bootstrap_distribution, int), minlength=7)
     assert scipy.stats.chisquare(counts).pvalue > 1e-3
+
+
+def test_many_elements_have_more_orders_than_are_counted() -> None:
+    assert _all_orders("independent", [10**8, 10**8], 9999) is None
+    assert _all_orders("independent", [1, 10**8], 9999) is None
+    # As many as are asked for, and one more.
+    assert len(_all_orders("independent", [4, 4], 70)) == 70
+    assert _all_orders("independent", [4, 4], 69) is None
+    assert len(_all_orders("independent", [0, 2, 1], 3)) == 3
