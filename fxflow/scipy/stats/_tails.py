@@ -131,6 +131,16 @@ _log_upper: Any = by_forward(
 )
 
 
+# Temme's polynomials are a loop.
+_log_near: Any = by_forward(
+    _near,
+    None,
+    lambda a, x: (
+        fnp.where(x < a, 1, -1) * lax.exp(_log_density(a, x) - _log_near(a, x))
+    ),
+)
+
+
 class Tails(NamedTuple):
     """Both tails of a distribution at a point, from the logarithm of one.
 
@@ -166,7 +176,7 @@ def gamma_tails(a: Any, x: Any) -> Tails:
     beyond = small_shape_upper(fnp.where(small, a, 0.25), fnp.where(small, x, 0.5))
     log = fnp.where(small, lax.log(beyond), log)
     at = [fnp.where(near, value, _LARGE) for value in (a, x)]
-    close = lax.cond(fnp.any(near), _near, lambda a, x: 0 * x, *at)
+    close = lax.cond(fnp.any(near), _log_near, lambda a, x: 0 * x, *at)
     return Tails(fnp.where(near, close, log), low & ~small)
 
 
