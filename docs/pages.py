@@ -434,7 +434,11 @@ def beside(entry: Entry, group: list[Entry], count: int = 6) -> list[Entry]:
         for other in group
         if other is not entry and (there := place(other)) and there[0] == own[0]
     ]
-    if not others:
+    if not others:  # such as a function that all distributions share
+        home = getattr(entry.value, "__module__", None)
+        shared = [e for e in group if getattr(e.value, "__module__", None) == home]
+        if len(shared) > 1:
+            return [other for other in shared if other is not entry][:count]
         folder = own[0].rpartition("/")[0]
         same = [
             other

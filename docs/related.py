@@ -84,6 +84,8 @@ fxflow.scipy.stats.gaussian_kde fxflow.numpy.histogram
 fxflow.scipy.stats.quantile fxflow.numpy.quantile quantile_test
 fxflow.scipy.stats.rv_histogram gaussian_kde ecdf fxflow.numpy.histogram
 fxflow.scipy.stats.sobol_indices permutation_test
+fxflow.scipy.stats.multiscale_graphcorr chatterjeexi permutation_test
+fxflow.train.precision.all_finite select_tree
 fxflow.scipy.stats.ortho_group.rvs fxflow.scipy.stats.special_ortho_group.rvs \
 fxflow.scipy.stats.unitary_group.rvs fxflow.random.orthogonal
 fxflow.scipy.stats.special_ortho_group.rvs fxflow.scipy.stats.ortho_group.rvs \
