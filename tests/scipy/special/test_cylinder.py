@@ -184,3 +184,16 @@ def test_functions_of_whole_orders() -> None:
         assert np.isnan(special.kn(0.5, 2.0)) and np.isnan(special.yn(0.5, 2.0))
         slope = fxflow.grad(special.kn, 1)(2.0, 1.5)
         assert float(slope) == pytest.approx(scipy.special.kvp(2, 1.5))
+
+
+def test_values_whose_scaled_ones_are_out_of_range() -> None:
+    # exp(-x) I is below the smallest number, exp(x) K above the largest.
+    v, x = np.array([496.769, 499.041]), np.array([105.422, 103.24])
+    with fxflow.config.override(x64=True):
+        got = special.iv(v, x)
+        np.testing.assert_allclose(got, scipy.special.iv(v, x), 1e-12)
+        got = special.kv(np.array([400.637, 486.73]), np.array([56.589, 94.615]))
+        want = [
+            float(mpmath.besselk(*at)) for at in ((400.637, 56.589), (486.73, 94.615))
+        ]
+        np.testing.assert_allclose(got, want, 1e-12)
