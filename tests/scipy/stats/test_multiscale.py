@@ -78,6 +78,7 @@ def test_two_samples_and_distances() -> None:
     assert float(found.statistic) == 0 and float(found.pvalue) == 1
 
 
+@pytest.mark.slow
 def test_p_values() -> None:
     run = lambda y: stats.multiscale_graphcorr(X[:, 0], y, reps=99, key=KEY)
     close, far = run(X[:, 0] ** 2), run(NOISE[:, 0])
