@@ -47,8 +47,9 @@ _HEARTBEAT = 0.5
 _LARGE = 64 << 10
 #: Seconds after which a waiting worker reports what it waits for.
 _REPORT = 5.0
-#: Seconds that a leaving worker waits until its vote is no longer needed.
-_LEAVE = 2.0
+#: Seconds that a leaving worker waits until its vote is no longer needed: longer than
+#: servers take to notice that one of them died.
+_LEAVE = 5.0
 
 
 @dataclasses.dataclass
@@ -422,8 +423,7 @@ class WorkerClient:
             return False
         if self._left is None:
             self._left = Deadline(_LEAVE, "a view without this worker")
-            for number in self._dialers if self._joins else ():
-                self._send(number, Message.of(messages.Leave(), self.number))
+            self._beat(time.monotonic())
         return self.number not in self.view.workers or self._left.passed
 
     def _dialer(self, server: int) -> Dialer:
@@ -455,9 +455,12 @@ class WorkerClient:
         if not self._joins:
             self._ask_for_view()
             return
-        for server in list(self._dialers) if self._left is None else ():
-            beat, arrays = self.tracing.heartbeat(server, self.name)
-            self._send(server, Message.of(beat, self.number, arrays=arrays))
+        for server in list(self._dialers):
+            if self._left is None:
+                beat, arrays = self.tracing.heartbeat(server, self.name)
+                self._send(server, Message.of(beat, self.number, arrays=arrays))
+            else:
+                self._send(server, Message.of(messages.Leave(), self.number))
         for shard in self._shards.values():
             if now - shard.asked < RETRY:
                 continue

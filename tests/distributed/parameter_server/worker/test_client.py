@@ -20,7 +20,8 @@ from fxflow.distributed.parameter_server.views import View, first_view
 from fxflow.distributed.parameter_server.worker import client as clients
 from fxflow.distributed.parameter_server.worker.client import WorkerClient
 from fxflow.errors import DistributedError
-from tests.distributed.parameter_server.server.harness import kill
+from tests.distributed.parameter_server.server.harness import kill, running
+from tests.distributed.parameter_server.server.harness import worker as joined
 
 pytest.importorskip("zmq")
 
@@ -293,3 +294,27 @@ def test_a_server_with_an_old_view_receives_the_current_one(
     assert [message.kind for message in sent] == ["view", "promise"]
     monkeypatch.undo()
     worker.close()
+
+
+def test_a_worker_leaves_even_if_its_first_request_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would take its vote along, which a server's death might make needed."""
+    monkeypatch.setattr(clients, "_LEAVE", 60.0)
+    lost: list[int] = []
+    with running(tmp_path, 2) as run, joined(run), joined(run) as leaving:
+        run.until(lambda view: leaving.number in view.workers)
+        while leaving.number not in leaving.view.workers:
+            time.sleep(0.01)
+        send = leaving._send
+
+        def lossy(number: int, message: Message) -> Any:
+            if isinstance(message.fields, messages.Leave) and number not in lost:
+                lost.append(number)
+                return None
+            return send(number, message)
+
+        monkeypatch.setattr(leaving, "_send", lossy)
+        leaving.close()
+        assert sorted(lost) == [0, 1]
+        assert leaving.number not in leaving.view.workers
