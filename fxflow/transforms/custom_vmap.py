@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from fxflow.core import tree
-from fxflow.core.arrays import typeof
+from fxflow.core.arrays import AbstractRef, typeof
 from fxflow.core.arrays.array import is_arraylike, kind_of, not_an_array
 from fxflow.core.boundary import require_callable
 from fxflow.core.ir.trace import by_user
 from fxflow.core.labels import signature_of
+from fxflow.core.source import name_of
 from fxflow.errors import ArgumentError, TreeError
 from fxflow.lax.control_flow.cond import cond
 from fxflow.lax.control_flow.map import map as map_
@@ -159,7 +160,7 @@ def sequential_vmap(f: Callable[P, R]) -> custom_vmap[P, R]:
     """Makes a function that `vmap` applies to one slice after the other.
 
     Args:
-      f: function of arrays or pytrees of them.
+      f: function of arrays or pytrees of them. Vectorized, it takes no references.
 
     Returns:
       The same function as a `custom_vmap` whose rule is `lax.map`.
@@ -182,6 +183,11 @@ def sequential_vmap(f: Callable[P, R]) -> custom_vmap[P, R]:
     ) -> tuple[Any, Any]:
         leaves, treedef = tree.flatten(args)
         flags = tree.leaves(in_batched)
+        if any(type(typeof(leaf)) is AbstractRef for leaf in leaves):
+            raise ArgumentError(
+                f"sequential_vmap: {name_of(f)} is given a reference, which has no "
+                "slices: use custom_vmap, with a rule that reads and writes all rows"
+            )
 
         def one(slices: Sequence[Any]) -> Any:
             given = iter(slices)

@@ -193,6 +193,17 @@ def test_a_rule_may_ask_which_effects_are_wanted():
     assert batches == [[2, 2], [3]]
 
 
+def test_sequential_functions_of_references_are_refused():
+    def add(ref, x):
+        ref[...] += x
+        return x
+
+    f = lambda x: sequential_vmap(add)(fxflow.new_ref(x), x)
+    assert float(f(fnp.ones(()))) == 1
+    with pytest.raises(ArgumentError, match="sequential_vmap: add is given a ref"):
+        fxflow.vmap(f)(fnp.ones(3))
+
+
 def test_sequential_functions_run_for_the_rows_that_take_part():
     seen = []
 

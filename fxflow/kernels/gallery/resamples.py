@@ -23,7 +23,8 @@ from fxflow.transforms.custom_jvp import custom_jvp
 #: How many samples a program draws.
 _ROWS = 16
 #: The most values that the places drawn by one half of a word have together: none of
-#: these is more than 2⁻¹² of itself likelier than another.
+#: these is more than 2⁻¹² of itself likelier than another. If there are more elements
+#: than this, a half draws one, and none is more than n / 2³² of itself likelier.
 _VALUES = 1 << 20
 _HALF = np.uint64(32)
 

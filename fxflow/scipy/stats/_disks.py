@@ -12,8 +12,9 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, ShapeError
+from fxflow.lax.axes import natural
 from fxflow.numpy._operands import ArrayLike
-from fxflow.scipy.stats._points import Engine, require_count, require_key
+from fxflow.scipy.stats._points import Engine, require_key
 
 
 class PoissonDisk(Engine):
@@ -62,7 +63,7 @@ class PoissonDisk(Engine):
         key: Any = None,
     ) -> None:
         name = "PoissonDisk"
-        self.d: int = require_count(name, "d", d)
+        self.d: int = natural(name, "d", d)
         require_key(name, True, key)
         if not isinstance(radius, int | float | np.floating) or not radius > 0:
             raise ArgumentError(
@@ -74,7 +75,7 @@ class PoissonDisk(Engine):
                 f"{hypersphere!r}"
             )
         self._radius, self._shell = float(radius), hypersphere
-        self._tries = require_count(name, "ncandidates", ncandidates)
+        self._tries = natural(name, "ncandidates", ncandidates)
         ends = [0.0 if l_bounds is None else l_bounds]
         ends.append(1.0 if u_bounds is None else u_bounds)
         low, high = (np.asarray(e, float) for e in ends)
@@ -116,7 +117,7 @@ class PoissonDisk(Engine):
           >>> PoissonDisk(1, radius=0.9, key=random.key(0)).random(9).shape[0] <= 2
           True
         """
-        n = require_count("PoissonDisk.random", "n", n)
+        n = natural("PoissonDisk.random", "n", n)
         low, high = (fnp.asarray(e, dtypes.default_float()) for e in self._ends())
         points, count = _disks(
             self._key, low, high, self._radius, n, self._shell, self._tries

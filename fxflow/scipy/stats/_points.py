@@ -24,14 +24,6 @@ _TRIALS, _IDLE = 10_000, 100
 _ROUNDS = 10
 
 
-def require_count(name: str, what: str, value: Any, least: int = 1) -> int:
-    if not isinstance(value, int | np.integer) or value < least:
-        raise ArgumentError(
-            f"{name}: {what} must be an int of at least {least}, got {value!r}"
-        )
-    return int(value)
-
-
 def require_key(name: str, scramble: bool, key: Any) -> None:
     if scramble and key is None:
         raise ArgumentError(

@@ -21,6 +21,7 @@ from fxflow.core.docs import shared
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, ShapeError
+from fxflow.lax.axes import natural
 from fxflow.numpy._operands import ArrayLike, promote_inexact
 from fxflow.numpy.linalg import cholesky, eigh
 from fxflow.scipy.special.normal import ndtri
@@ -31,7 +32,7 @@ from fxflow.scipy.stats._evenness import (
     points_of,
     update_discrepancy,
 )
-from fxflow.scipy.stats._points import Engine, require_count, require_key
+from fxflow.scipy.stats._points import Engine, require_key
 
 __all__ = [
     "Halton",
@@ -149,10 +150,10 @@ class Sobol(Engine):
         optimization: str | None = None,
         key: Any = None,
     ) -> None:
-        self.d: int = require_count("Sobol", "d", d)
+        self.d: int = natural("Sobol", "d", d)
         if self.d > _MOST:
             raise ArgumentError(f"Sobol: d must be at most {_MOST}, got {d}")
-        self.bits: int = 30 if bits is None else require_count("Sobol", "bits", bits)
+        self.bits: int = 30 if bits is None else natural("Sobol", "bits", bits)
         most = 64 if dtypes.default_float() == dtypes.float64 else 32
         if self.bits > most:
             more = "" if most == 64 else ", or 64 with fxflow.config.x64 = True"
@@ -178,8 +179,8 @@ class Sobol(Engine):
           Array([[0.5 ],
                  [0.75]], dtype=float32)
         """
-        n = require_count("Sobol.random", "n", n)
-        skip = require_count("Sobol.random", "skip", skip, 0)
+        n = natural("Sobol.random", "n", n)
+        skip = natural("Sobol.random", "skip", skip, 0)
         if n + skip > 1 << self.bits:
             raise ArgumentError(
                 f"Sobol.random: the sequence has 2**{self.bits} points, and n={n} with "
@@ -204,7 +205,7 @@ class Sobol(Engine):
           Array([[0. ],
                  [0.5]], dtype=float32)
         """
-        return self.random(1 << require_count("Sobol.random_base2", "m", m, 0))
+        return self.random(1 << natural("Sobol.random_base2", "m", m, 0))
 
 
 @library()
@@ -301,7 +302,7 @@ class Halton(Engine):
         optimization: str | None = None,
         key: Any = None,
     ) -> None:
-        self.d: int = require_count("Halton", "d", d)
+        self.d: int = natural("Halton", "d", d)
         require_key("Halton", scramble, key)
         self._optimize_with(optimization, key)
         self._key = key if scramble else None
@@ -315,8 +316,8 @@ class Halton(Engine):
           Array([[0.25],
                  [0.75]], dtype=float32)
         """
-        n = require_count("Halton.random", "n", n)
-        skip = require_count("Halton.random", "skip", skip, 0)
+        n = natural("Halton.random", "n", n)
+        skip = natural("Halton.random", "skip", skip, 0)
         return self._optimized(_halton(self._key, self.d, n, skip))
 
 
@@ -385,7 +386,7 @@ class LatinHypercube(Engine):
         optimization: str | None = None,
         key: Any = None,
     ) -> None:
-        self.d: int = require_count("LatinHypercube", "d", d)
+        self.d: int = natural("LatinHypercube", "d", d)
         if strength not in (1, 2):
             raise ArgumentError(
                 f"LatinHypercube: strength must be 1 or 2, got {strength!r}"
@@ -408,7 +409,7 @@ class LatinHypercube(Engine):
           (4, 3)
         """
         name = "LatinHypercube.random"
-        n = require_count(name, "n", n)
+        n = natural(name, "n", n)
         if self._strength == 2:
             p = math.isqrt(n)
             if p * p != n or p not in _primes_to(p) or self.d > p + 1:
@@ -570,7 +571,7 @@ class MultinomialQMC:
                 raise ArgumentError(
                     f"{name}: pvals must not be negative and add to 1, got {pvals!r}"
                 )
-        self._trials = require_count(name, "n_trials", n_trials, 0)
+        self._trials = natural(name, "n_trials", n_trials, 0)
         self._engine = engine if engine is not None else Sobol(1, key=key)
         if self._engine.d != 1:
             raise ShapeError(f"{name}: the engine must have d=1, got {self._engine.d}")
@@ -593,7 +594,7 @@ class MultinomialQMC:
           >>> MultinomialQMC(p, 8, key=random.key(0)).random(3).sum(1)
           Array([8, 8, 8], dtype=int32)
         """
-        n = require_count("MultinomialQMC.random", "n", n)
+        n = natural("MultinomialQMC.random", "n", n)
         k = self._p.aval.shape[0]
         if not self._trials:
             return fnp.zeros((n, k), dtypes.int32)

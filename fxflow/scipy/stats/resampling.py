@@ -21,6 +21,7 @@ from fxflow.core.arrays import Array
 from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.kernels.gallery.resamples import resampled, shuffled, words_of
+from fxflow.lax.axes import canonical_axis, natural
 from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.special.normal import ndtr, ndtri
 from fxflow.scipy.stats._samples import (
@@ -74,7 +75,10 @@ def _samples_of(name: str, data: Any, axis: int, paired: bool) -> list[Any]:
     if not isinstance(data, tuple | list) or not data:
         raise ArgumentError(f"{name}: data must be a tuple of samples, got {data!r}")
     found, _ = operands(name, *data)
-    rows = [fnp.moveaxis(a if a.aval.ndim else a[None], axis, -1) for a in found]
+    arrays = [a if a.aval.ndim else a[None] for a in found]
+    rows = [
+        fnp.moveaxis(a, canonical_axis(name, axis, a.aval.ndim), -1) for a in arrays
+    ]
     if any(not a.aval.shape[-1] for a in rows):
         listed = ", ".join(str(a.aval) for a in rows)
         raise ShapeError(f"{name}: samples must have elements, got {listed}")
@@ -82,11 +86,9 @@ def _samples_of(name: str, data: Any, axis: int, paired: bool) -> list[Any]:
 
 
 def _require_count(name: str, n: Any, batch: Any) -> None:
-    for what, value in (("n_resamples", n), ("batch", batch)):
-        if value is None and what == "batch":
-            continue
-        if not isinstance(value, int | np.integer) or value < 1:
-            raise ArgumentError(f"{name}: {what} must be a positive int, got {value!r}")
+    natural(name, "n_resamples", n)
+    if batch is not None:
+        natural(name, "batch", batch)
 
 
 def _of_arrays(statistic: Any, vectorized: bool | None, rank: int) -> Any:

@@ -11,6 +11,7 @@ from fxflow import numpy as fnp
 from fxflow import random
 from fxflow.core.arrays import Array
 from fxflow.errors import ArgumentError, ShapeError
+from fxflow.lax.axes import natural
 from fxflow.numpy._operands import promote_inexact
 from fxflow.scipy.stats._laws import law_of
 from fxflow.scipy.stats._samples import require_choice, statistic
@@ -90,10 +91,7 @@ class SobolResult(Result):
         """
         name = "SobolResult.bootstrap"
         require_level(name, confidence_level)
-        if not isinstance(n_resamples, int | np.integer) or n_resamples < 2:
-            raise ArgumentError(
-                f"{name}: n_resamples must be an int of at least 2, got {n_resamples!r}"
-            )
+        natural(name, "n_resamples", n_resamples, 2)
         n = self._f_A.aval.shape[-1]
 
         def one(k: Any) -> Any:

@@ -99,7 +99,12 @@ class _Intake:
 
         Otherwise it waits for its model.
         """
-        later = connection.take(data, 0.0 if since is None else now - since)
+        try:
+            later = connection.take(data, 0.0 if since is None else now - since)
+        except Exception:  # the others are read on
+            _log.exception("a connection failed")
+            connection.transport.close()
+            return True
         if later is None:
             return True
         connection.hold(data)

@@ -12,7 +12,7 @@ import scipy.stats
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import random
-from fxflow.errors import ArgumentError, ShapeError
+from fxflow.errors import ArgumentError, AxisError, ShapeError
 from fxflow.scipy import stats
 from fxflow.scipy.stats.resampling import _all_orders, orders
 
@@ -121,6 +121,9 @@ def test_bad_arguments() -> None:
         stats.bootstrap((X,), fnp.mean, key=KEY, method="normal")
     with pytest.raises(ArgumentError, match="key must be given"):
         stats.permutation_test((X, Y), apart)
+    for axis in (1, -2):
+        with pytest.raises(AxisError, match="bootstrap: axis"):
+            stats.bootstrap((X,), fnp.mean, key=KEY, axis=axis)
     with pytest.raises(ArgumentError, match="n_resamples"):
         stats.permutation_test((X, Y), apart, key=KEY, n_resamples=0)
     with pytest.raises(ShapeError, match="pairs"):

@@ -605,6 +605,9 @@ class Connection:
     def is_closing(self) -> bool:
         return self.closing
 
+    def close(self) -> None:
+        self.closing = True
+
     def take(self, data: bytes, waited: float = 0.0) -> None:
         self.log.append((self.name + data.decode(), round(waited, 3)))
 
@@ -635,6 +638,10 @@ def test_few_chunks_are_read_per_iteration(turns: Turns) -> None:
     turns.turn()
     turns.turn()
     assert not turns.soon  # an idle loop schedules nothing
+    e.take = None  # type: ignore[assignment]
+    for connection in (e, a):  # one that fails does not stop the others
+        intake.enter(connection, b"4")
+    assert e.closing and log[5:] == [("a4", 0.0)]
 
 
 def test_under_overload_the_newest_goes_first_and_all_are_read(turns: Turns) -> None:
