@@ -187,10 +187,10 @@ class CustomVmapCall(GraphCall):
 
 
 class MaskedRule:
-    """A rule whose first argument more says whether the effects of a slice happen.
+    """A rule with one more argument in front: whether the effects of a slice happen.
 
-    The user's rule may ask for which slices they shall. What it does besides, it does
-    for all slices, unless there is none that takes part.
+    A user's rule that has an argument `active` gets it. The effects of another rule
+    happen for all slices if they are wanted for one.
 
     Args:
       rule: the user's.
