@@ -27,7 +27,6 @@ from fxflow.scipy.ndimage._neighbourhoods import (
 )
 from fxflow.scipy.ndimage.filters import _result
 from fxflow.scipy.ndimage.morphology import _structure
-from fxflow.transforms.jit import jit
 
 #: Elements for which a kernel is worth compiling.
 _LEAST = 1 << 12
@@ -80,36 +79,33 @@ def _hooked(input: Any, footprint: Footprint) -> tuple[Array, Array]:
     return fnp.reshape(labels, x.aval.shape), order[-1]
 
 
-@functools.cache
-def _by_kernel(bits: tuple[bool, ...], ndim: int) -> Any:
-    """Returns the function of an array of bools that runs a kernel.
+@library("bits")
+def _by_kernel(x: Any, bits: tuple[bool, ...]) -> tuple[Array, Array]:
+    """Labels by a kernel.
 
     Args:
+      x: bool[...], of n axes.
       bits: whether each of the 3ⁿ elements of the structure is connected.
-      ndim: n, the number of axes.
     """
+    ndim = x.aval.ndim
     structure = np.reshape(bits, (3,) * ndim)
     before = np.argwhere(structure)[
         : np.count_nonzero(structure.ravel()[: 3**ndim // 2])
     ]
     footprint = footprint_of("label", "structure", structure, range(ndim), ndim)
+    shape = [n + 2 for n in x.aval.shape]
+    middle = (slice(1, -1),) * ndim
 
-    def run(x: Any) -> tuple[Array, Array]:
-        shape = [n + 2 for n in x.aval.shape]
-        middle = (slice(1, -1),) * ndim
+    def plain(inside: Any) -> tuple[Array, Array]:
+        field = fnp.reshape(inside, shape)[middle]
+        labels, count = _hooked(field, footprint)
+        return fnp.reshape(fnp.pad(labels, 1), -1), count
 
-        def plain(inside: Any) -> tuple[Array, Array]:
-            field = fnp.reshape(inside, shape)[middle]
-            labels, count = _hooked(field, footprint)
-            return fnp.reshape(fnp.pad(labels, 1), -1), count
-
-        strides = np.cumprod([1, *shape[:0:-1]])[::-1]
-        back = [int(step) for step in (1 - before) @ strides]
-        inside = fnp.reshape(fnp.pad(x.astype(dtypes.int32), 1), -1)
-        labels, count = connected_parts(inside, back, reference=plain)
-        return fnp.reshape(labels, shape)[middle], count
-
-    return jit(run)
+    strides = np.cumprod([1, *shape[:0:-1]])[::-1]
+    back = [int(step) for step in (1 - before) @ strides]
+    inside = fnp.reshape(fnp.pad(x.astype(dtypes.int32), 1), -1)
+    labels, count = connected_parts(inside, back, reference=plain)
+    return fnp.reshape(labels, shape)[middle], count
 
 
 def label(
@@ -151,8 +147,7 @@ def label(
     # What is traced may be many arrays.
     compiled = isinstance(x, Tracer) or x.size >= _LEAST
     if compiled and x.size and x.ndim:
-        run = _by_kernel(tuple(bits.ravel().tolist()), x.ndim)
-        labels, count = run(x != 0)
+        labels, count = _by_kernel(x != 0, tuple(bits.ravel().tolist()))
     else:
         footprint = footprint_of("label", "structure", bits, range(x.ndim), x.ndim)
         labels, count = _hooked(x, footprint)

@@ -507,14 +507,13 @@ def _masked(places: Places, known: Array) -> Places:
     return Places(places.count, *rest)
 
 
-@library("conditions", "asked", "size", "compiled")
+@library("conditions", "asked", "size")
 def _found(
     x: Any,
     bounds: Any,
     conditions: Conditions,
     asked: tuple[str, ...],
     size: int,
-    compiled: bool,
 ) -> tuple[Array, Array, dict[str, Array]]:
     """Returns the number of peaks, where they are, and what was asked about them."""
     fixed, least = lax.stop_gradient(x), lax.stop_gradient(bounds)
@@ -524,10 +523,8 @@ def _found(
 
     if x.aval.size < 3 or not size:
         places = Places(fnp.int32(0), *[fnp.zeros(size, dtypes.int32)] * 7)
-    elif compiled:
-        places = peaks_where(fixed, least, conditions, size, reference=plain)
     else:
-        places = plain(fixed, least)
+        places = peaks_where(fixed, least, conditions, size, reference=plain)
     at, found = places.peaks, dict[str, Array]()
     if not x.aval.size:
         x = fnp.zeros(1, x.aval.dtype)
@@ -640,10 +637,7 @@ def find_peaks(
         reach=reach if reach < n else 0,
     )
     room = max((n - 1) // 2, 0) if size is None else natural(name, "size", size, 0)
-    # A batch is not seen here: what is traced may be many signals.
-    compiled = isinstance(x, Tracer)
-    args = (x, bounds.array(), conditions, tuple(pairs), room, compiled)
-    count, at, found = _found(*args)
+    count, at, found = _found(x, bounds.array(), conditions, tuple(pairs), room)
     if size is None:
         stop = int(count)
         return at[:stop], {key: value[:stop] for key, value in found.items()}
